@@ -1,0 +1,41 @@
+//! `raddle explain NAME`: what a kind of finding means.
+
+use clap::Args;
+
+use crate::exit::{Code, Failure};
+
+/// Explain a kind of finding.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  raddle explain data-race\n  raddle explain --list")]
+pub(crate) struct Explain {
+    /// Name of the kind, as printed in a finding.
+    name: Option<String>,
+    /// List all names.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Every kind that can be explained, with its text.
+fn texts() -> Vec<(String, String)> {
+    Vec::new()
+}
+
+impl Explain {
+    #[expect(
+        clippy::print_stdout,
+        reason = "the explanation is the result of this command"
+    )]
+    pub(crate) fn run(self) -> Result<Code, Failure> {
+        let texts = texts();
+        match self.name {
+            Some(name) if !self.list => {
+                let Some((_, text)) = texts.iter().find(|(known, _)| *known == name) else {
+                    return Err(anyhow::anyhow!("there is no kind of finding called `{name}`; `raddle explain --list` lists them all").into());
+                };
+                println!("{text}");
+            }
+            _ => texts.iter().for_each(|(name, _)| println!("{name}")),
+        }
+        Ok(Code::Clean)
+    }
+}

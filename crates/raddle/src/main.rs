@@ -1,0 +1,31 @@
+//! The command line of raddle: the only crate that knows clap, the terminal and the environment.
+//!
+//! `main` parses, dispatches to one module per command in [`commands`], and turns results into exit codes
+//! ([`exit::Code`]); messages to the user go through [`message`].
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+mod commands;
+mod exit;
+mod message;
+
+/// Find, explain, reproduce and survive concurrency bugs.
+#[derive(Debug, Parser)]
+#[command(name = "raddle", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match arguments.command.run() {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            message::error(&failure.error);
+            failure.code.into()
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Messages to the user: always on stderr, always with our name in front; results go to stdout.
+
+/// Prints an error and its causes as one paragraph.
+#[expect(
+    clippy::print_stderr,
+    reason = "this module is where messages are printed"
+)]
+pub(crate) fn error(error: &anyhow::Error) {
+    eprintln!("raddle: {error:#}");
+}

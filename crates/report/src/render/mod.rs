@@ -1,0 +1,3 @@
+//! One file per output form.
+
+pub mod json;

@@ -1,0 +1,11 @@
+//! What could be in `std`: a seeded integer generator, digests, width conversions with names.
+//!
+//! This crate knows nothing of programs, kernels or machines.
+//! Entry points: [`Prng`], [`Digest`], the free functions of [`width`].
+
+mod digest;
+mod prng;
+pub mod width;
+
+pub use digest::Digest;
+pub use prng::Prng;

@@ -1,0 +1,33 @@
+//! Exactly what continuous integration runs.
+
+use crate::{setup, shell, tidy};
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    setup::run()?;
+    shell::run("cargo", &["fmt", "--all", "--check"])?;
+    tidy::run()?;
+    shell::run(
+        "cargo",
+        &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    )?;
+    shell::run("cargo", &["build", "--workspace", "--locked"])?;
+    shell::run(
+        "cargo",
+        &[
+            "nextest",
+            "run",
+            "--workspace",
+            "--locked",
+            "--no-fail-fast",
+        ],
+    )?;
+    Ok(())
+}

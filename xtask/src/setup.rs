@@ -1,0 +1,46 @@
+//! Installs what builds and tests need and the machine lacks.
+
+use std::process::Command;
+
+use crate::shell;
+
+/// Debian packages, each with the reason it is needed.
+const PACKAGES: &[(&str, &str)] = &[
+    ("gcc", "compiles the corpus programs"),
+    ("g++", "compiles the C++ corpus programs"),
+];
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    install_packages()?;
+    if !shell::has("cargo-nextest") {
+        shell::run("cargo", &["install", "--locked", "cargo-nextest"])?;
+    }
+    Ok(())
+}
+
+fn install_packages() -> anyhow::Result<()> {
+    let missing: Vec<&str> = PACKAGES
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| !is_installed(name))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    anyhow::ensure!(
+        shell::has("apt-get"),
+        "these Debian packages are missing and apt-get is not here to install them: {}",
+        missing.join(" ")
+    );
+    shell::run("apt-get", &["update", "-q"])?;
+    let mut arguments = vec!["install", "-q", "-y", "--no-install-recommends"];
+    arguments.extend(missing);
+    shell::run("apt-get", &arguments)
+}
+
+fn is_installed(package: &str) -> bool {
+    Command::new("dpkg-query")
+        .args(["-W", "-f=${db:Status-Status}", package])
+        .output()
+        .is_ok_and(|output| output.stdout == b"installed")
+}

@@ -1,0 +1,39 @@
+//! Running commands so that a failure names the command.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+
+/// The root of the checkout.
+pub(crate) fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest
+        .parent()
+        .expect("xtask lives below the root")
+        .to_path_buf()
+}
+
+/// Runs a command with its output shown; an unsuccessful end is an error.
+#[expect(clippy::print_stderr, reason = "the user sees which step runs")]
+pub(crate) fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
+    eprintln!("xtask: {program} {}", arguments.join(" "));
+    let status = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .status()
+        .with_context(|| format!("cannot start `{program}`"))?;
+    anyhow::ensure!(
+        status.success(),
+        "`{program} {}` ended with {status}",
+        arguments.join(" ")
+    );
+    Ok(())
+}
+
+/// Whether `program` can be found on the search path.
+pub(crate) fn has(program: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    })
+}

@@ -1,0 +1,105 @@
+//! The rules that no lint knows. Each check collects all its complaints, so that one run shows them all.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+
+mod layers;
+
+/// Lines a source file may have before it must be split.
+const FILE_LINES_MAX: usize = 800;
+
+/// Longer files that are tables, each with its reason.
+const LONG_FILES: &[(&str, &str)] = &[];
+
+/// Words that must not stay, each with what to do instead.
+const BANNED: &[(&str, &str)] = &[
+    (concat!("FIX", "ME"), "mend it before it lands"),
+    (
+        concat!("#[ig", "nore"),
+        "fix the test, delete it, or assert the wrong behaviour with the reason",
+    ),
+];
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    let mut complaints = layers::check()?;
+    for path in tracked_files()? {
+        let Ok(text) = fs::read_to_string(&path) else {
+            continue;
+        };
+        check_file(&path, &text, &mut complaints);
+    }
+    anyhow::ensure!(
+        complaints.is_empty(),
+        "tidy found:\n{}",
+        complaints.join("\n")
+    );
+    Ok(())
+}
+
+fn tracked_files() -> anyhow::Result<Vec<String>> {
+    let output = std::process::Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .output()
+        .context("cannot run git")?;
+    Ok(String::from_utf8(output.stdout)?
+        .lines()
+        .map(str::to_owned)
+        .collect())
+}
+
+fn check_file(path: &str, text: &str, complaints: &mut Vec<String>) {
+    let is_rust = Path::new(path)
+        .extension()
+        .is_some_and(|extension| extension == "rs");
+    let is_generated_test = path.contains("/test_data/") || path.starts_with("corpus/");
+    if is_generated_test {
+        return;
+    }
+    if is_rust {
+        check_size(path, text, complaints);
+        if !text.starts_with("//!") {
+            complaints.push(format!(
+                "{path}: begin with `//!` and say what this file is"
+            ));
+        }
+        for (word, instead) in BANNED {
+            if text.contains(word) {
+                complaints.push(format!("{path}: contains `{word}`: {instead}"));
+            }
+        }
+    }
+    if Path::new(path)
+        .extension()
+        .is_some_and(|extension| extension == "md")
+    {
+        check_titles(path, text, complaints);
+    }
+}
+
+fn check_size(path: &str, text: &str, complaints: &mut Vec<String>) {
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text);
+    let lines = code.lines().count();
+    let is_listed = LONG_FILES.iter().any(|(listed, _)| *listed == path);
+    if lines > FILE_LINES_MAX && !is_listed && !path.ends_with("tests.rs") {
+        complaints.push(format!(
+            "{path}: {lines} lines; split it by topic at {FILE_LINES_MAX}"
+        ));
+    }
+}
+
+fn check_titles(path: &str, text: &str, complaints: &mut Vec<String>) {
+    let mut in_code = false;
+    let mut titles = 0;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            in_code = !in_code;
+        }
+        titles += usize::from(!in_code && line.starts_with("# "));
+    }
+    let is_summary = path.ends_with("SUMMARY.md");
+    if titles != 1 && !is_summary {
+        complaints.push(format!("{path}: has {titles} titles; a document has one"));
+    }
+}
