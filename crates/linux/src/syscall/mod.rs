@@ -1,0 +1,1 @@
+//! System calls: the table in `table.rs` is data, the handlers are in one file per family.

@@ -1,0 +1,140 @@
+//! Contexts: whatever can be chosen to run next. Threads, processes, virtual CPUs, interrupt handlers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use raddle_stdx::width::{low_u32, to_u64};
+
+/// A small handle for a context, valid in one world. Contexts are numbered in the order of their creation,
+/// which depends on the schedule; what is stable across schedules is the [`Context::path`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContextId(pub u32);
+
+/// One context as schedulers and reports see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Context {
+    /// Creation path: `[0, 2, 1]` is the second child of the third child of the first context.
+    pub path: Arc<[u32]>,
+    pub parent: Option<ContextId>,
+    /// How many children it has created; the next child's last path element.
+    pub children: u32,
+    /// Name given by the program, or the program's own name.
+    pub name: Arc<str>,
+    pub liveness: Liveness,
+    /// Steps this context has made.
+    pub steps: u64,
+}
+
+/// Whether a context can be chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Liveness {
+    Runnable,
+    Blocked(WaitReason),
+    Done,
+}
+
+/// What a blocked context waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WaitReason {
+    /// A futex word, by its address in the waiter's address space.
+    Futex { addr: u64 },
+    /// Readiness or data of descriptors.
+    Io { descriptors: Vec<i32> },
+    /// A child process.
+    Child,
+    /// Only the passing of time.
+    Sleep,
+    /// A signal.
+    Signal,
+    /// The end of a borrowed address space (vfork).
+    Vfork,
+    /// A file lock.
+    FileLock,
+    /// An interrupt (HLT).
+    Interrupt,
+}
+
+/// All contexts of a world, dead ones included.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContextTable {
+    contexts: Vec<Context>,
+}
+
+impl ContextTable {
+    /// Adds a child of `parent` (or the first context) and gives its handle.
+    pub fn create(&mut self, parent: Option<ContextId>, name: Arc<str>) -> ContextId {
+        let path: Arc<[u32]> = match parent {
+            None => Arc::from([low_u32(to_u64(
+                self.contexts
+                    .iter()
+                    .filter(|context| context.parent.is_none())
+                    .count(),
+            ))]),
+            Some(parent) => {
+                let parent = &mut self.contexts[parent.0 as usize];
+                let path = parent
+                    .path
+                    .iter()
+                    .copied()
+                    .chain([parent.children])
+                    .collect();
+                parent.children += 1;
+                path
+            }
+        };
+        let id = ContextId(low_u32(to_u64(self.contexts.len())));
+        self.contexts.push(Context {
+            path,
+            parent,
+            children: 0,
+            name,
+            liveness: Liveness::Runnable,
+            steps: 0,
+        });
+        id
+    }
+
+    pub fn get(&self, id: ContextId) -> &Context {
+        &self.contexts[id.0 as usize]
+    }
+
+    pub fn get_mut(&mut self, id: ContextId) -> &mut Context {
+        &mut self.contexts[id.0 as usize]
+    }
+
+    /// All contexts in the order of creation.
+    pub fn iter(&self) -> impl Iterator<Item = (ContextId, &Context)> {
+        (0..).map(ContextId).zip(self.contexts.iter())
+    }
+
+    /// The contexts that can be chosen now.
+    pub fn runnable(&self) -> impl Iterator<Item = ContextId> {
+        self.iter()
+            .filter(|(_, context)| context.liveness == Liveness::Runnable)
+            .map(|(id, _)| id)
+    }
+}
+
+impl fmt::Display for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path: Vec<String> = self.path.iter().map(u32::to_string).collect();
+        write!(f, "{} `{}`", path.join("."), self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_the_creator_and_the_order() {
+        let mut table = ContextTable::default();
+        let main = table.create(None, "main".into());
+        let first = table.create(Some(main), "a".into());
+        let second = table.create(Some(main), "b".into());
+        let nested = table.create(Some(second), "c".into());
+        assert_eq!(&*table.get(first).path, &[0, 0]);
+        assert_eq!(&*table.get(nested).path, &[0, 1, 0]);
+        assert_eq!(table.get(nested).to_string(), "0.1.0 `c`");
+    }
+}

@@ -1,0 +1,124 @@
+//! What happened: the one stream that detectors, predictors and recordings read.
+
+use crate::context::ContextId;
+
+/// Where in memory something is: stable under shared mappings, fork and kernel aliases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Location {
+    /// Frame number; unlike a virtual address it is the same for every mapping of the memory.
+    pub frame: u32,
+    /// Offset in the frame.
+    pub offset: u16,
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub context: ContextId,
+    /// The context's own step count when it happened.
+    pub step: u64,
+    pub pc: u64,
+    pub kind: EventKind,
+}
+
+/// How a lock is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LockMode {
+    Exclusive,
+    Shared,
+}
+
+/// What kind of event, with its data. Addresses are virtual ones of the context's address space.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EventKind {
+    Read {
+        addr: u64,
+        location: Location,
+        size: u8,
+        value: Option<u64>,
+    },
+    Write {
+        addr: u64,
+        location: Location,
+        size: u8,
+        value: Option<u64>,
+    },
+    /// A read-modify-write; atomic if it was locked (LOCK prefix or XCHG).
+    Update {
+        addr: u64,
+        location: Location,
+        size: u8,
+        value: Option<u64>,
+        atomic: bool,
+    },
+    /// A lock was obtained.
+    Acquire {
+        object: u64,
+        mode: LockMode,
+    },
+    /// A lock is about to be given up.
+    Release {
+        object: u64,
+        mode: LockMode,
+    },
+    /// Waiting on a condition, semaphore or event begins.
+    WaitBegin {
+        object: u64,
+    },
+    /// Waiting ended.
+    WaitEnd {
+        object: u64,
+    },
+    /// A condition, semaphore or event was signalled.
+    Notify {
+        object: u64,
+        everyone: bool,
+    },
+    /// Arrived at a barrier.
+    BarrierEnter {
+        object: u64,
+    },
+    /// All arrived; left the barrier.
+    BarrierLeave {
+        object: u64,
+    },
+    Create {
+        child: ContextId,
+    },
+    Join {
+        child: ContextId,
+    },
+    Exit,
+    Alloc {
+        addr: u64,
+        size: u64,
+    },
+    Free {
+        addr: u64,
+    },
+    Map {
+        addr: u64,
+        size: u64,
+    },
+    Unmap {
+        addr: u64,
+        size: u64,
+    },
+    SyscallEnter {
+        number: u32,
+        arguments: [u64; 6],
+    },
+    SyscallLeave {
+        number: u32,
+        result: i64,
+    },
+    SignalEnter {
+        number: u32,
+    },
+    SignalLeave,
+    /// Bytes that left the world (standard output, standard error).
+    Output {
+        descriptor: i32,
+        bytes: Vec<u8>,
+    },
+}

@@ -1,0 +1,19 @@
+//! The vocabulary that all worlds and all analyses share: contexts, events, stops, choices, virtual time.
+//!
+//! A *world* is something deterministic that runs several contexts on one host thread: Linux processes, or a
+//! PC with several processors. This crate knows neither; it only says how one talks about them.
+//! Reading order: [`World`], then [`context`], [`event`], [`stop`], [`choice`].
+
+mod choice;
+mod context;
+mod event;
+mod stop;
+mod time;
+mod world;
+
+pub use choice::{Choice, ChoiceSource, SeededChoices};
+pub use context::{Context, ContextId, ContextTable, Liveness, WaitReason};
+pub use event::{Event, EventKind, Location, LockMode};
+pub use stop::{Pending, PendingKind, Stop, Until};
+pub use time::{Duration, VirtualTime};
+pub use world::{Snapshot, World};

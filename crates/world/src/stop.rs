@@ -1,0 +1,70 @@
+//! How far to run, why a slice ended, and what a context would do next.
+
+use crate::event::Location;
+
+/// Bounds of a slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// At most this many steps.
+    Steps(u64),
+    /// Up to the next flagged program point, but at most this many steps.
+    Point { steps_max: u64 },
+    /// Up to the next system call or synchronisation operation, but at most this many steps.
+    Sync { steps_max: u64 },
+}
+
+impl Until {
+    /// The bound in steps.
+    pub fn steps_max(self) -> u64 {
+        match self {
+            Self::Steps(steps) => steps,
+            Self::Point { steps_max } | Self::Sync { steps_max } => steps_max,
+        }
+    }
+}
+
+/// Why a slice ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The step bound was reached.
+    Steps,
+    /// The context stands before a flagged program point.
+    Point { pc: u64 },
+    /// The context is about to make, or has just made, a system call or synchronisation operation.
+    Sync,
+    /// The context cannot go on until somebody or something wakes it.
+    Blocked,
+    /// The context asked to be scheduled later (`sched_yield`, PAUSE).
+    Yielded,
+    /// The context has ended.
+    Done,
+    /// The whole world has ended with this wait status of its first process.
+    WorldDone { status: i32 },
+    /// The world met something it does not support; the text says what, where and what to do.
+    Unsupported(String),
+}
+
+/// What the next instruction of a context would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    pub pc: u64,
+    pub kind: PendingKind,
+}
+
+/// The kind of the next operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PendingKind {
+    /// Touches no memory and nothing shared.
+    Local,
+    /// A memory access; `location` is absent if the page is not present yet.
+    Access {
+        addr: u64,
+        location: Option<Location>,
+        size: u8,
+        reads: bool,
+        writes: bool,
+        atomic: bool,
+    },
+    /// A system call with its number.
+    Syscall { number: u32 },
+}

@@ -1,0 +1,17 @@
+//! Virtual time: a function of the steps made and of the jumps taken, never of the host's clock.
+
+/// Nanoseconds since the world began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct VirtualTime(pub u64);
+
+/// Nanoseconds between two times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Duration(pub u64);
+
+impl VirtualTime {
+    /// The time `duration` later; the far end of time if that is beyond it.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration.0))
+    }
+}

@@ -1,0 +1,29 @@
+//! The trait that Linux processes and a PC have in common.
+
+use crate::context::{ContextId, ContextTable};
+use crate::event::Event;
+use crate::stop::{Pending, Stop, Until};
+
+/// A moment of a world that it can come back to. Snapshots nest as a stack: restoring one forgets later ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Snapshot(pub usize);
+
+/// A deterministic machine with several contexts on one host thread.
+///
+/// One run is a function of (image, inputs, configuration, choices, sequence of `run` calls).
+pub trait World {
+    /// Liveness, parent, name of every context.
+    fn contexts(&self) -> &ContextTable;
+    /// The next operation of a context, decoded but not executed; valid until somebody runs.
+    fn pending(&mut self, who: ContextId) -> Pending;
+    /// Runs one context. It must be runnable. Events are appended to the world's list.
+    fn run(&mut self, who: ContextId, until: Until) -> Stop;
+    /// Lets virtual time jump to the next timer when nobody can run; false if there is none.
+    fn advance_time(&mut self) -> bool;
+    /// The events since the last call.
+    fn take_events(&mut self) -> Vec<Event>;
+    fn snapshot(&mut self) -> Snapshot;
+    fn restore(&mut self, to: Snapshot);
+    /// Digest of everything the guest could see.
+    fn state_digest(&mut self) -> u64;
+}

@@ -1,0 +1,230 @@
+//! The arithmetic flags, kept lazily as a result and a vector of carries.
+//!
+//! Two words hold all six flags, whatever instruction set them, so that reading one never needs to know which:
+//!
+//! ```text
+//!   result  sign-extended to 64 bits      ZF = (result == 0)   SF = bit 63 xor aux.SIGN_FLIP
+//!                                         PF = even parity of (result ^ aux >> 8) & 0xff
+//!   aux     bit 63 CF   bit 62 CF ^ OF (carry into the sign)   bits 15..8 parity delta
+//!           bit 3 AF    bit 0 SIGN_FLIP
+//! ```
+//! The idea is that of Bochs ("lazy flags", Mihocka and Shwartsman, 2008).
+
+/// Bits of RFLAGS.
+pub mod rflags {
+    pub const CF: u64 = 1 << 0;
+    pub const FIXED: u64 = 1 << 1;
+    pub const PF: u64 = 1 << 2;
+    pub const AF: u64 = 1 << 4;
+    pub const ZF: u64 = 1 << 6;
+    pub const SF: u64 = 1 << 7;
+    pub const TF: u64 = 1 << 8;
+    pub const IF: u64 = 1 << 9;
+    pub const DF: u64 = 1 << 10;
+    pub const OF: u64 = 1 << 11;
+    pub const IOPL: u64 = 3 << 12;
+    pub const NT: u64 = 1 << 14;
+    pub const RF: u64 = 1 << 16;
+    pub const VM: u64 = 1 << 17;
+    pub const AC: u64 = 1 << 18;
+    pub const VIF: u64 = 1 << 19;
+    pub const VIP: u64 = 1 << 20;
+    pub const ID: u64 = 1 << 21;
+    /// The six arithmetic flags.
+    pub const ARITHMETIC: u64 = CF | PF | AF | ZF | SF | OF;
+}
+
+const CARRY: u64 = 1 << 63;
+const OVERFLOW_DELTA: u64 = 1 << 62;
+const ADJUST: u64 = 1 << 3;
+const SIGN_FLIP: u64 = 1;
+const KEPT_OF_CARRIES: u64 = CARRY | OVERFLOW_DELTA | ADJUST;
+
+/// The arithmetic flags of one context.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Flags {
+    result: u64,
+    aux: u64,
+}
+
+impl Default for Flags {
+    fn default() -> Self {
+        Self::from_rflags(0)
+    }
+}
+
+/// Equal if the six flags are equal; the lazy form is not unique.
+impl PartialEq for Flags {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_rflags() == other.to_rflags()
+    }
+}
+
+impl Eq for Flags {}
+
+impl Flags {
+    /// From a result (sign-extended from `bits` bits) and the carries out of each bit of the operation.
+    #[inline(always)]
+    pub fn from_carries(result: u64, carries: u64, bits: u32) -> Self {
+        let aux = if bits == 64 {
+            carries & KEPT_OF_CARRIES
+        } else {
+            ((carries << (64 - bits)) & (CARRY | OVERFLOW_DELTA)) | (carries & ADJUST)
+        };
+        Self { result, aux }
+    }
+
+    /// After AND, OR, XOR, TEST: no carry, no overflow; AF is undefined and reads as zero.
+    #[inline(always)]
+    pub fn from_logic(result: u64) -> Self {
+        Self { result, aux: 0 }
+    }
+
+    /// From a sign-extended result with carry and overflow given; AF reads as zero.
+    #[inline(always)]
+    pub fn from_result(result: u64, carry: bool, overflow: bool) -> Self {
+        let aux = (u64::from(carry) << 63) | (u64::from(carry ^ overflow) << 62);
+        Self { result, aux }
+    }
+
+    /// From the bits of RFLAGS.
+    pub fn from_rflags(bits: u64) -> Self {
+        use rflags::{AF, CF, OF, PF, SF, ZF};
+        let has = |bit| bits & bit != 0;
+        let result = u64::from(!has(ZF));
+        let low_is_even = result.count_ones().is_multiple_of(2);
+        let aux = (u64::from(has(CF)) << 63)
+            | (u64::from(has(CF) ^ has(OF)) << 62)
+            | (u64::from(has(AF)) << 3)
+            | (u64::from(has(PF) != low_is_even) << 8)
+            | u64::from(has(SF));
+        Self { result, aux }
+    }
+
+    /// As bits of RFLAGS.
+    pub fn to_rflags(self) -> u64 {
+        use rflags::{AF, CF, OF, PF, SF, ZF};
+        let bit = |set: bool, bit: u64| if set { bit } else { 0 };
+        bit(self.carry(), CF)
+            | bit(self.parity(), PF)
+            | bit(self.adjust(), AF)
+            | bit(self.zero(), ZF)
+            | bit(self.sign(), SF)
+            | bit(self.overflow(), OF)
+    }
+
+    #[inline(always)]
+    pub fn carry(self) -> bool {
+        self.aux & CARRY != 0
+    }
+
+    #[inline(always)]
+    pub fn overflow(self) -> bool {
+        (self.aux ^ (self.aux << 1)) & CARRY != 0
+    }
+
+    #[inline(always)]
+    pub fn zero(self) -> bool {
+        self.result == 0
+    }
+
+    #[inline(always)]
+    pub fn sign(self) -> bool {
+        ((self.result >> 63) ^ self.aux) & SIGN_FLIP != 0
+    }
+
+    #[inline(always)]
+    pub fn adjust(self) -> bool {
+        self.aux & ADJUST != 0
+    }
+
+    #[inline(always)]
+    pub fn parity(self) -> bool {
+        ((self.result ^ (self.aux >> 8)) & 0xFF)
+            .count_ones()
+            .is_multiple_of(2)
+    }
+
+    /// The same flags with another carry.
+    #[inline(always)]
+    #[must_use]
+    pub fn with_carry(self, carry: bool) -> Self {
+        let (old, new) = (self.aux >> 63, u64::from(carry));
+        // CF ^ OF must change along with CF, so that OF stays.
+        Self {
+            result: self.result,
+            aux: self.aux ^ ((old ^ new) * (CARRY | OVERFLOW_DELTA)),
+        }
+    }
+
+    /// The condition with this number in the low four bits of Jcc, SETcc and CMOVcc opcodes.
+    #[inline(always)]
+    pub fn condition(self, number: u8) -> bool {
+        let holds = match number >> 1 {
+            0 => self.overflow(),
+            1 => self.carry(),
+            2 => self.zero(),
+            3 => self.carry() || self.zero(),
+            4 => self.sign(),
+            5 => self.parity(),
+            6 => self.sign() != self.overflow(),
+            _ => self.zero() || self.sign() != self.overflow(),
+        };
+        holds != (number & 1 != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_combination_survives_the_round_trip() {
+        for pick in 0..64_u64 {
+            let bits = [
+                rflags::CF,
+                rflags::PF,
+                rflags::AF,
+                rflags::ZF,
+                rflags::SF,
+                rflags::OF,
+            ];
+            let value = bits
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| pick >> i & 1 != 0)
+                .map(|(_, bit)| bit)
+                .sum();
+            assert_eq!(Flags::from_rflags(value).to_rflags(), value);
+        }
+    }
+
+    #[test]
+    fn changing_the_carry_leaves_the_others() {
+        for value in [
+            0,
+            rflags::OF,
+            rflags::CF | rflags::OF,
+            rflags::ZF | rflags::CF,
+            rflags::ARITHMETIC,
+        ] {
+            for carry in [false, true] {
+                let expected = (value & !rflags::CF) | u64::from(carry);
+                assert_eq!(
+                    Flags::from_rflags(value).with_carry(carry).to_rflags(),
+                    expected
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn narrow_additions_set_carry_overflow_and_adjust() {
+        let (a, b) = (0x7F_u64, 0x01_u64);
+        let sum = a + b;
+        let carries = (a & b) | ((a | b) & !sum);
+        let flags = Flags::from_carries(u64::MAX << 7, carries, 8);
+        assert_eq!(flags.to_rflags(), rflags::SF | rflags::OF | rflags::AF);
+    }
+}

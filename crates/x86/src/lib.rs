@@ -1,0 +1,25 @@
+//! x86-64 decode and execute over a software TLB. Knows neither Linux nor a PC.
+//!
+//! ```text
+//!   bytes ──iced──▶ Instruction ──lower──▶ Op (64 bytes, one handler each) ──▶ block ──▶ code cache
+//!                                             │ no fast handler
+//!                                             ▼
+//!                                          generic (complete, one `match` per family, SDM order)
+//! ```
+//!
+//! Reading order: [`Cpu`] (the state), [`Exit`] (why a run ends), [`Engine`] (the loop), then `op`, `lower`,
+//! `fast` (specialised handlers) and `generic` (all other instructions).
+
+mod cpu;
+mod cpuid;
+mod engine;
+mod exit;
+mod flags;
+mod system;
+
+pub use cpu::{Cpu, FxState, Reg};
+pub use cpuid::{CpuidResult, cpuid};
+pub use engine::{Engine, Memory, Observe, Outcome, Slice};
+pub use exit::{Exit, Fault, MemoryFault, Vector};
+pub use flags::{Flags, rflags};
+pub use system::{DescriptorTable, Segment, SystemState};
