@@ -15,6 +15,8 @@ mod cpuid;
 mod engine;
 mod exit;
 mod flags;
+mod generic;
+mod stub;
 mod system;
 
 pub use cpu::{Cpu, FxState, Reg};
