@@ -45,6 +45,8 @@ pub struct SystemState {
     pub apic_base: u64,
     pub tsc_aux: u64,
     pub tsc_offset: u64,
+    /// Number of this processor, as CPUID tells it.
+    pub apic_id: u8,
     /// Interrupts are held off for one instruction (after STI or MOV SS).
     pub interrupt_shadow: bool,
     pub halted: bool,
@@ -123,6 +125,7 @@ impl SystemState {
             apic_base: 0,
             tsc_aux: 0,
             tsc_offset: 0,
+            apic_id: 0,
             interrupt_shadow: false,
             halted: false,
         }
