@@ -12,6 +12,7 @@ use raddle_stdx::width::{as_u64, low_u8};
 use crate::cache::{CodeCache, Found, GroupKey};
 use crate::cpu::Cpu;
 use crate::exit::{Exit, Fault};
+use crate::fast::vector;
 use crate::fetch;
 use crate::log::Log;
 use crate::lower::{self, STEPS_MAX};
@@ -128,7 +129,9 @@ impl Engine {
         self.run.space = std::ptr::from_mut(space);
         self.run.cache = std::ptr::from_mut(&mut self.cache);
         self.run.stubs = std::ptr::from_mut(&mut self.stubs);
+        vector::clear_exceptions();
         let exit = self.run_blocks(cpu);
+        vector::collect_exceptions(cpu);
         self.log.end(self.run.log, slice.tsc, budget);
         let done = as_u64(budget - self.run.budget);
         let exit = if exit == Exit::StepsDone && steps < slice.steps {
@@ -204,13 +207,14 @@ impl Engine {
         // SAFETY: `frames` and `space` were set by `run` and nothing else refers to them now.
         let (frames, space) = unsafe { (&mut *self.run.frames, &mut *self.run.space) };
         let fetched = fetch::instructions(frames, space, pc, limit.unwrap_or(STEPS_MAX))?;
-        let mut block = lower::lower(&lower::Source {
+        let source = lower::Source {
             pc,
             instructions: &fetched.instructions,
             points: self.cache.points(),
             observe: self.observe,
             limit,
-        });
+        };
+        let mut block = lower::lower(&source, &mut self.stubs);
         block.frames = fetched.frames;
         for frame in fetched.frames.into_iter().flatten() {
             self.run.protect_code(frame);

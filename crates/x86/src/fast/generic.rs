@@ -73,6 +73,8 @@ unsafe extern "C" fn execute(
     let done = run.slice_steps - (budget + op.refund());
     let tsc = run.tsc.wrapping_add(done.cast_unsigned());
     let stubs = run.stubs;
+    // STMXCSR and its kin must see the flags that stubs left in the hardware.
+    super::vector::collect_exceptions(cpu);
     let mut bus = RunBus {
         run,
         log,

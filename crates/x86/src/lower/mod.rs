@@ -4,8 +4,9 @@ use iced_x86::{FlowControl, Instruction};
 
 use crate::cache::NewBlock;
 use crate::engine::Observe;
-use crate::fast::{self, OBSERVE_ADDR, OBSERVE_NONE, OBSERVE_VALUE, branch, fused};
-use crate::op::{Handler, Op};
+use crate::fast::{self, OBSERVE_ADDR, OBSERVE_NONE, OBSERVE_VALUE, branch, fused, vector};
+use crate::op::{Handler, LogKind, Op};
+use crate::stub::{MemoryUse, StubCache, StubRef};
 
 mod operand;
 mod select;
@@ -28,11 +29,11 @@ pub(crate) struct Source<'a> {
 }
 
 /// Builds the ops of a block. Frames are filled in by the caller.
-pub(crate) fn lower(source: &Source<'_>) -> NewBlock {
+pub(crate) fn lower(source: &Source<'_>, stubs: &mut StubCache) -> NewBlock {
     match source.observe {
-        Observe::None => Builder::<OBSERVE_NONE>::new(source).build(),
-        Observe::Addr => Builder::<OBSERVE_ADDR>::new(source).build(),
-        Observe::AddrValue => Builder::<OBSERVE_VALUE>::new(source).build(),
+        Observe::None => Builder::<OBSERVE_NONE>::new(source, stubs).build(),
+        Observe::Addr => Builder::<OBSERVE_ADDR>::new(source, stubs).build(),
+        Observe::AddrValue => Builder::<OBSERVE_VALUE>::new(source, stubs).build(),
     }
 }
 
@@ -40,14 +41,16 @@ struct Builder<'a, const OBS: u8> {
     source: &'a Source<'a>,
     lowered: Vec<Lowered>,
     boxed: Vec<Box<Instruction>>,
+    stubs: &'a mut StubCache,
 }
 
 impl<'a, const OBS: u8> Builder<'a, OBS> {
-    fn new(source: &'a Source<'a>) -> Self {
+    fn new(source: &'a Source<'a>, stubs: &'a mut StubCache) -> Self {
         Self {
             source,
             lowered: Vec::new(),
             boxed: Vec::new(),
+            stubs,
         }
     }
 
@@ -56,7 +59,7 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
         let steps = u8::try_from(instructions.len()).expect("blocks are short");
         if OBS != OBSERVE_NONE {
             let mut head = Op::new(fast::block_head::<OBS>, self.source.pc, 0);
-            head.meta = head.meta.with_access(crate::op::LogKind::Block, 1);
+            head.meta = head.meta.with_access(LogKind::Block, 1);
             self.lowered.push(Lowered::plain(head));
         }
         let mut at = 0;
@@ -95,8 +98,12 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
     fn generic(&mut self, instruction: &Instruction, index: u8) -> Lowered {
         let boxed = Box::new(*instruction);
         let mut op = Op::new(fast::generic::generic, instruction.ip(), index);
+        op.len = u8::try_from(instruction.len()).unwrap_or(0);
         op.imm = (std::ptr::from_ref::<Instruction>(&boxed)).expose_provenance() as u64;
         self.boxed.push(boxed);
+        if let Some(stub) = self.stubs.get_bare(instruction) {
+            op = with_stub::<OBS>(op, instruction, &stub).unwrap_or(op);
+        }
         Lowered::barrier(op)
     }
 
@@ -163,6 +170,24 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
             frames: [None; 2],
         }
     }
+}
+
+/// The op with a native stub in front of the generic interpreter, which remains for the unusual cases.
+fn with_stub<const OBS: u8>(op: Op, instruction: &Instruction, stub: &StubRef) -> Option<Op> {
+    let mut op = op;
+    if stub.memory != MemoryUse::None {
+        operand::memory(instruction, &mut op)?;
+        let kind = if stub.memory == MemoryUse::Write {
+            LogKind::Write
+        } else {
+            LogKind::Read
+        };
+        op.meta = op.meta.with_access(kind, usize::from(stub.bytes));
+        (op.src, op.dst) = (stub.bytes, stub.align - 1);
+    }
+    op.next = (stub.entry as *const ()).cast();
+    op.handler = vector::select_stub::<OBS>(stub);
+    Some(op)
 }
 
 /// One op for a comparison and the conditional jump behind it.
