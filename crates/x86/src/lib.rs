@@ -15,6 +15,8 @@ mod cpuid;
 mod engine;
 mod exit;
 mod flags;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod generic;
 mod stub;
 mod system;

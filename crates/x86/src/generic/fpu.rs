@@ -43,7 +43,7 @@ impl FxState {
     }
 
     /// The summary and busy bits say whether an unmasked exception is pending.
-    pub(super) fn update_summary(&mut self) {
+    pub(crate) fn update_summary(&mut self) {
         let bits = SW_ERROR_SUMMARY | SW_BUSY;
         if self.fsw & !self.fcw & SW_EXCEPTIONS != 0 {
             self.fsw |= bits;
