@@ -11,6 +11,8 @@ pub(super) enum Exempt {
     OwnAnswer,
     /// It would leave the process or needs a kernel: traps, far transfers, segment loads.
     LeavesProcess,
+    /// The decoder never gives it: WAIT followed by another instruction, or a shorter encoding wins.
+    NotDecoded,
     /// Hosts of different vendors decode it differently.
     VendorDecoding,
 }
@@ -34,9 +36,9 @@ fn exemption(code: Code) -> Option<Exempt> {
     use Mnemonic as M;
     let name = format!("{code:?}");
     let kinds = code.op_code().op_kinds();
-    let names_16_bit_branch = kinds.iter().any(|kind| {
-        matches!(kind, OpCodeOperandKind::br16_1 | OpCodeOperandKind::br16_2)
-    });
+    let names_16_bit_branch = kinds
+        .iter()
+        .any(|kind| matches!(kind, OpCodeOperandKind::br16_1 | OpCodeOperandKind::br16_2));
     if names_16_bit_branch || name.starts_with("Loop") && name.contains("_16_") {
         return Some(Exempt::VendorDecoding);
     }
@@ -61,6 +63,16 @@ fn exemption(code: Code) -> Option<Exempt> {
         | M::Reservednop
         | M::Rdsspd
         | M::Rdsspq => Some(Exempt::OwnAnswer),
+        M::Fstenv
+        | M::Fstcw
+        | M::Feni
+        | M::Fdisi
+        | M::Fclex
+        | M::Finit
+        | M::Fsetpm
+        | M::Fsave
+        | M::Fstsw => Some(Exempt::NotDecoded),
+        _ if code == Code::Ud0 => Some(Exempt::NotDecoded),
         M::Syscall | M::Int | M::Int3 | M::Int1 | M::Lss | M::Lfs | M::Lgs | M::Retf => {
             Some(Exempt::LeavesProcess)
         }
@@ -81,10 +93,14 @@ fn exemption(code: Code) -> Option<Exempt> {
         {
             Some(Exempt::LeavesProcess)
         }
-        // Near branches with 16-bit operands exist on AMD's processors only.
+        // Near branches with 16-bit operands exist on AMD's processors only; MOVSXD to 16 bits loads two or four bytes.
         _ if matches!(
             code,
-            Code::Jmp_rm16 | Code::Call_rm16 | Code::Retnw | Code::Retnw_imm16
+            Code::Movsxd_r16_rm16
+                | Code::Jmp_rm16
+                | Code::Call_rm16
+                | Code::Retnw
+                | Code::Retnw_imm16
         ) =>
         {
             Some(Exempt::VendorDecoding)

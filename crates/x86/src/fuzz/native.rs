@@ -37,24 +37,24 @@ static ONLY_ONE: Mutex<()> = Mutex::new(());
 /// The page that the trampoline knows; offsets are written out in the assembly below.
 #[repr(C, align(4096))]
 struct Context {
-    regs: [u64; 16],      // 0x000
-    rflags: u64,          // 0x080
-    entry: u64,           // 0x088
-    host_rsp: u64,        // 0x090
-    way: u64,             // 0x098
-    host_mxcsr: u64,      // 0x0a0
-    vector: u64,          // 0x0a8
-    error: u64,           // 0x0b0
-    fault_addr: u64,      // 0x0b8
-    pad: [u64; 8],        // 0x0c0
-    out_regs: [u64; 16],  // 0x100
-    out_rflags: u64,      // 0x180
-    way_next: u64,        // 0x188
-    way_taken: u64,       // 0x190
-    uses_vectors: u64,    // 0x198
-    pad2: [u64; 12],      // 0x1a0
-    image: Image,         // 0x200
-    out_image: Image,     // 0x400
+    regs: [u64; 16],     // 0x000
+    rflags: u64,         // 0x080
+    entry: u64,          // 0x088
+    host_rsp: u64,       // 0x090
+    way: u64,            // 0x098
+    host_mxcsr: u64,     // 0x0a0
+    vector: u64,         // 0x0a8
+    error: u64,          // 0x0b0
+    fault_addr: u64,     // 0x0b8
+    pad: [u64; 8],       // 0x0c0
+    out_regs: [u64; 16], // 0x100
+    out_rflags: u64,     // 0x180
+    way_next: u64,       // 0x188
+    way_taken: u64,      // 0x190
+    uses_vectors: u64,   // 0x198
+    pad2: [u64; 12],     // 0x1a0
+    image: Image,        // 0x200
+    out_image: Image,    // 0x400
 }
 
 /// An FXSAVE image.
@@ -196,7 +196,14 @@ impl Native {
         Ok(native)
     }
 
-    fn map(&mut self, addr: u64, len: usize, prot: i32, flags: i32, fd: i32) -> io::Result<*mut u8> {
+    fn map(
+        &mut self,
+        addr: u64,
+        len: usize,
+        prot: i32,
+        flags: i32,
+        fd: i32,
+    ) -> io::Result<*mut u8> {
         let hint = ptr::without_provenance_mut(raddle_stdx::width::to_usize(addr));
         // SAFETY: a new mapping; NOREPLACE keeps it off existing ones where the address is fixed.
         let at = unsafe { libc::mmap(hint, len, prot, flags, fd, 0) };
@@ -226,10 +233,12 @@ impl Native {
         unsafe { libc::ftruncate(file, 4096) };
         let fixed = libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE;
         let execute = libc::PROT_READ | libc::PROT_EXEC;
-        let result = self.map(CODE_PAGE, PAGE, execute, fixed, file).and_then(|_| {
-            let write = libc::PROT_READ | libc::PROT_WRITE;
-            self.map(0, PAGE, write, libc::MAP_SHARED, file)
-        });
+        let result = self
+            .map(CODE_PAGE, PAGE, execute, fixed, file)
+            .and_then(|_| {
+                let write = libc::PROT_READ | libc::PROT_WRITE;
+                self.map(0, PAGE, write, libc::MAP_SHARED, file)
+            });
         // SAFETY: the descriptor is ours and no longer needed.
         unsafe { libc::close(file) };
         self.code = result?;
@@ -323,7 +332,11 @@ fn data() -> *mut u8 {
 }
 
 /// Saves the interrupted state and continues at the trampoline's exit; a fault elsewhere is a bug of ours.
-extern "C" fn handle(signal: i32, _info: *mut libc::siginfo_t, context_of_signal: *mut libc::c_void) {
+extern "C" fn handle(
+    signal: i32,
+    _info: *mut libc::siginfo_t,
+    context_of_signal: *mut libc::c_void,
+) {
     const ORDER: [i32; 16] = [
         libc::REG_RAX,
         libc::REG_RCX,

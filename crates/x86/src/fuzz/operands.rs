@@ -30,14 +30,17 @@ pub(super) fn encode(code: Code, prng: &mut Prng) -> Option<(Instruction, Vec<u8
     let bytes = encoder.take_buffer();
     let mut decoder = Decoder::with_ip(64, &bytes, CODE, DecoderOptions::NONE);
     let decoded = decoder.decode();
-    let is_usable = decoded.code() == code
-        && decoded.len() == bytes.len()
-        && !uses_offset_as_address(&decoded);
+    let is_usable =
+        decoded.code() == code && decoded.len() == bytes.len() && !uses_offset_as_address(&decoded);
     is_usable.then_some((decoded, bytes))
 }
 
-/// BT with its bit offset in an address register would reach anywhere.
+/// BT with its bit offset in an address register would reach anywhere; a 16-bit SHLD must have a small count.
 fn uses_offset_as_address(insn: &Instruction) -> bool {
+    if matches!(insn.code(), Code::Shld_rm16_r16_CL | Code::Shrd_rm16_r16_CL) {
+        return insn.memory_base().full_register() == Register::RCX
+            || insn.memory_index().full_register() == Register::RCX;
+    }
     let is_bit_test = matches!(
         insn.mnemonic(),
         Mnemonic::Bt | Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc
@@ -84,8 +87,7 @@ impl Builder<'_> {
             K::mm_reg | K::mm_rm => self.from_row(Register::MM0, 8),
             K::xmm_reg | K::xmm_rm => self.from_row(Register::XMM0, 16),
             K::seg_reg => self.from_row(Register::ES, 6),
-            K::cr_reg => [Register::CR0, Register::CR2, Register::CR3, Register::CR4]
-                [self.pick(4)],
+            K::cr_reg => [Register::CR0, Register::CR2, Register::CR3, Register::CR4][self.pick(4)],
             K::dr_reg => Register::DR0,
             K::sti_opcode => self.from_row(Register::ST0, 8),
             K::es => Register::ES,
@@ -110,8 +112,15 @@ impl Builder<'_> {
 
     fn other_operand(&mut self, operand: u32, kind: K, code: Code) -> Option<()> {
         match kind {
-            K::imm8 | K::imm8_const_1 | K::imm8sex16 | K::imm8sex32 | K::imm8sex64 | K::imm16
-            | K::imm32 | K::imm32sex64 | K::imm64 => self.immediate(operand, kind, code),
+            K::imm8
+            | K::imm8_const_1
+            | K::imm8sex16
+            | K::imm8sex32
+            | K::imm8sex64
+            | K::imm16
+            | K::imm32
+            | K::imm32sex64
+            | K::imm64 => self.immediate(operand, kind, code),
             K::br64_1 | K::br64_4 => {
                 self.insn.set_op_kind(operand, OpKind::NearBranch64);
                 self.insn.set_near_branch64(TAKEN);
@@ -143,8 +152,13 @@ impl Builder<'_> {
                 let at = self.near_middle();
                 self.insn.set_memory_displacement64(at);
             }
-            K::mem | K::r8_or_mem | K::r16_or_mem | K::r32_or_mem | K::r64_or_mem
-            | K::mm_or_mem | K::xmm_or_mem => {
+            K::mem
+            | K::r8_or_mem
+            | K::r16_or_mem
+            | K::r32_or_mem
+            | K::r64_or_mem
+            | K::mm_or_mem
+            | K::xmm_or_mem => {
                 self.insn.set_op_kind(operand, OpKind::Memory);
                 self.memory();
             }
@@ -193,7 +207,11 @@ impl Builder<'_> {
             }
             K::imm16 => {
                 let is_frame = matches!(code.mnemonic(), Mnemonic::Enter | Mnemonic::Ret);
-                let value = if is_frame { value & 0x3F } else { value & 0xFFFF };
+                let value = if is_frame {
+                    value & 0x3F
+                } else {
+                    value & 0xFFFF
+                };
                 insn.set_op_kind(operand, OpKind::Immediate16);
                 insn.set_immediate16(u16::try_from(value).unwrap_or(0));
             }

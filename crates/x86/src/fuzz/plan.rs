@@ -57,8 +57,8 @@ impl Plan {
         case
     }
 
-    /// Gives the case new registers, flags and operands.
-    pub(super) fn fill(&self, case: &mut Case, prng: &mut Prng) {
+    /// Gives the case new registers, flags and operands; returns the address of the memory operand.
+    pub(super) fn fill(&self, case: &mut Case, prng: &mut Prng) -> u64 {
         for register in &mut case.regs {
             *register = values::integer(prng);
         }
@@ -77,8 +77,9 @@ impl Plan {
             }
         }
         self.steer_registers(case, prng);
-        self.steer_memory(case, prng);
+        let operand = self.steer_memory(case, prng);
         self.steer_pairs(case, prng);
+        operand
     }
 
     fn fill_vectors(&self, case: &mut Case, prng: &mut Prng) {
@@ -144,7 +145,10 @@ impl Plan {
                 case.set(Reg::Rax, low);
             }
         }
-        if matches!(self.insn.code(), Code::Shld_rm16_r16_CL | Code::Shrd_rm16_r16_CL) {
+        if matches!(
+            self.insn.code(),
+            Code::Shld_rm16_r16_CL | Code::Shrd_rm16_r16_CL
+        ) {
             let count = case.get(Reg::Rcx) & !0x10;
             case.set(Reg::Rcx, count);
         }
@@ -155,7 +159,7 @@ impl Plan {
     }
 
     /// Points the memory operand into the data and writes a biased value there.
-    fn steer_memory(&self, case: &mut Case, prng: &mut Prng) {
+    fn steer_memory(&self, case: &mut Case, prng: &mut Prng) -> u64 {
         let has_operand =
             (0..self.insn.op_count()).any(|index| self.insn.op_kind(index) == OpKind::Memory);
         let insn = &self.insn;
@@ -172,9 +176,10 @@ impl Plan {
         } else if insn.is_string_instruction() {
             case.get(Reg::Rsi) & 0xFFFF_FFFF
         } else {
-            return;
+            return case.get(Reg::Rdi) & 0xFFFF_FFFF;
         };
         self.write_operand(case, prng, at, bytes);
+        at
     }
 
     /// Sets base and index so that the operand is at `at`; gives the address it really has.
@@ -184,13 +189,11 @@ impl Plan {
         let is_offset_mutable =
             base != Register::None && base != Register::RIP && base != Register::EIP;
         let displacement = insn.memory_displacement64();
+        if is_bit_test(insn) {
+            self.shorten_bit_offset(case, prng);
+        }
         if !is_offset_mutable {
             return displacement;
-        }
-        if insn.mnemonic() == Mnemonic::Bt
-            || matches!(insn.mnemonic(), Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc)
-        {
-            self.shorten_bit_offset(case, prng);
         }
         let mut rest = at.wrapping_sub(displacement);
         if index != Register::None {
@@ -302,6 +305,11 @@ impl Plan {
             case.regs[first.full_register().number()] = case.regs[second.full_register().number()];
         }
     }
+}
+
+fn is_bit_test(insn: &Instruction) -> bool {
+    use Mnemonic as M;
+    matches!(insn.mnemonic(), M::Bt | M::Bts | M::Btr | M::Btc)
 }
 
 fn is_address_32(insn: &Instruction) -> bool {
