@@ -20,6 +20,8 @@ mod exit;
 mod fast;
 mod fetch;
 mod flags;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod generic;
 mod int;
 mod log;

@@ -4,7 +4,7 @@ use iced_x86::Mnemonic;
 
 use super::access::{AccessKind, Bus};
 use super::operand::{Exec, Place, bits, sign_extend};
-use super::{Flow, Step, fault};
+use super::{Flow, Step};
 use crate::cpu::Reg;
 use crate::flags::{Flags, rflags};
 
@@ -126,10 +126,8 @@ pub(super) fn cmpxchg_wide<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
         4
     };
     let atomic = exec.insn.has_lock_prefix();
-    let addr = exec.memory_address(half * 2)?;
-    if half == 8 && !addr.is_multiple_of(16) {
-        return Err(fault::protection(0));
-    }
+    let align = if half == 8 { 16 } else { 1 };
+    let addr = exec.aligned_address(half * 2, align)?;
     let expected = pair(exec, Reg::Rax, Reg::Rdx, half);
     let replacement = pair(exec, Reg::Rbx, Reg::Rcx, half);
     let mut old = [0; 16];

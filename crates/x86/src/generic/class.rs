@@ -6,7 +6,7 @@ use iced_x86::{Code, CpuidFeature, EncodingKind, Mnemonic, OpCodeOperandKind};
 
 /// The unit that executes an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(crate) enum Class {
     /// General registers, flags and system state.
     Integer,
     /// XMM registers.
@@ -21,7 +21,7 @@ pub(super) enum Class {
 
 static CLASSES: LazyLock<Vec<Class>> = LazyLock::new(|| Code::values().map(classify).collect());
 
-pub(super) fn of(code: Code) -> Class {
+pub(crate) fn of(code: Code) -> Class {
     CLASSES[code as usize]
 }
 

@@ -43,7 +43,7 @@ impl FxState {
     }
 
     /// The summary and busy bits say whether an unmasked exception is pending.
-    pub(super) fn update_summary(&mut self) {
+    pub(crate) fn update_summary(&mut self) {
         let bits = SW_ERROR_SUMMARY | SW_BUSY;
         if self.fsw & !self.fcw & SW_EXCEPTIONS != 0 {
             self.fsw |= bits;
@@ -114,7 +114,10 @@ pub(super) fn x87<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
         M::Fninit | M::Finit => exec.cpu.fx.reset_x87(),
         M::Fnclex | M::Fclex => exec.cpu.fx.fsw &= !SW_CLEARED_BY_FNCLEX,
         M::Fnop | M::Fndisi | M::Fdisi | M::Fneni | M::Feni | M::Fnsetpm | M::Fsetpm => {}
-        M::Emms => exec.cpu.fx.ftw = 0,
+        M::Emms => {
+            exec.cpu.fx.set_top(0);
+            exec.cpu.fx.ftw = 0;
+        }
         M::Fnstcw | M::Fstcw => store_word(exec, exec.cpu.fx.fcw)?,
         M::Fnstsw | M::Fstsw => store_word(exec, exec.cpu.fx.fsw)?,
         M::Fldcw => {
@@ -154,7 +157,12 @@ fn native<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
     let mut state = image.state;
     // An unmasked exception other than loss of precision suppresses the store.
     let is_suppressed = state.fsw & !state.fcw & 0x1F != 0;
-    if stub.memory == MemoryUse::Write && !is_suppressed {
+    if stub.memory == MemoryUse::Write && is_suppressed {
+        // The place must be writable all the same.
+        let kind = AccessKind::UpdateRead { atomic: false };
+        let bytes = usize::from(stub.bytes);
+        exec.bus.read(addr, &mut operand.0[..bytes], kind)?;
+    } else {
         vector::store_operand(exec, stub, addr, &operand)?;
     }
     clean(&mut state, &exec.cpu.fx);
@@ -184,12 +192,13 @@ pub(super) fn mmx<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
         return Err(fault::undefined());
     }
     exec.require_x87()?;
+    if is_conversion_from_memory(exec) {
+        return mmx_body(exec);
+    }
     exec.require_no_pending()?;
     let saved = exec.cpu.fx;
-    if !is_conversion_from_memory(exec) {
-        exec.cpu.fx.set_top(0);
-        exec.cpu.fx.ftw = 0xFF;
-    }
+    exec.cpu.fx.set_top(0);
+    exec.cpu.fx.ftw = 0xFF;
     let result = mmx_body(exec);
     if result.is_err() {
         let mxcsr = exec.cpu.fx.mxcsr;
@@ -199,9 +208,12 @@ pub(super) fn mmx<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
     result
 }
 
-/// CVTPI2PD with a memory operand uses no MMX register, so the x87 stack stays (SDM vol. 2).
+/// CVTPI2PD and CVTPI2PS with a memory operand use no MMX register, so the x87 stack stays.
 fn is_conversion_from_memory<B: Bus>(exec: &Exec<'_, B>) -> bool {
-    exec.insn.mnemonic() == Mnemonic::Cvtpi2pd && exec.is_memory(1)
+    matches!(
+        exec.insn.mnemonic(),
+        Mnemonic::Cvtpi2pd | Mnemonic::Cvtpi2ps
+    ) && exec.is_memory(1)
 }
 
 fn mmx_body<B: Bus>(exec: &mut Exec<'_, B>) -> Step {

@@ -1,6 +1,7 @@
 //! Images of the floating-point state in memory. We build them ourselves, with all pointers zero.
 
 use iced_x86::Code;
+use raddle_stdx::width;
 
 use super::access::{AccessKind, Bus};
 use super::fault;
@@ -13,6 +14,8 @@ const SHORT: usize = 14;
 const LONG: usize = 28;
 /// Bytes of FXSAVE that the processor writes: x87, MXCSR and sixteen XMM registers.
 const FXSAVE_USED: usize = 416;
+/// Bytes of FXSAVE that must be accessible.
+const FXSAVE_BYTES: usize = 512;
 const XMM_OFFSET: usize = 160;
 const EMPTY_TAG: u16 = 3;
 
@@ -143,7 +146,10 @@ pub(super) fn restore<B: Bus>(exec: &mut Exec<'_, B>) -> Result<(), Fault> {
 
 /// FXSAVE and FXSAVE64, which differ only in the pointers.
 pub(super) fn fxsave<B: Bus>(exec: &mut Exec<'_, B>) -> Result<(), Fault> {
-    let addr = aligned_address(exec)?;
+    let addr = exec.aligned_address(FXSAVE_BYTES, 16)?;
+    // The last part is not written, but must be writable.
+    let last = addr.wrapping_add(width::to_u64(FXSAVE_BYTES - 1));
+    exec.load(last, 1, AccessKind::UpdateRead { atomic: false })?;
     let state = &exec.cpu.fx;
     let mut image = [0; FXSAVE_USED];
     image[0..2].copy_from_slice(&state.fcw.to_le_bytes());
@@ -160,8 +166,8 @@ pub(super) fn fxsave<B: Bus>(exec: &mut Exec<'_, B>) -> Result<(), Fault> {
 
 /// FXRSTOR and FXRSTOR64.
 pub(super) fn fxrstor<B: Bus>(exec: &mut Exec<'_, B>) -> Result<(), Fault> {
-    let addr = aligned_address(exec)?;
-    let mut image = [0; FXSAVE_USED];
+    let addr = exec.aligned_address(FXSAVE_BYTES, 16)?;
+    let mut image = [0; FXSAVE_BYTES];
     exec.bus.read(addr, &mut image, AccessKind::Read)?;
     let word = |at: usize| u16::from_le_bytes([image[at], image[at + 1]]);
     let mxcsr = u32::from_le_bytes([image[24], image[25], image[26], image[27]]);
@@ -181,13 +187,4 @@ pub(super) fn fxrstor<B: Bus>(exec: &mut Exec<'_, B>) -> Result<(), Fault> {
         register.copy_from_slice(from);
     }
     Ok(())
-}
-
-fn aligned_address<B: Bus>(exec: &Exec<'_, B>) -> Result<u64, Fault> {
-    let addr = exec.memory_address(512)?;
-    if addr.is_multiple_of(16) {
-        Ok(addr)
-    } else {
-        Err(fault::protection(0))
-    }
 }

@@ -46,9 +46,10 @@ use crate::cpu::Cpu;
 use crate::exit::Fault;
 use crate::stub::StubCache;
 pub(crate) use access::{AccessKind, Bus, SystemBus};
+#[cfg(not(any(test, feature = "fuzz")))]
 use class::Class;
 #[cfg(any(test, feature = "fuzz"))]
-pub(crate) use class::is_implemented_form;
+pub(crate) use class::{Class, is_implemented_form, of as class_of};
 use operand::Exec;
 
 /// What the caller of [`step`] must do next.

@@ -179,6 +179,17 @@ impl<B: Bus> Exec<'_, B> {
         self.linear(self.insn.memory_segment(), self.offset(), bytes)
     }
 
+    /// As `memory_address`, but #GP first of all if it is not a multiple of `align`.
+    pub(super) fn aligned_address(&self, bytes: usize, align: u64) -> Result<u64, Fault> {
+        let segment = self.insn.memory_segment();
+        let offset = self.offset();
+        let addr = self.segment_base(segment).wrapping_add(offset);
+        if !addr.is_multiple_of(align) {
+            return Err(fault::protection(0));
+        }
+        self.linear(segment, offset, bytes)
+    }
+
     /// Resolves operand number `operand`.
     pub(super) fn place(&self, operand: u32) -> Result<Place, Fault> {
         Ok(match self.insn.op_kind(operand) {

@@ -172,10 +172,6 @@ pub(super) fn enter<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
     let step = width::to_u64(bytes);
     let rbp = exec.cpu.reg(Reg::Rbp);
     let frame = exec.stack_pointer().wrapping_sub(step);
-    // The lowest byte of the new frame must be writable before anything is stored.
-    let lowest = exec.stack_pointer().wrapping_sub(step * (1 + level) + size);
-    let probe = exec.stack_address(lowest, 1)?;
-    exec.load(probe, 1, AccessKind::UpdateRead { atomic: false })?;
     let addr = exec.stack_address(frame, bytes)?;
     exec.store(addr, rbp, bytes, AccessKind::Write)?;
     let mut top = frame;
@@ -190,6 +186,9 @@ pub(super) fn enter<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
         let to = exec.stack_address(top, bytes)?;
         exec.store(to, value, bytes, AccessKind::Write)?;
     }
+    // The new top of stack must be writable, although nothing is stored there.
+    let probe = exec.stack_address(top.wrapping_sub(size), 1)?;
+    exec.load(probe, 1, AccessKind::UpdateRead { atomic: false })?;
     exec.set_stack_pointer(top.wrapping_sub(size));
     exec.cpu.set_reg(Reg::Rbp, merge(rbp, frame, bytes));
     Ok(Flow::Next)

@@ -75,10 +75,7 @@ pub(super) fn load_operand<B: Bus>(
         return Ok(0);
     }
     let bytes = usize::from(stub.bytes);
-    let addr = exec.memory_address(bytes)?;
-    if !addr.is_multiple_of(u64::from(stub.align)) {
-        return Err(fault::protection(0));
-    }
+    let addr = exec.aligned_address(bytes, u64::from(stub.align))?;
     if stub.memory == MemoryUse::Read {
         exec.bus
             .read(addr, &mut operand.0[..bytes], AccessKind::Read)?;
@@ -111,11 +108,10 @@ pub(super) fn masked_store<B: Bus>(exec: &mut Exec<'_, B>, source: &[u8], select
     let start = exec.linear(exec.insn.memory_segment(), offset, source.len())?;
     let chosen = |index: usize| selector[index] & 0x80 != 0;
     let indices = || (0..source.len()).filter(|index| chosen(*index));
-    // All pages must be writable before the first byte is stored.
-    for index in indices() {
-        let addr = start.wrapping_add(width::to_u64(index));
-        exec.load(addr, 1, AccessKind::UpdateRead { atomic: false })?;
-    }
+    // The whole operand must be writable, even where no byte is chosen.
+    let mut old = [0; 16];
+    let kind = AccessKind::UpdateRead { atomic: false };
+    exec.bus.read(start, &mut old[..source.len()], kind)?;
     for index in indices() {
         let addr = start.wrapping_add(width::to_u64(index));
         exec.bus
@@ -131,10 +127,8 @@ fn estimate<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
     let bytes = if is_scalar { 4 } else { 16 };
     let mut source = [0; 16];
     if exec.is_memory(1) {
-        let addr = exec.memory_address(bytes)?;
-        if !is_scalar && !addr.is_multiple_of(16) {
-            return Err(fault::protection(0));
-        }
+        let align = if is_scalar { 1 } else { 16 };
+        let addr = exec.aligned_address(bytes, align)?;
         exec.bus
             .read(addr, &mut source[..bytes], AccessKind::Read)?;
     } else {

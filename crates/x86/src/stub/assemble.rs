@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use iced_x86::{
     CpuidFeature, Encoder, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
-    Register,
+    Register, RflagsBits,
 };
 
 use super::{Control, Elements, MemoryUse, StubRef};
@@ -141,8 +141,16 @@ fn needs_alignment(instruction: &Instruction) -> bool {
         )
 }
 
+/// The six arithmetic flags; iced counts the x87 condition codes among the flags, too.
+const ARITHMETIC: u32 = RflagsBits::OF
+    | RflagsBits::SF
+    | RflagsBits::ZF
+    | RflagsBits::AF
+    | RflagsBits::CF
+    | RflagsBits::PF;
+
 fn sets_flags(instruction: &Instruction) -> bool {
-    instruction.rflags_modified() != 0
+    instruction.rflags_modified() & ARITHMETIC != 0
 }
 
 /// The instruction with its memory operand at `[rsi]` and its general register replaced by RAX, and that register.
@@ -274,7 +282,7 @@ fn x87(instruction: &Instruction, sets_flags: bool) -> Option<Vec<u8>> {
     let mut code = Code::default();
     // stmxcsr [rdi+24]; fxrstor64 [rdi]
     code.bytes(&[0x0F, 0xAE, 0x5F, IMAGE_MXCSR, 0x48, 0x0F, 0xAE, 0x0F]);
-    if instruction.rflags_read() != 0 {
+    if instruction.rflags_read() & ARITHMETIC != 0 {
         // FCMOVcc: push rsi; popfq
         code.bytes(&[0x56, 0x9D]);
     }
