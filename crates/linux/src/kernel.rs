@@ -20,6 +20,8 @@ pub(crate) struct Kernel {
     pub(crate) state: State,
     /// Host files pinned at first use; not guest-visible state, kept across restores.
     pub(crate) host: HostFiles,
+    /// What the guest wrote to the outside.
+    pub(crate) written: Vec<(i32, Vec<u8>)>,
 }
 
 /// Guest-visible state: plain data, saved and restored by `clone`.

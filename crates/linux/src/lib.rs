@@ -18,3 +18,4 @@ mod kernel;
 mod process;
 mod syscall;
 mod thread;
+mod user;

@@ -2,7 +2,6 @@
 
 use raddle_mem::AddressSpace;
 
-use crate::files::FdTable;
 use crate::thread::Tid;
 
 /// Process id as the guest sees it (`getpid`).
@@ -15,8 +14,8 @@ pub(crate) struct Process {
     pub(crate) pid: Pid,
     pub(crate) parent: Pid,
     pub(crate) space: AddressSpace,
-    pub(crate) fds: FdTable,
+    pub(crate) fds: crate::files::TableId,
     /// Inode of the current directory lives in `fds`-independent file state: see `files::FsContext`.
-    pub(crate) fs: crate::files::FsContext,
+    pub(crate) fs: crate::files::FsId,
     pub(crate) threads: Vec<Tid>,
 }
