@@ -63,7 +63,7 @@ pub enum StartError {
 }
 
 /// The id of the first process.
-const FIRST: u32 = 1000;
+pub(crate) const FIRST: u32 = 1000;
 
 /// Makes a kernel with one process that stands at the first instruction of the program.
 pub(crate) fn start(setup: Setup) -> Result<Kernel, StartError> {
@@ -73,11 +73,14 @@ pub(crate) fn start(setup: Setup) -> Result<Kernel, StartError> {
     })?;
     let program = String::from_utf8_lossy(&setup.program).into_owned();
     let mut kernel = empty_kernel(&setup, frames);
-    let (fds, fs) =
-        files::first_process(&mut kernel, &setup).map_err(|errno| StartError::Directory {
-            directory: String::from_utf8_lossy(&setup.directory).into_owned(),
-            reason: errno.message().into(),
-        })?;
+    let first = files::Start {
+        stdin: Some(setup.stdin.clone()),
+        cwd: setup.directory.clone(),
+    };
+    let (fds, fs) = files::start(&mut kernel, &first).map_err(|errno| StartError::Directory {
+        directory: String::from_utf8_lossy(&setup.directory).into_owned(),
+        reason: errno.message().into(),
+    })?;
     let space = insert_space(
         &mut kernel,
         Space {
@@ -103,7 +106,7 @@ pub(crate) fn start(setup: Setup) -> Result<Kernel, StartError> {
     Ok(kernel)
 }
 
-fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
+pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
     Kernel {
         frames,
         state: State {
@@ -113,7 +116,15 @@ fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
             contexts: ContextTable::default(),
             context_threads: Vec::new(),
             choices: setup.choices.clone(),
-            files: files::new_state(setup),
+            files: files::State::new(files::Config {
+                maps: setup
+                    .mappings
+                    .iter()
+                    .map(|map| (map.host.clone(), map.guest.clone()))
+                    .collect(),
+                cpus: setup.cpus,
+                memory_bytes: setup.memory_max,
+            }),
             sleepers: Sleepers::default(),
             futexes: Futexes::default(),
             timers: Timers::default(),
@@ -135,7 +146,12 @@ fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
     }
 }
 
-fn add_first_process(kernel: &mut Kernel, space: SpaceId, fds: files::TableId, fs: files::FsId) {
+pub(crate) fn add_first_process(
+    kernel: &mut Kernel,
+    space: SpaceId,
+    fds: files::TableId,
+    fs: files::FsId,
+) {
     let (pid, tid) = (Pid(FIRST), Tid(FIRST));
     let context = kernel.state.contexts.create(None, "".into());
     kernel.state.context_threads.push(tid);

@@ -110,8 +110,8 @@ impl LinuxWorld {
         self.kernel.state.ended
     }
 
-    /// Writes everything the guest wrote to files out below a host directory.
-    pub fn export(&mut self, to: &std::path::Path) -> std::io::Result<()> {
+    /// Writes everything the guest wrote to files out below a host directory; gives the number of files.
+    pub fn export(&mut self, to: &std::path::Path) -> std::io::Result<u64> {
         crate::files::export(&mut self.kernel, to)
     }
 
