@@ -53,32 +53,32 @@ pub struct SystemState {
 }
 
 /// CR0 bits.
-pub mod cr0 {
-    pub const PE: u64 = 1 << 0;
-    pub const MP: u64 = 1 << 1;
-    pub const EM: u64 = 1 << 2;
-    pub const TS: u64 = 1 << 3;
-    pub const ET: u64 = 1 << 4;
-    pub const NE: u64 = 1 << 5;
-    pub const WP: u64 = 1 << 16;
-    pub const AM: u64 = 1 << 18;
-    pub const PG: u64 = 1 << 31;
+pub(crate) mod cr0 {
+    pub(crate) const PE: u64 = 1 << 0;
+    pub(crate) const MP: u64 = 1 << 1;
+    pub(crate) const EM: u64 = 1 << 2;
+    pub(crate) const TS: u64 = 1 << 3;
+    pub(crate) const ET: u64 = 1 << 4;
+    pub(crate) const NE: u64 = 1 << 5;
+    pub(crate) const WP: u64 = 1 << 16;
+    pub(crate) const AM: u64 = 1 << 18;
+    pub(crate) const PG: u64 = 1 << 31;
 }
 
 /// CR4 bits.
-pub mod cr4 {
-    pub const PAE: u64 = 1 << 5;
-    pub const PGE: u64 = 1 << 7;
-    pub const OSFXSR: u64 = 1 << 9;
-    pub const OSXMMEXCPT: u64 = 1 << 10;
+pub(crate) mod cr4 {
+    pub(crate) const PAE: u64 = 1 << 5;
+    pub(crate) const PGE: u64 = 1 << 7;
+    pub(crate) const OSFXSR: u64 = 1 << 9;
+    pub(crate) const OSXMMEXCPT: u64 = 1 << 10;
 }
 
 /// EFER bits.
-pub mod efer {
-    pub const SCE: u64 = 1 << 0;
-    pub const LME: u64 = 1 << 8;
-    pub const LMA: u64 = 1 << 10;
-    pub const NXE: u64 = 1 << 11;
+pub(crate) mod efer {
+    pub(crate) const SCE: u64 = 1 << 0;
+    pub(crate) const LME: u64 = 1 << 8;
+    pub(crate) const LMA: u64 = 1 << 10;
+    pub(crate) const NXE: u64 = 1 << 11;
 }
 
 /// Selectors that a Linux process sees.

@@ -72,7 +72,6 @@ fn exemption(code: Code) -> Option<Exempt> {
         | M::Fsetpm
         | M::Fsave
         | M::Fstsw => Some(Exempt::NotDecoded),
-        _ if code == Code::Ud0 => Some(Exempt::NotDecoded),
         M::Syscall | M::Int | M::Int3 | M::Int1 | M::Lss | M::Lfs | M::Lgs | M::Retf => {
             Some(Exempt::LeavesProcess)
         }
@@ -80,31 +79,28 @@ fn exemption(code: Code) -> Option<Exempt> {
         _ if code.is_jmp_far() || code.is_jmp_far_indirect() || code.is_call_far_indirect() => {
             Some(Exempt::LeavesProcess)
         }
-        _ if matches!(
-            code,
-            Code::Mov_Sreg_rm16
-                | Code::Mov_Sreg_r32m16
-                | Code::Mov_Sreg_r64m16
-                | Code::Popw_FS
-                | Code::Popq_FS
-                | Code::Popw_GS
-                | Code::Popq_GS
-        ) =>
-        {
-            Some(Exempt::LeavesProcess)
-        }
-        // Near branches with 16-bit operands exist on AMD's processors only; MOVSXD to 16 bits loads two or four bytes.
-        _ if matches!(
-            code,
-            Code::Movsxd_r16_rm16
-                | Code::Jmp_rm16
-                | Code::Call_rm16
-                | Code::Retnw
-                | Code::Retnw_imm16
-        ) =>
-        {
-            Some(Exempt::VendorDecoding)
-        }
+        _ => odd_exemption(code),
+    }
+}
+
+/// Single forms of mnemonics that are compared otherwise.
+fn odd_exemption(code: Code) -> Option<Exempt> {
+    match code {
+        Code::Mov_Sreg_rm16
+        | Code::Mov_Sreg_r32m16
+        | Code::Mov_Sreg_r64m16
+        | Code::Popw_FS
+        | Code::Popq_FS
+        | Code::Popw_GS
+        | Code::Popq_GS => Some(Exempt::LeavesProcess),
+        // Near branches with 16-bit operands exist on AMD's processors only; MOVSXD to 16 bits loads two or four
+        // bytes.
+        Code::Movsxd_r16_rm16
+        | Code::Jmp_rm16
+        | Code::Call_rm16
+        | Code::Retnw
+        | Code::Retnw_imm16 => Some(Exempt::VendorDecoding),
+        Code::Ud0 => Some(Exempt::NotDecoded),
         _ => None,
     }
 }

@@ -65,7 +65,7 @@ impl Builder<'_> {
     }
 
     /// Register number `0..16` of the row that starts at `first`.
-    fn from_row(&mut self, first: Register, count: u64) -> Register {
+    fn of_row(&mut self, first: Register, count: u64) -> Register {
         let offset = self.pick(count);
         Register::values()
             .nth(first as usize + offset)
@@ -74,22 +74,22 @@ impl Builder<'_> {
 
     fn operand(&mut self, operand: u32, kind: K, code: Code) -> Option<()> {
         let register = match kind {
-            K::r8_or_mem if !self.has_memory => self.from_row(Register::AL, 20),
-            K::r16_or_mem if !self.has_memory => self.from_row(Register::AX, 16),
-            K::r32_or_mem if !self.has_memory => self.from_row(Register::EAX, 16),
-            K::r64_or_mem if !self.has_memory => self.from_row(Register::RAX, 16),
-            K::mm_or_mem if !self.has_memory => self.from_row(Register::MM0, 8),
-            K::xmm_or_mem if !self.has_memory => self.from_row(Register::XMM0, 16),
-            K::r8_reg | K::r8_opcode => self.from_row(Register::AL, 20),
-            K::r16_reg | K::r16_rm | K::r16_opcode => self.from_row(Register::AX, 16),
-            K::r32_reg | K::r32_rm | K::r32_opcode => self.from_row(Register::EAX, 16),
-            K::r64_reg | K::r64_rm | K::r64_opcode => self.from_row(Register::RAX, 16),
-            K::mm_reg | K::mm_rm => self.from_row(Register::MM0, 8),
-            K::xmm_reg | K::xmm_rm => self.from_row(Register::XMM0, 16),
-            K::seg_reg => self.from_row(Register::ES, 6),
+            K::r8_or_mem if !self.has_memory => self.of_row(Register::AL, 20),
+            K::r16_or_mem if !self.has_memory => self.of_row(Register::AX, 16),
+            K::r32_or_mem if !self.has_memory => self.of_row(Register::EAX, 16),
+            K::r64_or_mem if !self.has_memory => self.of_row(Register::RAX, 16),
+            K::mm_or_mem if !self.has_memory => self.of_row(Register::MM0, 8),
+            K::xmm_or_mem if !self.has_memory => self.of_row(Register::XMM0, 16),
+            K::r8_reg | K::r8_opcode => self.of_row(Register::AL, 20),
+            K::r16_reg | K::r16_rm | K::r16_opcode => self.of_row(Register::AX, 16),
+            K::r32_reg | K::r32_rm | K::r32_opcode => self.of_row(Register::EAX, 16),
+            K::r64_reg | K::r64_rm | K::r64_opcode => self.of_row(Register::RAX, 16),
+            K::mm_reg | K::mm_rm => self.of_row(Register::MM0, 8),
+            K::xmm_reg | K::xmm_rm => self.of_row(Register::XMM0, 16),
+            K::seg_reg => self.of_row(Register::ES, 6),
             K::cr_reg => [Register::CR0, Register::CR2, Register::CR3, Register::CR4][self.pick(4)],
             K::dr_reg => Register::DR0,
-            K::sti_opcode => self.from_row(Register::ST0, 8),
+            K::sti_opcode => self.of_row(Register::ST0, 8),
             K::es => Register::ES,
             K::cs => Register::CS,
             K::ss => Register::SS,
@@ -254,10 +254,10 @@ impl Builder<'_> {
             }
             _ => {}
         }
-        let base = self.from_row(row, 16);
+        let base = self.of_row(row, 16);
         self.insn.set_memory_base(base);
         if shape < 5 {
-            let index = self.from_row(row, 16);
+            let index = self.of_row(row, 16);
             let is_stack = index.number() == 4;
             if !is_stack && index != base {
                 self.insn.set_memory_index(index);

@@ -280,16 +280,15 @@ impl Plan {
     /// Equal operands for comparisons and exchanges, now and then.
     fn steer_pairs(&self, case: &mut Case, prng: &mut Prng) {
         let insn = &self.insn;
-        if insn.mnemonic() == Mnemonic::Cmpxchg && prng.chance(1, 2) {
-            if insn.op0_kind() == OpKind::Register {
-                let register = insn.op0_register();
-                let is_high = matches!(
-                    register,
-                    Register::AH | Register::BH | Register::CH | Register::DH
-                );
-                if !is_high && register.full_register() != Register::RSP {
-                    case.regs[register.full_register().number()] = case.get(Reg::Rax);
-                }
+        let is_exchange = insn.mnemonic() == Mnemonic::Cmpxchg && prng.chance(1, 2);
+        if is_exchange && insn.op0_kind() == OpKind::Register {
+            let register = insn.op0_register();
+            let is_high = matches!(
+                register,
+                Register::AH | Register::BH | Register::CH | Register::DH
+            );
+            if !is_high && register.full_register() != Register::RSP {
+                case.regs[register.full_register().number()] = case.get(Reg::Rax);
             }
         }
         let has_registers = insn.op_count() == 2
@@ -327,8 +326,9 @@ fn address(prng: &mut Prng, bytes: usize, is_aligned: bool) -> u64 {
     let end = DATA + DATA_BYTES as u64;
     let middle = DATA + 4096;
     let at = match prng.below(128) {
-        0..=79 => middle - bytes.min(256) / 2 - 32 + prng.below(64),
-        80..=103 => middle - prng.below(bytes + 1),
+        0..=79 => middle - bytes / 2 - 32 + prng.below(64),
+        80..=103 if bytes <= 128 => middle - prng.below(bytes + 1),
+        80..=103 => middle - bytes / 2,
         104..=121 => end - bytes,
         122..=124 => end - prng.below(bytes),
         _ => DATA - prng.below(bytes + 1),

@@ -15,3 +15,37 @@ fn every_form_agrees_with_the_host() {
     assert!(report.unreachable.is_empty(), "{:?}", report.unreachable);
     assert!(report.forms.len() > 1000, "{}", report.forms.len());
 }
+
+/// An interpreter with one fault: the carry flag after additions.
+struct Broken(Interpreter);
+
+impl Subject for Broken {
+    fn execute(&mut self, case: &Case, result: &mut CaseResult) {
+        self.0.execute(case, result);
+        result.rflags ^= 1;
+    }
+}
+
+#[test]
+fn a_wrong_flag_is_found_and_described() {
+    let config = Config {
+        cases: 64,
+        seed: 1,
+        form: Some(String::from("Add_rm32_r32")),
+    };
+    let mut native = Native::new().unwrap();
+    let report = fuzz(&config, &mut native, &mut Broken(Interpreter::default()));
+    assert_eq!(report.mismatch_count, 64);
+    assert!(report.mismatches[0].differences.contains("rflags"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_report() {
+    let config = Config {
+        cases: 1,
+        seed: 7,
+        form: Some(String::from("Xadd")),
+    };
+    let first = fuzz_interpreter(&config).unwrap();
+    assert_eq!(first, fuzz_interpreter(&config).unwrap());
+}

@@ -1,4 +1,8 @@
 //! Biased values: the edges where arithmetic goes wrong.
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "parts of random words are wanted"
+)]
 
 use raddle_stdx::Prng;
 

@@ -146,7 +146,7 @@ pub(super) fn restore<B: Bus>(exec: &mut Exec<'_, B>) -> Result<(), Fault> {
 
 /// FXSAVE and FXSAVE64, which differ only in the pointers.
 pub(super) fn fxsave<B: Bus>(exec: &mut Exec<'_, B>) -> Result<(), Fault> {
-    let addr = exec.aligned_address(FXSAVE_BYTES, 16)?;
+    let addr = image_address(exec)?;
     // The last part is not written, but must be writable.
     let last = addr.wrapping_add(width::to_u64(FXSAVE_BYTES - 1));
     exec.load(last, 1, AccessKind::UpdateRead { atomic: false })?;
@@ -166,7 +166,7 @@ pub(super) fn fxsave<B: Bus>(exec: &mut Exec<'_, B>) -> Result<(), Fault> {
 
 /// FXRSTOR and FXRSTOR64.
 pub(super) fn fxrstor<B: Bus>(exec: &mut Exec<'_, B>) -> Result<(), Fault> {
-    let addr = exec.aligned_address(FXSAVE_BYTES, 16)?;
+    let addr = image_address(exec)?;
     let mut image = [0; FXSAVE_BYTES];
     exec.bus.read(addr, &mut image, AccessKind::Read)?;
     let word = |at: usize| u16::from_le_bytes([image[at], image[at + 1]]);
@@ -187,4 +187,14 @@ pub(super) fn fxrstor<B: Bus>(exec: &mut Exec<'_, B>) -> Result<(), Fault> {
         register.copy_from_slice(from);
     }
     Ok(())
+}
+
+/// Unlike for SSE operands, an address that is not canonical counts before one that is not aligned.
+fn image_address<B: Bus>(exec: &Exec<'_, B>) -> Result<u64, Fault> {
+    let addr = exec.memory_address(FXSAVE_BYTES)?;
+    if addr.is_multiple_of(16) {
+        Ok(addr)
+    } else {
+        Err(fault::protection(0))
+    }
 }

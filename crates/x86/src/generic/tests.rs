@@ -111,7 +111,7 @@ fn packed_addition_runs_natively() {
         cpu.xmm[9] = [1; 16];
     });
     assert_eq!(last, Ok(Flow::Next));
-    let expected: [u8; 16] = std::array::from_fn(|i| 17 + i as u8);
+    let expected: [u8; 16] = std::array::from_fn(|i| 17 + u8::try_from(i).unwrap());
     assert_eq!(cpu.xmm[9], expected);
 }
 

@@ -77,6 +77,9 @@ impl StubRef {
 
     /// Executes with all exceptions masked, finds out which unmasked ones happened, and undoes everything if any.
     ///
+    /// Two details differ from a real processor: the precision flag after an unmasked overflow or underflow, and
+    /// exceptions that only an intermediate product of DPPS or DPPD raises.
+    ///
     /// # Safety
     /// As for `call`.
     unsafe fn call_unmasked(self, cpu: *mut Cpu, memory: *mut u8) -> Result<(), Fault> {
