@@ -3,19 +3,24 @@
 
 use std::process::ExitCode;
 
-use raddle_x86::fuzz::{Config, Report, fuzz_interpreter};
+use raddle_x86::Observe;
+use raddle_x86::fuzz::{Config, Report, fuzz_engine, fuzz_interpreter};
 
-const USAGE: &str = "usage: fuzz-cpu [--cases N] [--seed S] [--form NAME] [--list]";
+const USAGE: &str = "usage: fuzz-cpu [--cases N] [--seed S] [--form NAME] [--list]\n       [--subject interpreter|engine|engine-addr|engine-value]";
 
 fn main() -> ExitCode {
-    let (config, is_listing) = match arguments() {
+    let (config, subject, is_listing) = match arguments() {
         Ok(parsed) => parsed,
         Err(problem) => {
             println!("{problem}\n{USAGE}");
             return ExitCode::from(2);
         }
     };
-    let report = match fuzz_interpreter(&config) {
+    let report = match subject {
+        Chosen::Interpreter => fuzz_interpreter(&config),
+        Chosen::Engine(observe) => fuzz_engine(&config, observe),
+    };
+    let report = match report {
         Ok(report) => report,
         Err(error) => {
             println!("The native side of the fuzzer cannot start: {error}.");
@@ -30,13 +35,21 @@ fn main() -> ExitCode {
     }
 }
 
-fn arguments() -> Result<(Config, bool), String> {
+/// What is compared with the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Chosen {
+    Interpreter,
+    Engine(Observe),
+}
+
+fn arguments() -> Result<(Config, Chosen, bool), String> {
     let mut config = Config {
         cases: 10_000_000,
         seed: 1,
         form: None,
     };
     let mut is_listing = false;
+    let mut subject = Chosen::Engine(Observe::None);
     let mut rest = std::env::args().skip(1);
     while let Some(name) = rest.next() {
         if name == "--list" {
@@ -53,10 +66,19 @@ fn arguments() -> Result<(Config, bool), String> {
             "--cases" => config.cases = number()?,
             "--seed" => config.seed = number()?,
             "--form" => config.form = Some(value),
+            "--subject" => {
+                subject = match value.as_str() {
+                    "interpreter" => Chosen::Interpreter,
+                    "engine" => Chosen::Engine(Observe::None),
+                    "engine-addr" => Chosen::Engine(Observe::Addr),
+                    "engine-value" => Chosen::Engine(Observe::AddrValue),
+                    _ => return Err(format!("`{value}` is not a subject")),
+                }
+            }
             _ => return Err(format!("`{name}` is not an option")),
         }
     }
-    Ok((config, is_listing))
+    Ok((config, subject, is_listing))
 }
 
 fn print(report: &Report, is_listing: bool) {

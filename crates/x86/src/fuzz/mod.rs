@@ -12,6 +12,7 @@ mod case;
 mod compare;
 mod forms;
 mod layout;
+mod machine;
 mod native;
 mod operands;
 mod plan;
@@ -23,6 +24,7 @@ mod values;
 
 pub use case::{Case, CaseResult, Ending};
 pub use layout::{CODE, DATA, DATA_BYTES, TAKEN, WINDOW_BYTES, WINDOWS};
+pub use machine::Machine;
 pub use native::Native;
-pub use run::{Config, Mismatch, Report, fuzz, fuzz_interpreter};
+pub use run::{Config, Mismatch, Report, fuzz, fuzz_engine, fuzz_interpreter};
 pub use subject::{Interpreter, Subject};

@@ -9,9 +9,11 @@ use raddle_stdx::Prng;
 use super::case::CaseResult;
 use super::compare::{Mask, differences};
 use super::forms::{self, Exempt};
+use super::machine::Machine;
 use super::native::Native;
 use super::plan::Plan;
 use super::subject::{Interpreter, Subject};
+use crate::engine::Observe;
 
 /// States tried with one encoding.
 const CASES_PER_ENCODING: u64 = 64;
@@ -60,6 +62,15 @@ pub struct Report {
 pub fn fuzz_interpreter(config: &Config) -> std::io::Result<Report> {
     let mut native = Native::new()?;
     Ok(fuzz(config, &mut native, &mut Interpreter::default()))
+}
+
+/// Runs the engine with its fast handlers against the host.
+///
+/// # Errors
+/// As for [`fuzz_interpreter`].
+pub fn fuzz_engine(config: &Config, observe: Observe) -> std::io::Result<Report> {
+    let mut native = Native::new()?;
+    Ok(fuzz(config, &mut native, &mut Machine::new(observe)?))
 }
 
 /// Runs `subject` against `oracle`.

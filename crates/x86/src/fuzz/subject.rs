@@ -128,7 +128,7 @@ impl Subject for Interpreter {
     }
 }
 
-fn ending_of(fault: Fault) -> Ending {
+pub(super) fn ending_of(fault: Fault) -> Ending {
     match fault {
         Fault::Memory(fault) => Ending::Fault {
             vector: 14,

@@ -1,6 +1,7 @@
 //! A short deterministic slice of the fuzzer.
 
 use super::*;
+use crate::engine::Observe;
 
 #[test]
 fn every_form_agrees_with_the_host() {
@@ -14,6 +15,20 @@ fn every_form_agrees_with_the_host() {
     assert!(texts.is_empty(), "{}", texts.join("\n"));
     assert!(report.unreachable.is_empty(), "{:?}", report.unreachable);
     assert!(report.forms.len() > 1000, "{}", report.forms.len());
+}
+
+#[test]
+fn the_engine_agrees_with_the_host_in_every_mode() {
+    for observe in [Observe::None, Observe::Addr, Observe::AddrValue] {
+        let config = Config {
+            cases: 1,
+            seed: 2,
+            form: None,
+        };
+        let report = fuzz_engine(&config, observe).unwrap();
+        let texts: Vec<String> = report.mismatches.iter().map(ToString::to_string).collect();
+        assert!(texts.is_empty(), "{observe:?}:\n{}", texts.join("\n"));
+    }
 }
 
 /// An interpreter with one fault: the carry flag after additions.
