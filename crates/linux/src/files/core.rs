@@ -3,10 +3,11 @@
 use raddle_mem::Vma;
 
 use crate::kernel::Kernel;
-use crate::process::Pid;
+use crate::process::{Life, Pid};
+use crate::signal::{SigInfo, SignalSet};
 use crate::thread::Tid;
 
-pub(crate) const SIGPIPE: u32 = 13;
+const RLIMIT_FSIZE: u32 = 1;
 
 /// Whether a process is still there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,35 +35,41 @@ pub(crate) struct Facts {
 }
 
 /// Sends a signal to the calling thread.
-pub(crate) fn signal(_kernel: &mut Kernel, _tid: Tid, _number: u32) {}
+pub(crate) fn signal(kernel: &mut Kernel, tid: Tid, number: u32) {
+    kernel.signal_thread(tid, SigInfo::kernel(number));
+}
 
 /// Whether one of the signals in `mask` is pending for the thread.
-pub(crate) fn has_signal(_kernel: &Kernel, _tid: Tid, _mask: u64) -> bool {
-    false
+pub(crate) fn has_signal(kernel: &Kernel, tid: Tid, mask: u64) -> bool {
+    kernel.has_signal(tid, SignalSet(mask))
 }
 
 /// Takes a pending signal of `mask`: its `siginfo_t`.
-pub(crate) fn take_signal(_kernel: &mut Kernel, _tid: Tid, _mask: u64) -> Option<[u8; 128]> {
-    None
+pub(crate) fn take_signal(kernel: &mut Kernel, tid: Tid, mask: u64) -> Option<[u8; 128]> {
+    kernel
+        .take_signal(tid, SignalSet(mask))
+        .map(|info| info.to_bytes())
 }
 
 /// Sets the mask of ppoll, pselect6 and epoll_pwait until the call ends.
-pub(crate) fn set_temporary_mask(_kernel: &mut Kernel, _tid: Tid, _mask: u64) {}
-
-/// Bytes for standard output or standard error of the world.
-pub(crate) fn output(kernel: &mut Kernel, _tid: Tid, descriptor: i32, bytes: &[u8]) {
-    kernel.written.push((descriptor, bytes.to_vec()));
+pub(crate) fn set_temporary_mask(kernel: &mut Kernel, tid: Tid, mask: u64) {
+    kernel.set_temporary_mask(tid, SignalSet(mask));
 }
 
-pub(crate) fn random_bytes(_kernel: &mut Kernel, bytes: &mut [u8]) {
-    bytes.fill(4);
+/// Bytes for standard output or standard error of the world.
+pub(crate) fn output(kernel: &mut Kernel, tid: Tid, descriptor: i32, bytes: &[u8]) {
+    kernel.output(tid, descriptor, bytes);
+}
+
+pub(crate) fn random_bytes(kernel: &mut Kernel, bytes: &mut [u8]) {
+    kernel.random_bytes(bytes);
 }
 
 pub(crate) fn has_ended(kernel: &Kernel, pid: Pid) -> Ended {
-    if kernel.state.processes.contains_key(&pid) {
-        Ended::Alive
-    } else {
-        Ended::Gone
+    match kernel.state.processes.get(&pid) {
+        None => Ended::Gone,
+        Some(process) if process.is_zombie() => Ended::Zombie,
+        Some(_) => Ended::Alive,
     }
 }
 
@@ -72,13 +79,14 @@ pub(crate) fn areas(kernel: &Kernel, pid: Pid) -> &[Vma] {
         .state
         .processes
         .get(&pid)
-        .map_or(&[], |process| process.space.vmas())
+        .and_then(|process| kernel.state.spaces.get(&process.space))
+        .map_or(&[], |space| space.map.vmas())
 }
 
 /// Whether some address space maps pages of the object.
 pub(crate) fn is_mapped(kernel: &Kernel, number: u64) -> bool {
-    kernel.state.processes.values().any(|process| {
-        process.space.vmas().iter().any(|vma| {
+    kernel.state.spaces.values().any(|space| {
+        space.map.vmas().iter().any(|vma| {
             matches!(vma.backing, raddle_mem::Backing::Object { object, .. } if object.0 == number)
         })
     })
@@ -86,22 +94,45 @@ pub(crate) fn is_mapped(kernel: &Kernel, number: u64) -> bool {
 
 pub(crate) fn facts(kernel: &Kernel, pid: Pid) -> Option<Facts> {
     let process = kernel.state.processes.get(&pid)?;
+    let state = match process.life {
+        Life::Zombie(_) => 'Z',
+        Life::Stopped(_) => 'T',
+        Life::Running => {
+            let is_runnable = process.threads.iter().any(|tid| {
+                let context = kernel.thread(*tid).context;
+                kernel.state.contexts.get(context).liveness == raddle_world::Liveness::Runnable
+            });
+            if is_runnable { 'R' } else { 'S' }
+        }
+    };
     Some(Facts {
         parent: process.parent.0,
-        state: 'R',
+        group: process.group.0,
+        session: process.session.0,
+        state,
         threads: process.threads.iter().map(|tid| tid.0).collect(),
-        ..Facts::default()
+        exe: process.image.path.to_vec(),
+        command_line: process.image.command_line.to_vec(),
+        environment: process.image.environment.to_vec(),
+        auxv: process.image.auxv.to_vec(),
+        stack_start: process.image.stack_start,
+        started_ns: crate::time::monotonic(process.started),
+        user_ns: process.usage.steps,
     })
 }
 
 /// User ids as the guest sees them: real, effective, saved; users first, then groups.
-pub(crate) fn credentials(_kernel: &Kernel, _pid: Pid) -> [[u32; 3]; 2] {
-    [[0; 3]; 2]
+pub(crate) fn credentials(kernel: &Kernel, pid: Pid) -> [[u32; 3]; 2] {
+    kernel
+        .state
+        .processes
+        .get(&pid)
+        .map_or([[0; 3]; 2], |process| [process.users, process.groups])
 }
 
 /// The file size limit of the caller (RLIMIT_FSIZE).
-pub(crate) fn file_size_max(_kernel: &Kernel, _tid: Tid) -> u64 {
-    u64::MAX
+pub(crate) fn file_size_max(kernel: &Kernel, tid: Tid) -> u64 {
+    kernel.process_of(tid).limit(RLIMIT_FSIZE)
 }
 
 /// Renames a thread; false if there is no such thread.

@@ -1,44 +1,41 @@
-//! A little kernel for unit tests: one process, one thread, 64 KiB of memory at a known address.
+//! A little kernel for unit tests: one process, one thread, 256 KiB of memory at a known address.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use raddle_mem::{AddressSpace, Backing, Frames, GuestAddr, PageNo, Perm, Vma};
-use raddle_world::{ContextId, VirtualTime};
-use raddle_x86::Cpu;
+use raddle_world::SeededChoices;
 
-use super::{Config, HostFiles, Start, State};
-use crate::kernel::{Kernel, State as KernelState};
-use crate::process::{Pid, Process};
-use crate::thread::{Thread, Tid};
+use crate::clone::insert_space;
+use crate::files;
+use crate::kernel::{Kernel, Space};
+use crate::setup::{self, Mapping, Setup};
+use crate::thread::Tid;
 
 /// Where the memory of the test process begins.
 pub(crate) const MEMORY: u64 = 0x10_0000;
 const PAGES: u64 = 64;
 
 /// The thread of the test process.
-pub(crate) const TID: Tid = Tid(100);
+pub(crate) const TID: Tid = Tid(setup::FIRST);
 
-/// A kernel with one process, its current directory `/tmp/raddle-unit-test` (which the host does not have).
-pub(crate) fn kernel(config: Config) -> Kernel {
-    let mut kernel = Kernel {
-        frames: Frames::new(64 << 20).unwrap(),
-        state: KernelState {
-            processes: BTreeMap::new(),
-            threads: BTreeMap::new(),
-            files: State::new(config),
-            now: VirtualTime(0),
-        },
-        host: HostFiles::default(),
-        written: Vec::new(),
+/// A kernel with one process whose current directory is `/`.
+pub(crate) fn kernel(mappings: Vec<Mapping>, stdin: &[u8]) -> Kernel {
+    let setup = Setup {
+        program: b"/none".to_vec(),
+        arguments: Vec::new(),
+        environment: Vec::new(),
+        directory: b"/".to_vec(),
+        stdin: stdin.to_vec(),
+        mappings,
+        memory_max: 64 << 20,
+        processes_max: 10,
+        cpus: 4,
+        choices: Box::new(SeededChoices::new(1)),
     };
-    let start = Start {
-        stdin: Some(b"standard input\n".to_vec()),
-        cwd: b"/".to_vec(),
-    };
-    let (fds, fs) = super::start(&mut kernel, &start).unwrap();
-    let mut space = AddressSpace::default();
-    space.map(
+    let mut kernel = setup::empty_kernel(&setup, Frames::new(setup.memory_max).unwrap());
+    let (fds, fs) = files::first_process(&mut kernel, &setup).unwrap();
+    let mut map = AddressSpace::default();
+    map.map(
         &mut kernel.frames,
         Vma {
             start: GuestAddr(MEMORY).page(),
@@ -49,27 +46,14 @@ pub(crate) fn kernel(config: Config) -> Kernel {
             label: Arc::from(""),
         },
     );
-    let pid = Pid(TID.0);
-    kernel.state.processes.insert(
-        pid,
-        Process {
-            pid,
-            parent: Pid(1),
-            space,
-            fds,
-            fs,
-            threads: vec![TID],
-        },
-    );
-    kernel.state.threads.insert(
-        TID,
-        Thread {
-            tid: TID,
-            process: pid,
-            context: ContextId(0),
-            cpu: Cpu::default(),
-            name: Arc::from("test"),
-        },
-    );
+    let space = Space {
+        map,
+        users: 1,
+        brk_start: 0,
+        brk: 0,
+    };
+    let space = insert_space(&mut kernel, space);
+    setup::add_first_process(&mut kernel, space, fds, fs);
+    kernel.thread_mut(TID).name = Arc::from("test");
     kernel
 }

@@ -4,13 +4,27 @@ mod attr;
 mod dir;
 mod fd;
 mod file_args;
+mod futex;
+mod memory;
+mod misc;
+mod names;
 mod open;
+mod process;
 mod rw;
+mod sched;
+mod signal;
 mod stat;
 mod table;
+mod thread;
+mod time;
+mod waiting;
 
 #[cfg(test)]
 mod file_tests;
+
+pub(crate) use misc::{RLIMIT_AS, default_limits};
+pub(crate) use table::lookup;
+pub use table::{Support, SyscallInfo, syscall_name, syscall_table};
 
 use crate::call::{Call, SysResult};
 use crate::errno::Errno;
@@ -29,13 +43,3 @@ fn no_such_call(_: &mut Call<'_>) -> SysResult {
 fn not_permitted(_: &mut Call<'_>) -> SysResult {
     Err(Errno::EPERM.into())
 }
-
-/// Families of the file layer.
-pub(crate) const FILE_FAMILIES: &[&[table::Entry]] = &[
-    attr::ENTRIES,
-    dir::ENTRIES,
-    fd::ENTRIES,
-    open::ENTRIES,
-    rw::ENTRIES,
-    stat::ENTRIES,
-];
