@@ -63,7 +63,7 @@ pub enum StartError {
 }
 
 /// The id of the first process.
-const FIRST: u32 = 1000;
+pub(crate) const FIRST: u32 = 1000;
 
 /// Makes a kernel with one process that stands at the first instruction of the program.
 pub(crate) fn start(setup: Setup) -> Result<Kernel, StartError> {
@@ -103,7 +103,7 @@ pub(crate) fn start(setup: Setup) -> Result<Kernel, StartError> {
     Ok(kernel)
 }
 
-fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
+pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
     Kernel {
         frames,
         state: State {
@@ -136,7 +136,12 @@ fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
     }
 }
 
-fn add_first_process(kernel: &mut Kernel, space: SpaceId, fds: files::TableId, fs: files::FsId) {
+pub(crate) fn add_first_process(
+    kernel: &mut Kernel,
+    space: SpaceId,
+    fds: files::TableId,
+    fs: files::FsId,
+) {
     let (pid, tid) = (Pid(FIRST), Tid(FIRST));
     let context = kernel.state.contexts.create(None, "".into());
     kernel.state.context_threads.push(tid);

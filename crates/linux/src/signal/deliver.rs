@@ -117,8 +117,12 @@ impl Kernel {
         self.cancel_futex_wait(tid);
         let is_restarted = waiting.block.on_signal == OnSignal::Restart
             && action.flags & action_flags::RESTART != 0;
+        let moved = crate::files::take_progress(self, tid);
         let cpu = &mut self.thread_mut(tid).cpu;
-        if is_restarted {
+        if let Some(count) = moved {
+            // A transfer that has begun ends with what it has moved.
+            cpu.set_reg(Reg::Rax, count);
+        } else if is_restarted {
             cpu.set_reg(Reg::Rax, u64::from(waiting.number));
             cpu.rip -= SYSCALL_LENGTH;
         } else {

@@ -1,16 +1,26 @@
 //! System calls: the table in `table.rs` is data, the handlers are in one file per family.
 
+mod attr;
+mod dir;
+mod fd;
+mod file_args;
 mod futex;
 mod memory;
 mod misc;
 mod names;
+mod open;
 mod process;
+mod rw;
 mod sched;
 mod signal;
+mod stat;
 mod table;
 mod thread;
 mod time;
 mod waiting;
+
+#[cfg(test)]
+mod file_tests;
 
 pub(crate) use misc::{RLIMIT_AS, default_limits};
 pub(crate) use table::lookup;

@@ -2,7 +2,9 @@
 
 use crate::call::{Call, SysResult};
 use crate::syscall::names::NAMES;
-use crate::syscall::{futex, memory, misc, process, sched, signal, thread, time};
+use crate::syscall::{
+    attr, dir, fd, futex, memory, misc, open, process, rw, sched, signal, stat, thread, time,
+};
 
 /// How far a call is supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +85,12 @@ impl Entry {
 
 /// All families.
 const FAMILIES: &[&[Entry]] = &[
+    attr::ENTRIES,
+    dir::ENTRIES,
+    fd::ENTRIES,
+    open::ENTRIES,
+    rw::ENTRIES,
+    stat::ENTRIES,
     futex::ENTRIES,
     memory::ENTRIES,
     misc::ENTRIES,
