@@ -73,14 +73,11 @@ pub(crate) fn start(setup: Setup) -> Result<Kernel, StartError> {
     })?;
     let program = String::from_utf8_lossy(&setup.program).into_owned();
     let mut kernel = empty_kernel(&setup, frames);
-    let first = files::Start {
-        stdin: Some(setup.stdin.clone()),
-        cwd: setup.directory.clone(),
-    };
-    let (fds, fs) = files::start(&mut kernel, &first).map_err(|errno| StartError::Directory {
-        directory: String::from_utf8_lossy(&setup.directory).into_owned(),
-        reason: errno.message().into(),
-    })?;
+    let (fds, fs) =
+        files::first_process(&mut kernel, &setup).map_err(|errno| StartError::Directory {
+            directory: String::from_utf8_lossy(&setup.directory).into_owned(),
+            reason: errno.message().into(),
+        })?;
     let space = insert_space(
         &mut kernel,
         Space {
@@ -116,15 +113,7 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
             contexts: ContextTable::default(),
             context_threads: Vec::new(),
             choices: setup.choices.clone(),
-            files: files::State::new(files::Config {
-                maps: setup
-                    .mappings
-                    .iter()
-                    .map(|map| (map.host.clone(), map.guest.clone()))
-                    .collect(),
-                cpus: setup.cpus,
-                memory_bytes: setup.memory_max,
-            }),
+            files: files::new_state(setup),
             sleepers: Sleepers::default(),
             futexes: Futexes::default(),
             timers: Timers::default(),
