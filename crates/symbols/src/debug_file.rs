@@ -204,10 +204,7 @@ mod tests {
             ]
             .map(PathBuf::from)
         );
-        assert_eq!(
-            finder.candidates(&link("../../etc/passwd")),
-            [PathBuf::new(); 0]
-        );
+        assert!(finder.candidates(&link("../../etc/passwd")).is_empty());
     }
 
     #[test]

@@ -38,11 +38,15 @@ pub fn names_match(full: &str, wanted: &str) -> bool {
     if full == wanted {
         return true;
     }
+    // Most names fail here, before anything is copied.
+    if wanted.is_empty() || !full.contains(wanted.rsplit(':').next().unwrap_or(wanted)) {
+        return false;
+    }
     let path = path_of(full);
     let Some(front) = path.strip_suffix(wanted) else {
         return false;
     };
-    !wanted.is_empty() && (front.is_empty() || front.ends_with("::"))
+    front.is_empty() || front.ends_with("::")
 }
 
 /// The path of a demangled function name: no generic arguments, no parameter list, no return type.

@@ -26,7 +26,7 @@ pub use debug_file::{BuildId, DebugFileFinder, DebugRequest};
 pub use elf::{LinkAddr, Segment};
 pub use error::{Incomplete, ModuleError, Part};
 pub use kallsyms::KernelSymbols;
-pub use module::{CodePlace, Import, Module};
+pub use module::{CodePlace, FileMapping, Import, Module};
 pub use space::{SymbolSpace, Symbolised};
 pub use symbol::{Binding, Symbol, SymbolKind, SymbolTable, Version};
 pub use unwind::{Frame, Registers};

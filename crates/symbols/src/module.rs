@@ -41,6 +41,16 @@ pub struct Import {
     pub name: String,
 }
 
+/// A call of `mmap` on a module's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileMapping {
+    /// The run-time address where the mapping begins.
+    pub at: u64,
+    pub file_offset: u64,
+    pub is_writable: bool,
+    pub is_executable: bool,
+}
+
 /// What is known about one code address.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CodePlace {
@@ -154,14 +164,23 @@ impl Module {
         self.elf.is_code(address.0)
     }
 
-    /// The bias of a mapping of this file that shows `file_offset` at the run-time address `at`.
-    pub fn bias_of_mapping(&self, at: u64, file_offset: u64) -> Option<u64> {
+    /// What a program that maps a part of this file adds to the link addresses in that part.
+    pub fn bias_of_mapping(&self, mapping: FileMapping) -> Option<u64> {
+        let FileMapping {
+            at, file_offset, ..
+        } = mapping;
         let holds = |segment: &&Segment| {
             let end = segment.file_offset.saturating_add(segment.file_size);
             // The kernel maps whole pages, so a mapping may begin up to a page before its segment.
             (segment.file_offset & !0xFFF..end).contains(&file_offset)
         };
-        let segment = self.elf.segments.iter().find(holds)?;
+        // The last page of one segment and the first of the next may be one page of the file.
+        let is_like = |segment: &&&Segment| {
+            segment.is_writable == mapping.is_writable
+                && segment.is_executable == mapping.is_executable
+        };
+        let candidates: Vec<&Segment> = self.elf.segments.iter().filter(holds).collect();
+        let segment = candidates.iter().find(is_like).or(candidates.first())?;
         let link = segment
             .address
             .0
@@ -320,7 +339,14 @@ fn resolver_names(slots: &Slots, symbols: &[Symbol]) -> BTreeMap<LinkAddr, Strin
         })
         .collect();
     let mut best: BTreeMap<LinkAddr, &Symbol> = BTreeMap::new();
-    let order = |s: &Symbol| (s.kind, s.binding, s.name.starts_with('_'), s.name.clone());
+    let order = |s: &Symbol| {
+        (
+            s.kind != SymbolKind::IndirectFunction,
+            s.binding,
+            s.name.starts_with('_'),
+            s.name.clone(),
+        )
+    };
     for symbol in symbols.iter().filter(|s| resolvers.contains(&s.address)) {
         let entry = best.entry(symbol.address).or_insert(symbol);
         if order(symbol) < order(entry) {

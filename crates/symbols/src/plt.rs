@@ -5,18 +5,16 @@ use std::collections::BTreeMap;
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Rela as _, SectionHeader as _, SymbolTable as ElfSymbols};
-use raddle_stdx::width::{sign_extend_32, to_u64, to_usize};
+use raddle_stdx::width::{sign_extend_32, to_u64};
 
 use crate::elf::{Elf, LinkAddr};
 use crate::symbol::{Binding, Symbol, SymbolKind, split_version};
 
-/// Stub sections, each with the size of one stub.
-const STUB_SECTIONS: &[(&str, usize)] = &[
-    (".plt", 16),
-    (".plt.sec", 16),
-    (".plt.got", 8),
-    (".iplt", 16),
-];
+const STUB_SECTIONS: &[&str] = &[".plt", ".plt.sec", ".plt.got", ".iplt"];
+
+/// Stubs are 8 or 16 bytes long, and linkers do not always say which.
+const STUB_STEP: usize = 8;
+const STUB_SIZE_MAX: u64 = 16;
 
 /// What a slot of the global offset table will hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,8 +65,8 @@ impl Slots {
         name_of: impl Fn(LinkAddr) -> Option<String>,
     ) -> Vec<Symbol> {
         let sections = elf.sections();
-        let mut stubs = Vec::new();
-        for &(section_name, stub_size) in STUB_SECTIONS {
+        let mut stubs: Vec<Symbol> = Vec::new();
+        for section_name in STUB_SECTIONS {
             let Some((_, section)) = sections.section_by_name(LE, section_name.as_bytes()) else {
                 continue;
             };
@@ -76,19 +74,19 @@ impl Slots {
                 continue;
             };
             let start = LinkAddr(section.sh_addr.get(LE));
-            // Tables with indirect-branch tracking have 16-byte stubs in .plt.got as well, and say so.
-            let size = match to_usize(section.sh_entsize.get(LE)) {
-                entry @ (8 | 16) => entry,
-                _ => stub_size,
-            };
-            for (index, stub) in bytes.chunks_exact(size).enumerate() {
-                let address = start.plus(to_u64(index * size));
-                let name = match self.target_of(address, stub) {
+            let first = stubs.len();
+            for at in (0..bytes.len()).step_by(STUB_STEP) {
+                let address = start.plus(to_u64(at));
+                let name = match self.target_of(address, &bytes[at..]) {
                     Some(SlotTarget::Name(name)) => Some(name.clone()),
                     Some(&SlotTarget::Resolver(resolver)) => name_of(resolver),
                     None => None,
                 };
-                stubs.extend(name.map(|name| stub_symbol(&name, address, size)));
+                stubs.extend(name.map(|name| stub_symbol(&name, address)));
+            }
+            for index in first..stubs.len().saturating_sub(1) {
+                let distance = stubs[index + 1].address.0 - stubs[index].address.0;
+                stubs[index].size = stubs[index].size.min(distance);
             }
         }
         stubs
@@ -122,13 +120,13 @@ fn target(
     }
 }
 
-fn stub_symbol(name: &str, address: LinkAddr, size: usize) -> Symbol {
+fn stub_symbol(name: &str, address: LinkAddr) -> Symbol {
     let base = split_version(name).map_or(name, |(base, _)| base);
     Symbol {
         name: format!("{base}@plt").into(),
         version: None,
         address,
-        size: to_u64(size),
+        size: STUB_SIZE_MAX,
         kind: SymbolKind::Plt,
         binding: Binding::Local,
     }

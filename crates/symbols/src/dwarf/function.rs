@@ -72,6 +72,7 @@ impl UnitFunctions {
             }
             let is_inlined = abbreviation.tag() == gimli::DW_TAG_inlined_subroutine;
             if !is_inlined && abbreviation.tag() != gimli::DW_TAG_subprogram {
+                work.steps(abbreviation.attributes().len())?;
                 raw.skip_attributes(abbreviation.attributes())?;
                 continue;
             }

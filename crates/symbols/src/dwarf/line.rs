@@ -1,6 +1,6 @@
 //! Line tables: from an address to a line, and from a line to its addresses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -47,7 +47,8 @@ struct Row {
     file: u32,
     line: u32,
     column: u32,
-    is_statement: bool,
+    /// Whether a later row claims the same instruction; optimisers leave several lines at one address.
+    is_shadowed: bool,
     /// The first address after a sequence; belongs to no line.
     is_end: bool,
 }
@@ -117,23 +118,35 @@ impl LineTable {
         name.map_or_else(|| Arc::from(""), Arc::clone)
     }
 
-    /// Rows of live code that belong to one of `wanted` files, each with its range.
-    fn rows_in<'s>(
-        &'s self,
-        wanted: &'s [bool],
-    ) -> impl Iterator<Item = (&'s Row, Range<LinkAddr>)> + 's {
-        let is_live = |sequence: &&Range<usize>| {
-            let first = self.rows.get(sequence.start);
-            first.is_some_and(|row| self.sequence_at.at(row.address).is_some())
-        };
-        let sequences = self.sequences.iter().filter(is_live);
-        let pairs = sequences.flat_map(|sequence| self.rows[sequence.clone()].windows(2));
-        pairs.filter_map(|pair| {
-            let (row, next) = (&pair[0], &pair[1]);
-            let is_wanted = wanted.get(to_usize(row.file.into())) == Some(&true);
-            let is_code = !row.is_end && row.line != 0 && row.address < next.address;
-            (is_wanted && is_code).then(|| (row, LinkAddr(row.address)..LinkAddr(next.address)))
-        })
+    /// Rows of live code that belong to one of `wanted` files, each with the range of its instructions.
+    fn rows_in(&self, wanted: &[bool]) -> Vec<(Row, Range<LinkAddr>)> {
+        let mut found = Vec::new();
+        for sequence in &self.sequences {
+            let rows = &self.rows[sequence.clone()];
+            let start = rows.first().map_or(0, |row| row.address);
+            if self.sequence_at.at(start).is_none() {
+                continue;
+            }
+            let mut end = start;
+            for (row, next) in rows.iter().zip(rows.iter().skip(1)).rev() {
+                if row.address < next.address {
+                    end = next.address;
+                }
+                let is_wanted = wanted.get(to_usize(row.file.into())) == Some(&true);
+                if is_wanted && row.line != 0 && row.address < end {
+                    let is_shadowed = row.address == next.address;
+                    let range = LinkAddr(row.address)..LinkAddr(end);
+                    found.push((
+                        Row {
+                            is_shadowed,
+                            ..*row
+                        },
+                        range,
+                    ));
+                }
+            }
+        }
+        found
     }
 }
 
@@ -143,9 +156,8 @@ pub(super) fn matches<'t>(
     file: &str,
     line: u32,
 ) -> LineMatches {
-    let mut exact = BTreeSet::new();
-    let mut next: Option<u32> = None;
-    let mut next_ranges = BTreeSet::new();
+    // By line and whether every row of it is shadowed: the first that is not less than asked is the answer.
+    let mut found: BTreeMap<(u32, bool), BTreeSet<(LinkAddr, LinkAddr)>> = BTreeMap::new();
     for table in tables {
         let wanted: Vec<bool> = table
             .files
@@ -156,27 +168,19 @@ pub(super) fn matches<'t>(
             continue;
         }
         for (row, range) in table.rows_in(&wanted) {
-            if !row.is_statement || row.line < line {
-                continue;
-            }
-            let range = (range.start, range.end);
-            if row.line == line {
-                exact.insert(range);
-            } else if next.is_none_or(|best| row.line < best) {
-                next = Some(row.line);
-                next_ranges = BTreeSet::from([range]);
-            } else if next == Some(row.line) {
-                next_ranges.insert(range);
+            if row.line >= line {
+                let ranges = found.entry((row.line, row.is_shadowed)).or_default();
+                ranges.insert((range.start, range.end));
             }
         }
     }
-    let (line, ranges) = if exact.is_empty() {
-        (next, next_ranges)
-    } else {
-        (Some(line), exact)
-    };
-    let ranges = ranges.into_iter().map(|(start, end)| start..end).collect();
-    LineMatches { line, ranges }
+    match found.pop_first() {
+        Some(((line, _), ranges)) => LineMatches {
+            line: Some(line),
+            ranges: ranges.into_iter().map(|(start, end)| start..end).collect(),
+        },
+        None => LineMatches::default(),
+    }
 }
 
 /// Whether `wanted` is the path `own` or its last components.
@@ -196,13 +200,13 @@ fn to_row(row: &gimli::LineRow) -> Row {
             gimli::ColumnType::LeftEdge => 0,
             gimli::ColumnType::Column(column) => narrow(column.get()),
         },
-        is_statement: row.is_stmt(),
+        is_shadowed: false,
         is_end: row.end_sequence(),
     }
 }
 
 /// Names by file number: from 1 in old tables, from 0 since DWARF 5.
-fn file_names(view: &View<'_>, unit: &Unit<'_>) -> Vec<Arc<str>> {
+fn file_names<'a>(view: &View<'a>, unit: &Unit<'a>) -> Vec<Arc<str>> {
     let Some(program) = &unit.line_program else {
         return Vec::new();
     };

@@ -93,6 +93,7 @@ fn walk(
         if skip_below.is_some_and(|limit| depth <= limit) {
             skip_below = None;
         }
+        work.steps(abbreviation.attributes().len())?;
         raw.skip_attributes(abbreviation.attributes())?;
         if skip_below.is_some() {
             continue;

@@ -13,10 +13,14 @@ mod types;
 mod unit;
 mod variable;
 
+use std::cell::RefCell;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use gimli::{DebugInfoOffset, EndianSlice, LittleEndian};
+use raddle_stdx::width::to_u64;
+use rustc_hash::FxHashMap;
 
 pub use function::{FunctionPlace, InlinedCall};
 pub use line::{LineMatches, LinePlace};
@@ -60,6 +64,8 @@ pub(crate) struct DieRef {
 pub(crate) struct View<'a> {
     pub(crate) info: &'a DebugInfo,
     main: Dwarf<'a>,
+    /// Opening a unit reads the table of its source files, so that is done once.
+    opened: RefCell<FxHashMap<(bool, usize), Rc<Unit<'a>>>>,
 }
 
 /// Counts steps; a walk that takes more than its data can justify is given up.
@@ -81,13 +87,17 @@ impl Work {
         Self { left: limit, limit }
     }
 
-    pub(crate) fn step(&mut self) -> Result<(), Reason> {
+    pub(crate) fn steps(&mut self, count: usize) -> Result<(), Reason> {
         let limit = self.limit;
         self.left = self
             .left
-            .checked_sub(1)
+            .checked_sub(to_u64(count))
             .ok_or(Reason::TooMuchWork { limit })?;
         Ok(())
+    }
+
+    pub(crate) fn step(&mut self) -> Result<(), Reason> {
+        self.steps(1)
     }
 }
 
@@ -188,6 +198,7 @@ impl DebugInfo {
         View {
             info: self,
             main: self.main.borrow(self.shared.as_ref()),
+            opened: RefCell::default(),
         }
     }
 
@@ -266,20 +277,30 @@ impl<'a> View<'a> {
     }
 
     /// The unit with this index in the main file, ready to be walked.
-    pub(crate) fn unit(&self, index: usize) -> Result<Unit<'a>, Reason> {
-        let entry = self
-            .units()
-            .get(index)
-            .ok_or(gimli::Error::NoEntryAtGivenOffset)?;
-        Ok(entry.open(&self.main)?)
+    pub(crate) fn unit(&self, index: usize) -> Result<Rc<Unit<'a>>, Reason> {
+        self.open(false, index)
     }
 
     /// The unit that contains an entry, with the entry's offset in it.
-    pub(crate) fn unit_of(&self, die: DieRef) -> Option<(Unit<'a>, gimli::UnitOffset)> {
-        let entry = self.file(die.is_shared)?.unit_containing(die.offset)?;
-        let unit = entry.open(self.dwarf(die.is_shared)?).ok()?;
+    pub(crate) fn unit_of(&self, die: DieRef) -> Option<(Rc<Unit<'a>>, gimli::UnitOffset)> {
+        let index = self.file(die.is_shared)?.unit_containing(die.offset)?;
+        let unit = self.open(die.is_shared, index).ok()?;
         let offset = die.offset.to_unit_offset(&unit.header)?;
         Some((unit, offset))
+    }
+
+    fn open(&self, is_shared: bool, index: usize) -> Result<Rc<Unit<'a>>, Reason> {
+        if let Some(unit) = self.opened.borrow().get(&(is_shared, index)) {
+            return Ok(Rc::clone(unit));
+        }
+        let missing = gimli::Error::NoEntryAtGivenOffset;
+        let dwarf = self.dwarf(is_shared).ok_or(missing)?;
+        let file = self.file(is_shared).ok_or(missing)?;
+        let entry = file.units.get(index).ok_or(missing)?;
+        let unit = Rc::new(entry.open(dwarf)?);
+        let mut opened = self.opened.borrow_mut();
+        opened.insert((is_shared, index), Rc::clone(&unit));
+        Ok(unit)
     }
 
     /// The entry that an attribute of an entry in `unit` refers to.

@@ -108,39 +108,39 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn type_name(&self, type_ref: TypeRef) -> String {
-        let mut suffix = String::new();
-        let mut prefix = String::new();
-        let mut current = Some(type_ref);
-        for _ in 0..TYPE_DEPTH_MAX {
-            let Some(entry) = current.and_then(|type_ref| self.type_entry(type_ref)) else {
-                return format!("{prefix}void{suffix}");
-            };
-            if let Some(name) = entry.name {
-                return format!("{prefix}{name}{suffix}");
-            }
-            match entry.tag {
-                gimli::DW_TAG_const_type => prefix.push_str("const "),
-                gimli::DW_TAG_volatile_type => prefix.push_str("volatile "),
-                gimli::DW_TAG_atomic_type => prefix.push_str("_Atomic "),
-                gimli::DW_TAG_reference_type => suffix.insert_str(0, " &"),
-                gimli::DW_TAG_rvalue_reference_type => suffix.insert_str(0, " &&"),
-                gimli::DW_TAG_pointer_type => suffix.insert_str(0, " *"),
-                gimli::DW_TAG_array_type => {
-                    let counts = current
-                        .map(|array| self.dimensions(array))
-                        .unwrap_or_default();
-                    let counts: String = counts.iter().map(|n| format!("[{n}]")).collect();
-                    suffix.insert_str(0, &counts);
-                }
-                gimli::DW_TAG_subroutine_type => return format!("{prefix}function{suffix}"),
-                gimli::DW_TAG_structure_type => return format!("{prefix}struct{suffix}"),
-                gimli::DW_TAG_union_type => return format!("{prefix}union{suffix}"),
-                gimli::DW_TAG_enumeration_type => return format!("{prefix}enum{suffix}"),
-                _ => {}
-            }
-            current = entry.target;
+        self.type_name_within(Some(type_ref), TYPE_DEPTH_MAX)
+    }
+
+    fn type_name_within(&self, type_ref: Option<TypeRef>, depth_left: usize) -> String {
+        let Some(type_ref) = type_ref else {
+            return String::from("void");
+        };
+        let Some(entry) = self.type_entry(type_ref).filter(|_| depth_left > 0) else {
+            return String::from("?");
+        };
+        if let Some(name) = entry.name {
+            return name;
         }
-        String::from("?")
+        let inner = || self.type_name_within(entry.target, depth_left - 1);
+        match entry.tag {
+            gimli::DW_TAG_const_type => qualified("const", inner()),
+            gimli::DW_TAG_volatile_type => qualified("volatile", inner()),
+            gimli::DW_TAG_atomic_type => qualified("_Atomic", inner()),
+            gimli::DW_TAG_reference_type => inner() + " &",
+            gimli::DW_TAG_rvalue_reference_type => inner() + " &&",
+            gimli::DW_TAG_pointer_type => inner() + " *",
+            gimli::DW_TAG_array_type => {
+                let counts = self.dimensions(type_ref);
+                counts
+                    .iter()
+                    .fold(inner(), |name, count| format!("{name}[{count}]"))
+            }
+            gimli::DW_TAG_subroutine_type => String::from("function"),
+            gimli::DW_TAG_structure_type => String::from("struct"),
+            gimli::DW_TAG_union_type => String::from("union"),
+            gimli::DW_TAG_enumeration_type => String::from("enum"),
+            _ => inner(),
+        }
     }
 
     fn field_at(&self, type_ref: TypeRef, offset: u64) -> Option<Field> {
@@ -213,7 +213,9 @@ impl<'a> View<'a> {
         };
         let sized = |member: &&Member| self.size_of(member.type_ref).is_some_and(|size| size > 0);
         let candidates = || members.iter().filter(holds);
-        let member = candidates().find(sized).or_else(|| candidates().last())?;
+        let member = candidates()
+            .find(sized)
+            .or_else(|| candidates().next_back())?;
         let step = match member.name.as_str() {
             "" => String::new(),
             name => format!(
@@ -384,6 +386,7 @@ impl<'a> View<'a> {
                 }
                 open.push((depth, name));
             } else {
+                work.steps(abbreviation.attributes().len())?;
                 raw.skip_attributes(abbreviation.attributes())?;
             }
         }
@@ -395,6 +398,15 @@ impl<'a> View<'a> {
             .iter()
             .filter_map(|&(_, name)| name.and_then(text))
             .collect())
+    }
+}
+
+/// A qualifier stands before a plain type and after a pointer, as C declarations have it.
+fn qualified(qualifier: &str, inner: String) -> String {
+    if inner.contains('*') {
+        inner + " " + qualifier
+    } else {
+        format!("{qualifier} {inner}")
     }
 }
 

@@ -92,10 +92,12 @@ impl DwarfFile {
         }
     }
 
-    pub(crate) fn unit_containing(&self, offset: DebugInfoOffset<usize>) -> Option<&UnitEntry> {
+    /// The index of the unit around an offset.
+    pub(crate) fn unit_containing(&self, offset: DebugInfoOffset<usize>) -> Option<usize> {
         let after = self.units.partition_point(|unit| unit.offset.0 <= offset.0);
-        let unit = self.units.get(after.checked_sub(1)?)?;
-        (offset.0 - unit.offset.0 < unit.len).then_some(unit)
+        let index = after.checked_sub(1)?;
+        let unit = self.units.get(index)?;
+        (offset.0 - unit.offset.0 < unit.len).then_some(index)
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Variable {
     pub address: LinkAddr,
     /// Zero when the type does not say.
     pub size: u64,
+    /// Optimisers split a variable into parts that live apart: where in the whole this part begins.
+    pub part_offset: u64,
     pub declared_at: Option<LinePlace>,
     pub type_ref: Option<TypeRef>,
 }
@@ -34,8 +36,9 @@ impl Variable {
         }
     }
 
-    /// The part of the variable at an offset, such as `obj.queue.head`.
+    /// The innermost part of the variable at an offset from its address, such as `obj.queue.head`.
     pub fn field_at(&self, debug: &DebugInfo, offset: u64) -> Field {
+        let offset = offset.saturating_add(self.part_offset);
         let unknown = || Field {
             path: String::new(),
             type_name: String::new(),
@@ -126,6 +129,7 @@ fn read_unit(view: &View<'_>, index: usize, into: &mut Vec<Variable>) -> Result<
             open.push((depth, offset));
         }
         if abbreviation.tag() != gimli::DW_TAG_variable {
+            work.steps(abbreviation.attributes().len())?;
             raw.skip_attributes(abbreviation.attributes())?;
             continue;
         }
@@ -137,46 +141,73 @@ fn read_unit(view: &View<'_>, index: usize, into: &mut Vec<Variable>) -> Result<
                 location = Some(attribute.value());
             }
         }
-        let address = location.and_then(|value| fixed_address(view, &unit, value));
-        if let Some(address) = address {
-            // The chain of scopes may be as long as the nesting; only the nearest parts make a name.
-            let scopes: Vec<gimli::UnitOffset> = open
-                .iter()
-                .rev()
-                .take(8)
-                .rev()
-                .map(|&(_, scope)| scope)
-                .collect();
-            into.extend(describe(view, (&unit, index), offset, (address, &scopes)));
+        for part in location.map_or_else(Vec::new, |value| fixed_parts(view, &unit, value)) {
+            work.step()?;
+            // The chain of scopes may be as long as the nesting; only the nearest name is shown.
+            let scope = open.last().map(|&(_, scope)| scope);
+            into.extend(describe(view, (&unit, index), offset, (&part, scope)));
         }
     }
     Ok(())
 }
 
-/// The address of a location that is just an address.
-fn fixed_address<'a>(
+/// A stretch of a variable at a fixed address.
+struct Part {
+    address: u64,
+    /// Where in the variable it begins.
+    offset: u64,
+    /// `None` for the whole variable.
+    size: Option<u64>,
+}
+
+/// The addresses of a location that is made of nothing but addresses.
+fn fixed_parts<'a>(
     view: &View<'a>,
     unit: &Unit<'a>,
     value: AttributeValue<Slice<'a>>,
-) -> Option<u64> {
-    let expression = value.exprloc_value()?;
+) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let Some(expression) = value.exprloc_value() else {
+        return parts;
+    };
     let mut operations = expression.operations(unit.encoding());
-    let first = operations.next().ok()??;
-    if operations.next().ok()?.is_some() {
-        return None;
+    let mut address = None;
+    let mut offset = 0_u64;
+    while let Ok(Some(operation)) = operations.next() {
+        match operation {
+            Operation::Address { address: fixed } if address.is_none() => address = Some(fixed),
+            Operation::AddressIndex { index } if address.is_none() => {
+                address = view.dwarf(false).and_then(|d| d.address(unit, index).ok());
+            }
+            Operation::Piece {
+                size_in_bits,
+                bit_offset: None,
+            } => {
+                let size = size_in_bits / 8;
+                parts.extend(address.take().map(|address| Part {
+                    address,
+                    offset,
+                    size: Some(size),
+                }));
+                offset = offset.saturating_add(size);
+            }
+            _ => return Vec::new(),
+        }
     }
-    match first {
-        Operation::Address { address } => Some(address),
-        Operation::AddressIndex { index } => view.dwarf(false)?.address(unit, index).ok(),
-        _ => None,
-    }
+    let size = None;
+    parts.extend(address.map(|address| Part {
+        address,
+        offset,
+        size,
+    }));
+    parts
 }
 
 fn describe(
     view: &View<'_>,
     (unit, index): (&Unit<'_>, usize),
     offset: gimli::UnitOffset,
-    (address, scopes): (u64, &[gimli::UnitOffset]),
+    (part, scope): (&Part, Option<gimli::UnitOffset>),
 ) -> Option<Variable> {
     let die = |offset: gimli::UnitOffset| {
         let offset = offset.to_debug_info_offset(&unit.header)?;
@@ -191,14 +222,13 @@ fn describe(
             split_path(&demangle(&name))
         }
         EntryName::Linkage(name) | EntryName::Plain(name) => {
-            let names = scopes
-                .iter()
-                .filter_map(|&scope| entry_name(view, die(scope)?));
-            let names = names.map(|name| match name {
-                EntryName::Linkage(name) => path_of(&demangle(&name)),
-                EntryName::Plain(name) => name,
-            });
-            (names.last().unwrap_or_default(), name)
+            let scope = scope.and_then(|scope| entry_name(view, die(scope)?));
+            let scope = match scope {
+                Some(EntryName::Linkage(name)) => path_of(&demangle(&name)),
+                Some(EntryName::Plain(name)) => name,
+                None => String::new(),
+            };
+            (scope, name)
         }
     };
     let type_ref = super::types::type_of(view, own);
@@ -208,8 +238,9 @@ fn describe(
     Some(Variable {
         name: name.into(),
         scope: scope.into(),
-        address: LinkAddr(address),
-        size,
+        address: LinkAddr(part.address),
+        size: part.size.unwrap_or(size),
+        part_offset: part.offset,
         declared_at: declaration(view, own, index),
         type_ref,
     })

@@ -1,19 +1,12 @@
 //! Names and headers of compiled programs and system libraries, checked against binutils.
 
-#[path = "fixture/mod.rs"]
-mod fixture;
-
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use fixture::{compile, run};
-use raddle_symbols::{LinkAddr, Module, ModuleError, SymbolKind};
+use crate::fixture::{compile, hex, run, system_module};
+use raddle_symbols::{FileMapping, LinkAddr, Module, ModuleError, SymbolKind};
 
 const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
-
-fn system_module(path: &str) -> Module {
-    Module::parse_alone(std::fs::read(path).unwrap()).unwrap()
-}
 
 /// `ADDRESS <name@plt>:` lines of the disassembler for the stub sections.
 fn stubs_by_objdump(path: &str) -> BTreeSet<(u64, String)> {
@@ -24,11 +17,12 @@ fn stubs_by_objdump(path: &str) -> BTreeSet<(u64, String)> {
         .filter_map(|line| line.split_once(" <"))
         .filter(|(_, name)| name.ends_with("@plt") && !name.starts_with("*ABS*"))
         .map(|(address, name)| {
-            let base = name.trim_end_matches("@plt").split('@').next().unwrap();
-            (
-                u64::from_str_radix(address, 16).unwrap(),
-                format!("{base}@plt"),
-            )
+            let base = name
+                .trim_end_matches("@plt")
+                .split('@')
+                .next()
+                .unwrap_or_default();
+            (hex(address), format!("{base}@plt"))
         })
         .collect()
 }
@@ -176,7 +170,7 @@ fn dynamic_symbols_of_libc_are_those_of_nm() {
         if *kind == "A" {
             continue;
         }
-        let address = u64::from_str_radix(address, 16).unwrap();
+        let address = hex(address);
         let found = module.symbols().by_name(name);
         let is_there = found
             .iter()
@@ -228,9 +222,19 @@ fn mappings_give_back_the_bias() {
     for segment in module.segments() {
         let page = segment.file_offset & !0xFFF;
         let at = bias + (segment.address.0 & !0xFFF);
-        assert_eq!(module.bias_of_mapping(at, page), Some(bias), "{segment:?}");
+        let mapping = FileMapping {
+            at,
+            file_offset: page,
+            is_writable: segment.is_writable,
+            is_executable: segment.is_executable,
+        };
+        assert_eq!(module.bias_of_mapping(mapping), Some(bias), "{segment:?}");
+        let elsewhere = FileMapping {
+            file_offset: u64::MAX / 2,
+            ..mapping
+        };
+        assert_eq!(module.bias_of_mapping(elsewhere), None);
     }
-    assert_eq!(module.bias_of_mapping(bias, u64::MAX / 2), None);
 }
 
 #[test]
