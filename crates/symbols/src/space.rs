@@ -52,6 +52,23 @@ pub struct InlinedBy {
     pub line: Option<LinePlace>,
 }
 
+/// A data address as people want to read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataPlace {
+    pub module: Arc<str>,
+    /// The variable with the path to the field, such as `obj.queue.head`.
+    pub path: String,
+    /// Bytes from the start of that field to the address.
+    pub rest: u64,
+    /// Zero when unknown.
+    pub size: u64,
+    /// Empty when unknown.
+    pub type_name: String,
+    pub declared_at: Option<LinePlace>,
+    /// Whether the language says that accesses are atomic.
+    pub is_atomic: bool,
+}
+
 impl SymbolSpace {
     /// Maps a stretch of a module, replacing what was there.
     pub fn map(&mut self, start: u64, mapping: Mapping) {
@@ -159,6 +176,20 @@ impl SymbolSpace {
         addresses
     }
 
+    /// The run-time addresses of all functions with this readable path, such as `std::mutex::lock`.
+    pub fn addresses_of_path(&self, path: &str) -> Vec<u64> {
+        let mut addresses = Vec::new();
+        for mapping in self.modules() {
+            let symbols = mapping.module.symbols().by_path(path);
+            addresses.extend(
+                symbols
+                    .iter()
+                    .map(|s| s.address.0.wrapping_add(mapping.bias)),
+            );
+        }
+        addresses
+    }
+
     /// What is known about a code address; `None` where nothing is mapped.
     pub fn symbolise(&self, address: u64) -> Option<Symbolised> {
         let Some(mapping) = self.mapping_at(address) else {
@@ -166,6 +197,56 @@ impl SymbolSpace {
         };
         let place = mapping.module.place_of(mapping.link(address));
         Some(Symbolised::new(&mapping.name, &place))
+    }
+
+    /// The variable at a data address, by debug information or else by symbol; `None` for heap, stack and the like.
+    pub fn data_at(&self, address: u64) -> Option<DataPlace> {
+        let mapping = self.mapping_at(address)?;
+        let at = mapping.link(address);
+        if let Some(debug) = mapping.module.debug_info()
+            && let Some((variable, offset)) = debug.variable_at(at)
+        {
+            let field = variable.field_at(debug, offset);
+            let scope = match &*variable.scope {
+                "" => String::new(),
+                scope => format!("{scope}::"),
+            };
+            return Some(DataPlace {
+                module: Arc::clone(&mapping.name),
+                path: scope + &field.path,
+                rest: field.rest,
+                size: field.size,
+                type_name: field.type_name,
+                declared_at: variable.declared_at.clone(),
+                is_atomic: field.is_atomic,
+            });
+        }
+        let symbol = mapping.module.symbols().object_at(at)?;
+        Some(DataPlace {
+            module: Arc::clone(&mapping.name),
+            path: symbol.demangled().into_owned(),
+            rest: at.0 - symbol.address.0,
+            size: symbol.size,
+            type_name: String::new(),
+            declared_at: None,
+            is_atomic: false,
+        })
+    }
+
+    /// The run-time addresses of the instructions of a source line in all modules.
+    ///
+    /// A line without code stands for the next one that has code, in each module on its own.
+    pub fn ranges_of_line(&self, file: &str, line: u32) -> Vec<Range<u64>> {
+        let mut ranges = Vec::new();
+        for mapping in self.modules() {
+            let debug = mapping.module.debug_info();
+            let found = debug.map(|debug| debug.addresses_of_line(file, line));
+            for range in found.into_iter().flat_map(|found| found.ranges) {
+                let at = |link: LinkAddr| link.0.wrapping_add(mapping.bias);
+                ranges.push(at(range.start)..at(range.end));
+            }
+        }
+        ranges
     }
 
     /// The stack of a thread, innermost frame first, at most `frames_max` frames.

@@ -108,3 +108,54 @@ fn kernel_symbols_answer_where_no_module_is() {
     assert_eq!(space.addresses_of("ext4_read"), [0xffff_ffff_c000_0000]);
     assert_eq!(at(0x40_0000), None);
 }
+
+#[test]
+fn data_is_named_by_debug_information_or_else_by_symbol() {
+    let named = Arc::new(compile("program.c", &["-g", "-O2"]).module());
+    let plain = Arc::new(compile("program.c", &["-O2"]).module());
+    for (module, path, rest, size) in [
+        (&named, "obj.queue.slots[2].value", 1, 4),
+        (&plain, "obj", 65, 112),
+    ] {
+        let mut space = SymbolSpace::default();
+        space.map_module("program", BIAS, module);
+        let obj = BIAS + module.symbols().by_name("obj")[0].address.0;
+        let place = space.data_at(obj + 65).unwrap();
+        assert_eq!((&*place.path, place.rest, place.size), (path, rest, size));
+        assert_eq!(space.data_at(BIAS + (1 << 30)), None);
+    }
+    let mut space = SymbolSpace::default();
+    space.map_module("program", BIAS, &named);
+    let calls = named.debug_info().unwrap().variables_named("calls")[0]
+        .address
+        .0;
+    let place = space.data_at(BIAS + calls).unwrap();
+    assert_eq!((&*place.path, &*place.type_name), ("work::calls", "int"));
+    assert_eq!(
+        place.declared_at.unwrap().line,
+        mark("program.c", "calls") - 1
+    );
+}
+
+#[test]
+fn lines_and_paths_have_run_time_addresses() {
+    let module = Arc::new(compile("program.cpp", &["-g", "-O2"]).module());
+    let mut space = SymbolSpace::default();
+    space.map_module("program", BIAS, &module);
+    let line = mark("program.cpp", "store");
+    let ranges = space.ranges_of_line("program.cpp", line);
+    assert!(!ranges.is_empty());
+    for range in ranges {
+        let place = space.symbolise(range.start).unwrap();
+        let (symbol, _) = place.symbol.unwrap();
+        assert_eq!(&*symbol, "_ZN5outer7Account7depositEl");
+    }
+    let deposit = module.symbols().by_name("_ZN5outer7Account7depositEl")[0]
+        .address
+        .0;
+    assert_eq!(
+        space.addresses_of_path("outer::Account::deposit"),
+        [BIAS + deposit]
+    );
+    assert_eq!(space.ranges_of_line("other.cpp", line), []);
+}
