@@ -18,6 +18,7 @@ mod flags;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod generic;
+mod paging;
 mod stub;
 mod system;
 
