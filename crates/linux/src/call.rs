@@ -61,6 +61,8 @@ pub(crate) enum OnSignal {
     Restart,
     /// Always EINTR.
     Interrupt,
+    /// Handlers wait until the call has ended (the parent of a vfork).
+    Hold,
 }
 
 /// Names of things that can wake a sleeper. `Kernel::wake(key)` wakes every thread that sleeps on it, in the
@@ -79,6 +81,13 @@ pub(crate) enum WaitKey {
     FileLock(u64),
     /// The process that was made by vfork has released its parent.
     VforkOf(u32),
+}
+
+impl Block {
+    /// Whether a signal handler ends the sleep.
+    pub(crate) fn is_interruptible(&self) -> bool {
+        self.on_signal != OnSignal::Hold
+    }
 }
 
 impl Call<'_> {

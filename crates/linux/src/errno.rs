@@ -32,3 +32,29 @@ errno! {
     ENOTCONN = 107, ETIMEDOUT = 110, ECONNREFUSED = 111, EHOSTUNREACH = 113, EALREADY = 114, EINPROGRESS = 115,
     ECANCELED = 125, EOWNERDEAD = 130,
 }
+
+impl Errno {
+    /// The value for RAX.
+    pub(crate) fn result(self) -> u64 {
+        (-i64::from(self.0)).cast_unsigned()
+    }
+}
+
+impl Errno {
+    /// What strerror(3) says, for the errors that our own messages can show.
+    pub(crate) fn message(self) -> &'static str {
+        match self {
+            Self::EPERM => "operation not permitted",
+            Self::ENOENT => "no such file or directory",
+            Self::EACCES => "permission denied",
+            Self::ENOTDIR => "a part of the path is not a directory",
+            Self::EISDIR => "it is a directory",
+            Self::ELOOP => "too many levels of symbolic links or scripts",
+            Self::ENAMETOOLONG => "the name is too long",
+            Self::ENOMEM => "there is not enough guest memory",
+            Self::E2BIG => "arguments and environment are too long",
+            Self::ENOEXEC => "it is not a program",
+            other => other.name(),
+        }
+    }
+}

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use raddle_mem::{Frames, GuestAddr, PageFault};
-use raddle_world::VirtualTime;
+use raddle_mem::{AddressSpace, Frames, GuestAddr, PageFault};
+use raddle_world::{Choice, ChoiceSource, ContextTable, Event, EventKind, VirtualTime};
 
-use crate::call::WaitKey;
 use crate::errno::Errno;
 use crate::files::{self, HostFiles};
-use crate::process::{Pid, Process};
+use crate::futex::Futexes;
+use crate::process::{Pid, Process, SpaceId};
 use crate::thread::{Thread, Tid};
+use crate::time::Timers;
+use crate::wait::Sleepers;
 
 /// Everything below the threads.
 #[derive(Debug)]
@@ -20,6 +22,21 @@ pub(crate) struct Kernel {
     pub(crate) state: State,
     /// Host files pinned at first use; not guest-visible state, kept across restores.
     pub(crate) host: HostFiles,
+    /// What happened since the last `take_events`.
+    pub(crate) events: Vec<Event>,
+    /// Whether system calls and signals are events, too; output always is.
+    pub(crate) is_tracing: bool,
+    pub(crate) config: Config,
+    /// A limit was hit that the guest cannot be told about; the text says which and how to raise it.
+    pub(crate) exhausted: Option<String>,
+}
+
+/// What is fixed for the life of a world.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Config {
+    pub(crate) memory_max: u64,
+    pub(crate) processes_max: usize,
+    pub(crate) cpus: u32,
 }
 
 /// Guest-visible state: plain data, saved and restored by `clone`.
@@ -27,8 +44,32 @@ pub(crate) struct Kernel {
 pub(crate) struct State {
     pub(crate) processes: BTreeMap<Pid, Process>,
     pub(crate) threads: BTreeMap<Tid, Thread>,
+    pub(crate) spaces: BTreeMap<SpaceId, Space>,
+    pub(crate) contexts: ContextTable,
+    /// The thread of each context, by context number; a dead context keeps the id of its thread.
+    pub(crate) context_threads: Vec<Tid>,
+    pub(crate) choices: Box<dyn ChoiceSource>,
     pub(crate) files: files::State,
+    pub(crate) sleepers: Sleepers,
+    pub(crate) futexes: Futexes,
+    pub(crate) timers: Timers,
     pub(crate) now: VirtualTime,
+    /// The last id given to a thread or process.
+    pub(crate) last_tid: u32,
+    pub(crate) last_space: u32,
+    /// The process whose end is the end of the world.
+    pub(crate) first: Pid,
+    /// Its wait status, once it has ended.
+    pub(crate) ended: Option<i32>,
+}
+
+/// An address space with the number of processes that use it (more than one after vfork).
+#[derive(Debug, Clone)]
+pub(crate) struct Space {
+    pub(crate) map: AddressSpace,
+    pub(crate) users: u32,
+    pub(crate) brk_start: u64,
+    pub(crate) brk: u64,
 }
 
 impl Kernel {
@@ -36,16 +77,52 @@ impl Kernel {
         &self.state.threads[&tid]
     }
 
+    pub(crate) fn thread_mut(&mut self, tid: Tid) -> &mut Thread {
+        self.state
+            .threads
+            .get_mut(&tid)
+            .expect("the thread of a call exists")
+    }
+
+    pub(crate) fn process(&self, pid: Pid) -> &Process {
+        &self.state.processes[&pid]
+    }
+
+    pub(crate) fn process_mut(&mut self, pid: Pid) -> &mut Process {
+        self.state
+            .processes
+            .get_mut(&pid)
+            .expect("the process of a call exists")
+    }
+
     pub(crate) fn process_of(&self, tid: Tid) -> &Process {
-        &self.state.processes[&self.thread(tid).process]
+        self.process(self.thread(tid).process)
     }
 
     pub(crate) fn process_of_mut(&mut self, tid: Tid) -> &mut Process {
         let pid = self.thread(tid).process;
-        self.state
-            .processes
-            .get_mut(&pid)
-            .expect("a thread's process exists")
+        self.process_mut(pid)
+    }
+
+    /// The memory map of the thread's process.
+    pub(crate) fn space_of(&self, tid: Tid) -> &Space {
+        &self.state.spaces[&self.process_of(tid).space]
+    }
+
+    /// The frames together with the memory map of the thread's process.
+    pub(crate) fn memory_of(&mut self, tid: Tid) -> (&mut Frames, &mut Space) {
+        let id = self.process_of(tid).space;
+        self.memory(id)
+    }
+
+    /// The frames together with one memory map.
+    pub(crate) fn memory(&mut self, id: SpaceId) -> (&mut Frames, &mut Space) {
+        let space = self
+            .state
+            .spaces
+            .get_mut(&id)
+            .expect("a process has an address space");
+        (&mut self.frames, space)
     }
 
     /// Copies guest memory of the thread's process; EFAULT if it cannot be read.
@@ -55,16 +132,12 @@ impl Kernel {
         from: GuestAddr,
         into: &mut [u8],
     ) -> Result<(), Errno> {
+        let id = self.process_of(tid).space;
         loop {
-            let pid = self.thread(tid).process;
-            let process = self
-                .state
-                .processes
-                .get_mut(&pid)
-                .expect("a thread's process exists");
-            match process.space.read(&mut self.frames, from, into) {
+            let (frames, space) = self.memory(id);
+            match space.map.read(frames, from, into) {
                 Ok(()) => return Ok(()),
-                Err((at, fault)) => self.populate(pid, at, fault)?,
+                Err((at, fault)) => self.populate(id, at, fault)?,
             }
         }
     }
@@ -76,16 +149,22 @@ impl Kernel {
         to: GuestAddr,
         bytes: &[u8],
     ) -> Result<(), Errno> {
+        let id = self.process_of(tid).space;
+        self.write_space(id, to, bytes)
+    }
+
+    /// Copies `bytes` to guest memory of one address space.
+    pub(crate) fn write_space(
+        &mut self,
+        id: SpaceId,
+        to: GuestAddr,
+        bytes: &[u8],
+    ) -> Result<(), Errno> {
         loop {
-            let pid = self.thread(tid).process;
-            let process = self
-                .state
-                .processes
-                .get_mut(&pid)
-                .expect("a thread's process exists");
-            match process.space.write(&mut self.frames, to, bytes) {
+            let (frames, space) = self.memory(id);
+            match space.map.write(frames, to, bytes) {
                 Ok(()) => return Ok(()),
-                Err((at, fault)) => self.populate(pid, at, fault)?,
+                Err((at, fault)) => self.populate(id, at, fault)?,
             }
         }
     }
@@ -93,23 +172,63 @@ impl Kernel {
     /// Brings in the page of an object that a fault asked for; any other fault is EFAULT.
     pub(crate) fn populate(
         &mut self,
-        pid: Pid,
+        id: SpaceId,
         at: GuestAddr,
         fault: PageFault,
     ) -> Result<(), Errno> {
-        let PageFault::NeedsObject { object, page } = fault else {
-            return Err(Errno::EFAULT);
-        };
-        let frame = files::object_page(self, object, page)?;
-        let process = self
-            .state
-            .processes
-            .get_mut(&pid)
-            .expect("the process of a fault exists");
-        process.space.install(&mut self.frames, at.page(), frame);
-        Ok(())
+        match fault {
+            PageFault::NeedsObject { object, page } => {
+                let frame = files::object_page(self, object, page)?;
+                let (frames, space) = self.memory(id);
+                space.map.install(frames, at.page(), frame);
+                Ok(())
+            }
+            PageFault::OutOfFrames => {
+                self.out_of_memory();
+                Err(Errno::ENOMEM)
+            }
+            PageFault::NotMapped | PageFault::Protection => Err(Errno::EFAULT),
+        }
     }
 
-    /// Wakes every thread that sleeps on `key`.
-    pub(crate) fn wake(&mut self, _key: WaitKey) {}
+    /// Notes that guest memory is used up: the run ends, since a guest has no way to be told.
+    pub(crate) fn out_of_memory(&mut self) {
+        let mebibytes = self.config.memory_max >> 20;
+        self.exhausted.get_or_insert_with(|| {
+            format!("the program uses more than the {mebibytes} MiB of memory it was given; raise the limit with --max-memory")
+        });
+    }
+
+    /// Appends an event of this thread.
+    pub(crate) fn emit(&mut self, tid: Tid, kind: EventKind) {
+        let thread = self.thread(tid);
+        let context = thread.context;
+        let pc = thread.cpu.rip;
+        let step = self.state.contexts.get(context).steps;
+        self.events.push(Event {
+            context,
+            step,
+            pc,
+            kind,
+        });
+    }
+
+    /// Bytes that a thread wrote to the outside (standard output is 1, standard error 2).
+    pub(crate) fn output(&mut self, tid: Tid, descriptor: i32, bytes: &[u8]) {
+        self.emit(
+            tid,
+            EventKind::Output {
+                descriptor,
+                bytes: bytes.to_vec(),
+            },
+        );
+    }
+
+    /// Fills `bytes` from the run's source of randomness.
+    pub(crate) fn random_bytes(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let word = self.state.choices.choose(Choice::Random).to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+    }
 }

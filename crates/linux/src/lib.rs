@@ -6,15 +6,38 @@
 //!      └── Kernel (kernel.rs)
 //!            ├── frames        guest memory (undo log)
 //!            ├── state         everything else the guest can see: plain data, Clone
-//!            │     ├── processes, threads, futexes, signals, time
+//!            │     ├── processes, threads, address spaces, sleepers, futexes, timers
 //!            │     └── files: inodes, open files, pipes, sockets, epoll, ...
 //!            └── host          host files pinned at first use: not guest-visible state, survives restores
 //! ```
+//!
+//! Reading order: `kernel` and `thread`/`process` (the state), `world` (the loop), `call` and `syscall` (what
+//! a program can ask for), then one file per topic: `elf`, `load`, `exec`, `clone`, `life`, `wait`, `futex`,
+//! `signal`, `mm`, `time`.
 
 mod call;
+mod clone;
+mod elf;
 mod errno;
+mod exec;
 mod files;
+mod futex;
 mod kernel;
+mod life;
+mod load;
+mod mm;
+mod plain;
 mod process;
+mod setup;
+mod signal;
 mod syscall;
 mod thread;
+mod time;
+mod user;
+mod wait;
+mod world;
+
+pub use plain::{End, Limits as RunLimits, Plain};
+pub use setup::{Mapping, Setup, StartError};
+pub use syscall::{Support, SyscallInfo, syscall_name, syscall_table};
+pub use world::{LinuxWorld, Statistics, describe_status};

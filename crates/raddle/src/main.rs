@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod commands;
+mod event_text;
+mod event_wire;
 mod exit;
 mod message;
 

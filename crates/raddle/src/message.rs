@@ -8,3 +8,21 @@
 pub(crate) fn error(error: &anyhow::Error) {
     eprintln!("raddle: {error:#}");
 }
+
+/// Prints something worth knowing that is not an error.
+#[expect(
+    clippy::print_stderr,
+    reason = "this module is where messages are printed"
+)]
+pub(crate) fn note(text: &str) {
+    eprintln!("raddle: {text}");
+}
+
+/// Prints a line of a trace, without our name: it is data.
+#[expect(
+    clippy::print_stderr,
+    reason = "this module is where messages are printed"
+)]
+pub(crate) fn trace(line: &str) {
+    eprintln!("{line}");
+}

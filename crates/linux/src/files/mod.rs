@@ -1,31 +1,52 @@
 //! The file layer: inodes, descriptors, pipes, sockets, readiness.
+//!
+//! ```text
+//!   process ─▶ TableId ─▶ FdTable ─▶ OpenId ─▶ OpenFile ─▶ InodeId ─▶ Inode ─▶ Node: File, Pipe, Socket, ...
+//!           ─▶ FsId ────▶ FsContext (cwd, umask)   walk: path ─▶ InodeId
+//! ```
+//! Everything is plain data in cheap-to-clone arenas ([`slab`]); bytes live in guest frames ([`content`],
+//! [`queue`]). Host files shine through from underneath ([`host`]); changes stay in the overlay.
+//! Reading order: [`inode`], [`state`], [`open`], [`walk`], [`tree`], [`io`], [`ready`].
 
-use raddle_mem::{FrameId, ObjectId};
+mod content;
+mod core;
+pub(crate) mod device;
+pub(crate) mod epoll;
+pub(crate) mod event;
+mod export;
+pub(crate) mod flags;
+mod host;
+pub(crate) mod inode;
+pub(crate) mod inotify;
+pub(crate) mod io;
+pub(crate) mod lock;
+mod object;
+pub(crate) mod open;
+pub(crate) mod pipe;
+pub(crate) mod procfs;
+mod queue;
+pub(crate) mod ready;
+mod slab;
+pub(crate) mod socket;
+pub(crate) mod stat;
+mod state;
+pub(crate) mod table;
+pub(crate) mod tree;
+pub(crate) mod walk;
 
-use crate::errno::Errno;
-use crate::kernel::Kernel;
+#[cfg(test)]
+pub(crate) mod testkit;
 
-/// All guest-visible state of files, pipes and sockets.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct State {}
-
-/// Host files pinned at first use.
-#[derive(Debug, Default)]
-pub(crate) struct HostFiles {}
-
-/// The descriptors of one process (shared by CLONE_FILES).
-#[derive(Debug, Clone, Default)]
-pub(crate) struct FdTable {}
-
-/// Current directory, root and umask of one process (shared by CLONE_FS).
-#[derive(Debug, Clone, Default)]
-pub(crate) struct FsContext {}
-
-/// A page of a file or shared segment, with one reference for the caller; EIO beyond its end (SIGBUS).
-pub(crate) fn object_page(
-    _kernel: &mut Kernel,
-    _object: ObjectId,
-    _page: u64,
-) -> Result<FrameId, Errno> {
-    Err(Errno::EIO)
-}
+pub(crate) use core::{SIGPIPE, set_temporary_mask, signal as send_signal};
+pub(crate) use event::{next_deadline, timers_expired};
+pub(crate) use export::export;
+pub(crate) use host::{HostFiles, PinnedFile};
+pub(crate) use object::{
+    ExecFile, MapTarget, Start, anonymous_object, close_on_exec, map_target, object_page,
+    open_for_exec, read_object, release_process, start, take_progress,
+};
+pub(crate) use open::collect_orphans;
+pub(crate) use state::{Config, State};
+pub(crate) use table::{
+    FsId, TableId, fork_context, fork_table, release_context, release_table, set_limit,
+};

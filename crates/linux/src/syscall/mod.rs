@@ -1,1 +1,45 @@
 //! System calls: the table in `table.rs` is data, the handlers are in one file per family.
+
+mod attr;
+mod dir;
+mod fd;
+mod file_args;
+mod futex;
+mod memory;
+mod misc;
+mod names;
+mod open;
+mod process;
+mod rw;
+mod sched;
+mod signal;
+mod stat;
+mod table;
+mod thread;
+mod time;
+mod waiting;
+
+#[cfg(test)]
+mod file_tests;
+
+pub(crate) use misc::{RLIMIT_AS, default_limits};
+pub(crate) use table::lookup;
+pub use table::{Support, SyscallInfo, syscall_name, syscall_table};
+
+use crate::call::{Call, SysResult};
+use crate::errno::Errno;
+
+/// For calls that have no effect here.
+fn succeed(_: &mut Call<'_>) -> SysResult {
+    Ok(0)
+}
+
+/// For calls that a kernel may lack.
+fn no_such_call(_: &mut Call<'_>) -> SysResult {
+    Err(Errno::ENOSYS.into())
+}
+
+/// For calls that need privileges that a program does not have here.
+fn not_permitted(_: &mut Call<'_>) -> SysResult {
+    Err(Errno::EPERM.into())
+}

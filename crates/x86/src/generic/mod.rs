@@ -78,6 +78,11 @@ pub(crate) enum Flow {
 
 type Step = Result<Flow, Fault>;
 
+/// Whether the instruction is one of SSE to SSE4.2 that our processor has.
+pub(crate) fn is_vector(instruction: &Instruction) -> bool {
+    class::of(instruction.code()) == Class::Vector
+}
+
 /// Executes one instruction, or one iteration of a repeated one.
 pub(crate) fn step(
     cpu: &mut Cpu,

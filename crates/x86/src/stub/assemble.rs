@@ -7,7 +7,7 @@ use iced_x86::{
     Register, RflagsBits,
 };
 
-use super::{Elements, MemoryUse, StubRef};
+use super::{Control, Elements, MemoryUse, StubRef};
 use crate::cpu::{Cpu, FxState};
 
 /// Where things are, relative to RDI.
@@ -77,7 +77,7 @@ impl Uses {
 }
 
 /// Code and description (with a placeholder as entry) of the stub of an instruction.
-pub(super) fn assemble(instruction: &Instruction) -> Option<(Vec<u8>, StubRef)> {
+pub(super) fn assemble(instruction: &Instruction, control: Control) -> Option<(Vec<u8>, StubRef)> {
     let (memory, bytes) = memory_use(instruction);
     let mut template = StubRef {
         entry: placeholder,
@@ -96,7 +96,7 @@ pub(super) fn assemble(instruction: &Instruction) -> Option<(Vec<u8>, StubRef)> 
     let code = if is_x87 {
         x87(instruction, template.sets_flags)?
     } else {
-        vector(instruction, &mut template)?
+        vector(instruction, &mut template, control)?
     };
     Some((code, template))
 }
@@ -191,7 +191,7 @@ fn encode(instruction: &Instruction) -> Option<Vec<u8>> {
     Some(encoder.take_buffer())
 }
 
-fn vector(instruction: &Instruction, template: &mut StubRef) -> Option<Vec<u8>> {
+fn vector(instruction: &Instruction, template: &mut StubRef, control: Control) -> Option<Vec<u8>> {
     let (normal, gpr) = normalise(instruction);
     let (mut xmm, mut mm) = (Uses::default(), Uses::default());
     let mut is_gpr_written = false;
@@ -228,7 +228,8 @@ fn vector(instruction: &Instruction, template: &mut StubRef) -> Option<Vec<u8>> 
         code.mov_cpu(0x8B, 0, REGS);
         code.mov_cpu(0x8B, 2, REGS + 16);
     }
-    if template.uses_mxcsr {
+    let switches = template.uses_mxcsr && control == Control::Switched;
+    if switches {
         // stmxcsr [rsp-16]; ldmxcsr [rdi+guest]
         code.bytes(&[0x0F, 0xAE, 0x5C, 0x24, 0xF0]);
         code.with_cpu(0xAE, 2, MXCSR);
@@ -238,7 +239,7 @@ fn vector(instruction: &Instruction, template: &mut StubRef) -> Option<Vec<u8>> 
         // pushfq; pop r8
         code.bytes(&[0x9C, 0x41, 0x58]);
     }
-    if template.uses_mxcsr {
+    if switches {
         // stmxcsr [rdi+guest]; ldmxcsr [rsp-16]
         code.with_cpu(0xAE, 3, MXCSR);
         code.bytes(&[0x0F, 0xAE, 0x54, 0x24, 0xF0]);

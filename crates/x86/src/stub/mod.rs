@@ -23,7 +23,7 @@ mod area;
 mod assemble;
 mod call;
 
-use iced_x86::{Instruction, OpKind, Register};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashMap;
 
 use crate::cpu::Cpu;
@@ -44,6 +44,15 @@ pub(crate) enum MemoryUse {
     Write,
 }
 
+/// Whose MXCSR is in force while a stub runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Control {
+    /// The stub loads the guest's and gives the host's back.
+    Switched,
+    /// The caller has seen to it that the control bits are right, and collects the flags later.
+    AsItIs,
+}
+
 /// Elements of the destination that arithmetic may leave denormal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Elements {
@@ -54,16 +63,16 @@ struct Elements {
 /// One stub; valid as long as the cache it came from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StubRef {
-    entry: unsafe extern "C" fn(*mut u8, *mut u8) -> u64,
+    pub(crate) entry: unsafe extern "C" fn(*mut u8, *mut u8) -> u64,
     pub(crate) memory: MemoryUse,
     /// Size of the memory operand.
     pub(crate) bytes: u8,
     /// What the address of the memory operand must be a multiple of, else #GP.
     pub(crate) align: u8,
     /// The stub returns RFLAGS, whose arithmetic flags are the result.
-    sets_flags: bool,
+    pub(crate) sets_flags: bool,
     /// The stub runs under the guest's MXCSR.
-    uses_mxcsr: bool,
+    pub(crate) uses_mxcsr: bool,
     /// XMM registers that change, by number.
     written_xmm: u16,
     /// MMX registers that change, by number.
@@ -83,17 +92,43 @@ pub(crate) struct StubCache {
 impl StubCache {
     /// The stub of an instruction, made at its first use. None if it cannot be had (no executable memory).
     pub(crate) fn get(&mut self, instruction: &Instruction) -> Option<StubRef> {
-        let key = key(instruction);
+        self.get_with(instruction, Control::Switched)
+    }
+
+    /// A stub of an SSE instruction that leaves MXCSR alone: the caller must have made sure that the control
+    /// bits in force are the guest's, and collects the exception flags itself.
+    pub(crate) fn get_bare(&mut self, instruction: &Instruction) -> Option<StubRef> {
+        let has_xmm = (0..instruction.op_count()).any(|operand| {
+            instruction.op_kind(operand) == OpKind::Register
+                && instruction.op_register(operand).is_xmm()
+        });
+        let is_special = matches!(
+            instruction.mnemonic(),
+            Mnemonic::Rcpps
+                | Mnemonic::Rcpss
+                | Mnemonic::Rsqrtps
+                | Mnemonic::Rsqrtss
+                | Mnemonic::Maskmovdqu
+        );
+        if !has_xmm || is_special || !crate::generic::is_vector(instruction) {
+            return None;
+        }
+        self.get_with(instruction, Control::AsItIs)
+            .filter(|stub| stub.written_mm == 0)
+    }
+
+    fn get_with(&mut self, instruction: &Instruction, control: Control) -> Option<StubRef> {
+        let key = key(instruction) | u64::from(control == Control::AsItIs) << 63;
         if let Some(found) = self.stubs.get(&key) {
             return *found;
         }
-        let made = self.make(instruction);
+        let made = self.make(instruction, control);
         self.stubs.insert(key, made);
         made
     }
 
-    fn make(&mut self, instruction: &Instruction) -> Option<StubRef> {
-        let (code, template) = assemble::assemble(instruction)?;
+    fn make(&mut self, instruction: &Instruction, control: Control) -> Option<StubRef> {
+        let (code, template) = assemble::assemble(instruction, control)?;
         if self.area.is_none() {
             self.area = Area::new();
         }

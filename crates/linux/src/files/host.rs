@@ -1,0 +1,269 @@
+//! Host files underneath: read-only, each pinned at its first use.
+//!
+//! What the guest once learned of the host (an entry exists, its size and mode, a page of its content) stays
+//! so for the life of the world, also across restores. Pages are kept in pinned frames.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use raddle_mem::{FrameId, Frames, PAGE_SIZE};
+use raddle_stdx::Digest;
+use raddle_stdx::width::{low_u32, to_u64};
+
+use super::inode::{Name, Timestamp};
+use crate::errno::Errno;
+
+/// Number of a pinned host file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HostFileId(u32);
+
+/// What is at a host path.
+#[derive(Debug, Clone)]
+pub(crate) enum HostNode {
+    Absent,
+    Denied,
+    Directory {
+        mode: u32,
+        modified: Timestamp,
+    },
+    File {
+        file: HostFileId,
+        size: u64,
+        mode: u32,
+        modified: Timestamp,
+    },
+    Symlink {
+        target: Name,
+    },
+}
+
+#[derive(Debug)]
+struct HostFile {
+    path: PathBuf,
+    size: u64,
+    mode: u32,
+    modified: (i64, i64),
+    handle: Option<File>,
+    pages: BTreeMap<u64, FrameId>,
+}
+
+/// A host file that the run depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PinnedFile {
+    pub(crate) path: PathBuf,
+    pub(crate) size: u64,
+    pub(crate) mode: u32,
+    /// Digest of the content; absent if it cannot be read any more.
+    pub(crate) digest: Option<u64>,
+    /// The file is no longer what it was when the world first used it.
+    pub(crate) changed: bool,
+}
+
+/// Host files pinned at first use.
+#[derive(Debug, Default)]
+pub(crate) struct HostFiles {
+    nodes: BTreeMap<PathBuf, HostNode>,
+    listings: BTreeMap<PathBuf, Arc<[Name]>>,
+    files: Vec<HostFile>,
+}
+
+impl HostFiles {
+    /// What is at this path; symbolic links are not followed.
+    pub(crate) fn node(&mut self, path: &Path) -> HostNode {
+        if let Some(node) = self.nodes.get(path) {
+            return node.clone();
+        }
+        let node = match path.symlink_metadata() {
+            Ok(metadata) => self.pin(path, &metadata),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => HostNode::Denied,
+            Err(_) => HostNode::Absent,
+        };
+        self.nodes.insert(path.to_owned(), node.clone());
+        node
+    }
+
+    fn pin(&mut self, path: &Path, metadata: &std::fs::Metadata) -> HostNode {
+        let mode = metadata.mode() & 0o7777;
+        let modified = Timestamp::clamped(metadata.mtime(), metadata.mtime_nsec());
+        let kind = metadata.file_type();
+        if kind.is_dir() {
+            HostNode::Directory { mode, modified }
+        } else if kind.is_symlink() {
+            match path.read_link() {
+                Ok(target) => HostNode::Symlink {
+                    target: Name::from(target.into_os_string().into_vec()),
+                },
+                Err(_) => HostNode::Denied,
+            }
+        } else if kind.is_file() {
+            let file = HostFileId(low_u32(to_u64(self.files.len())));
+            self.files.push(HostFile {
+                path: path.to_owned(),
+                size: metadata.size(),
+                mode,
+                modified: (metadata.mtime(), metadata.mtime_nsec()),
+                handle: None,
+                pages: BTreeMap::new(),
+            });
+            HostNode::File {
+                file,
+                size: metadata.size(),
+                mode,
+                modified,
+            }
+        } else {
+            // Devices, sockets and pipes of the host have no place in the guest's world.
+            HostNode::Absent
+        }
+    }
+
+    /// The names in a directory, sorted, without what the guest cannot use.
+    pub(crate) fn list(&mut self, path: &Path) -> Arc<[Name]> {
+        if let Some(names) = self.listings.get(path) {
+            return Arc::clone(names);
+        }
+        let mut names: Vec<Name> = path
+            .read_dir()
+            .into_iter()
+            .flatten()
+            .filter_map(Result::ok)
+            .filter(|entry| {
+                entry.file_type().is_ok_and(|kind| {
+                    !(kind.is_fifo()
+                        || kind.is_socket()
+                        || kind.is_block_device()
+                        || kind.is_char_device())
+                })
+            })
+            .map(|entry| Name::from(entry.file_name().into_vec()))
+            .collect();
+        names.sort();
+        let names: Arc<[Name]> = names.into();
+        self.listings.insert(path.to_owned(), Arc::clone(&names));
+        names
+    }
+
+    /// The pinned frame of a page below the file's size.
+    pub(crate) fn page(
+        &mut self,
+        frames: &mut Frames,
+        file: HostFileId,
+        page: u64,
+    ) -> Result<FrameId, Errno> {
+        let file = &mut self.files[file.0 as usize];
+        if let Some(frame) = file.pages.get(&page) {
+            return Ok(*frame);
+        }
+        let mut content = [0; PAGE_SIZE];
+        read_page(file, page, &mut content).map_err(|error| errno_of(&error))?;
+        let frame = frames.alloc_pinned(&content).map_err(|_| Errno::ENOMEM)?;
+        file.pages.insert(page, frame);
+        Ok(frame)
+    }
+
+    /// Tries to open the file, so that `open` fails where Linux lets it fail.
+    pub(crate) fn check_readable(&mut self, file: HostFileId) -> Result<(), Errno> {
+        open_handle(&mut self.files[file.0 as usize])
+            .map(|_| ())
+            .map_err(|error| errno_of(&error))
+    }
+
+    /// A file whose content is given, not read from the host (standard input).
+    pub(crate) fn add_fixed(
+        &mut self,
+        frames: &mut Frames,
+        content: &[u8],
+    ) -> Result<HostFileId, Errno> {
+        let mut pages = BTreeMap::new();
+        for (page, bytes) in (0..).zip(content.chunks(PAGE_SIZE)) {
+            let frame = frames.alloc_pinned(bytes).map_err(|_| Errno::ENOMEM)?;
+            pages.insert(page, frame);
+        }
+        let file = HostFileId(low_u32(to_u64(self.files.len())));
+        self.files.push(HostFile {
+            path: PathBuf::new(),
+            size: to_u64(content.len()),
+            mode: 0o600,
+            modified: (0, 0),
+            handle: None,
+            pages,
+        });
+        Ok(file)
+    }
+
+    /// Every host file the world has used so far, by path, with the digest of its present content.
+    pub(crate) fn pinned(&self) -> Vec<PinnedFile> {
+        let mut files: Vec<PinnedFile> = self
+            .files
+            .iter()
+            .filter(|file| !file.path.as_os_str().is_empty() && !file.pages.is_empty())
+            .map(describe)
+            .collect();
+        files.sort_by(|left, right| left.path.cmp(&right.path));
+        files
+    }
+}
+
+fn describe(file: &HostFile) -> PinnedFile {
+    let changed = file.path.symlink_metadata().map_or(true, |metadata| {
+        metadata.size() != file.size || (metadata.mtime(), metadata.mtime_nsec()) != file.modified
+    });
+    let digest = std::fs::read(&file.path).ok().map(|bytes| {
+        let mut digest = Digest::default();
+        digest.bytes(&bytes);
+        digest.value()
+    });
+    PinnedFile {
+        path: file.path.clone(),
+        size: file.size,
+        mode: file.mode,
+        digest,
+        changed,
+    }
+}
+
+fn open_handle(file: &mut HostFile) -> io::Result<&File> {
+    if file.handle.is_none() && !file.path.as_os_str().is_empty() {
+        file.handle = Some(File::open(&file.path)?);
+    }
+    file.handle
+        .as_ref()
+        .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+}
+
+/// Reads one page; what lies beyond the pinned size reads as zero.
+fn read_page(file: &mut HostFile, page: u64, into: &mut [u8; PAGE_SIZE]) -> io::Result<()> {
+    let start = page * to_u64(PAGE_SIZE);
+    let visible = file.size.saturating_sub(start).min(to_u64(PAGE_SIZE));
+    let visible = raddle_stdx::width::to_usize(visible);
+    let handle = open_handle(file)?;
+    let mut done = 0;
+    while done < visible {
+        match handle.read_at(&mut into[done..visible], start + to_u64(done)) {
+            // The host file shrank since it was pinned.
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn errno_of(error: &io::Error) -> Errno {
+    error
+        .raw_os_error()
+        .and_then(|code| u16::try_from(code).ok())
+        .map_or(Errno::EIO, Errno)
+}
+
+/// The host path of an entry of a host directory.
+pub(crate) fn join(directory: &Path, name: &[u8]) -> PathBuf {
+    directory.join(OsStr::from_bytes(name))
+}

@@ -1,0 +1,307 @@
+//! What the rest of the kernel asks of files: programs, mappings, the start and the end of processes.
+
+use std::path::PathBuf;
+
+use raddle_mem::{FrameId, ObjectId, PAGE_SIZE};
+use raddle_stdx::width::to_u64;
+
+use super::content::Content;
+use super::flags;
+use super::host::HostNode;
+use super::inode::{Entry, InodeId, Name, Node};
+use super::table::{self, Fd, FdTable, FsId, TableId};
+use super::walk::{self, WalkOptions};
+use super::{io, open};
+use crate::errno::Errno;
+use crate::kernel::Kernel;
+use crate::process::Pid;
+use crate::thread::Tid;
+
+/// A program file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ExecFile {
+    pub(crate) object: ObjectId,
+    pub(crate) size: u64,
+    /// Its full path without symbolic links.
+    pub(crate) path: Vec<u8>,
+}
+
+/// Something that can be mapped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MapTarget {
+    /// None for `/dev/zero`: the mapping is anonymous.
+    pub(crate) object: Option<ObjectId>,
+    /// What /proc/self/maps shows.
+    pub(crate) label: Vec<u8>,
+}
+
+/// What the first process begins with.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Start {
+    /// Content of standard input; none is an empty one.
+    pub(crate) stdin: Option<Vec<u8>>,
+    pub(crate) cwd: Vec<u8>,
+}
+
+/// Makes descriptors 0 to 2 and the current directory of the first process, and mounts `--map` directories.
+pub(crate) fn start(kernel: &mut Kernel, start: &Start) -> Result<(TableId, FsId), Errno> {
+    mount_maps(kernel)?;
+    let input = match &start.stdin {
+        None => device_null(kernel),
+        Some(bytes) => {
+            let file = kernel.host.add_fixed(&mut kernel.frames, bytes)?;
+            let content = Content::of_host(file, to_u64(bytes.len()));
+            open::create_anonymous_inode(kernel, 0o600, Node::File(content))
+        }
+    };
+    let stdin = open::create(kernel, input, 0, Name::from(&b"/dev/stdin"[..]));
+    let mut fds = FdTable::empty();
+    let entry = |open| {
+        Some(Fd {
+            open,
+            close_on_exec: false,
+        })
+    };
+    fds.set(0, entry(stdin));
+    for descriptor in [1, 2] {
+        let inode = open::create_anonymous_inode(kernel, 0o600, Node::Output(descriptor));
+        let open = open::create(kernel, inode, flags::O_WRONLY, Name::from(&b"pipe:"[..]));
+        fds.set(descriptor, entry(open));
+    }
+    let table = TableId(kernel.state.files.tables.insert(fds));
+    let cwd = find_fixed(kernel, &start.cwd)?;
+    let context = table::first_context(kernel, cwd);
+    Ok((table, context))
+}
+
+fn device_null(kernel: &Kernel) -> InodeId {
+    let files = &kernel.state.files;
+    let entry = |directory: InodeId, name: &[u8]| match files
+        .inode(directory)
+        .directory()
+        .and_then(|directory| directory.entries.get(name))
+    {
+        Some(Entry::Present(inode)) => *inode,
+        _ => files.root,
+    };
+    entry(entry(files.root, b"dev"), b"null")
+}
+
+/// Finds a directory by an absolute path before any process exists; symbolic links are not followed.
+fn find_fixed(kernel: &mut Kernel, path: &[u8]) -> Result<InodeId, Errno> {
+    let mut at = kernel.state.files.root;
+    for name in path
+        .split(|byte| *byte == b'/')
+        .filter(|name| !name.is_empty())
+    {
+        at = walk::lookup(kernel, Tid(0), at, name)?.ok_or(Errno::ENOENT)?;
+    }
+    if !kernel.state.files.inode(at).node.is_directory() {
+        return Err(Errno::ENOTDIR);
+    }
+    Ok(at)
+}
+
+fn mount_maps(kernel: &mut Kernel) -> Result<(), Errno> {
+    let config = std::sync::Arc::clone(&kernel.state.files.config);
+    for (host, guest) in &config.maps {
+        mount(kernel, host, guest)?;
+    }
+    Ok(())
+}
+
+fn mount(kernel: &mut Kernel, host: &PathBuf, guest: &[u8]) -> Result<(), Errno> {
+    // The user may name a symbolic link here; what it leads to is what is mounted.
+    let host = host.canonicalize().map_err(|_| Errno::ENOENT)?;
+    let node = kernel.host.node(&host);
+    let is_directory = matches!(node, HostNode::Directory { .. });
+    let (parent, name) = kernel.state.files.fixed_parents(guest);
+    let (mode, modified, node) =
+        walk::node_of_host(parent, &host, &name, node)?.ok_or(Errno::ENOENT)?;
+    let files = &mut kernel.state.files;
+    let id = files.fixed_node(parent, &name, mode, node);
+    let inode = files.inode_mut(id);
+    inode.times = super::inode::Times::all(modified);
+    if is_directory {
+        inode.links = 2;
+    }
+    Ok(())
+}
+
+/// Finds a program file and checks that it may be executed.
+pub(crate) fn open_for_exec(kernel: &mut Kernel, tid: Tid, path: &[u8]) -> Result<ExecFile, Errno> {
+    open_for_exec_at(kernel, tid, flags::AT_FDCWD, path, WalkOptions::FOLLOW)
+}
+
+/// As [`open_for_exec`], relative to a directory descriptor (`execveat`).
+pub(crate) fn open_for_exec_at(
+    kernel: &mut Kernel,
+    tid: Tid,
+    dirfd: i32,
+    path: &[u8],
+    options: WalkOptions,
+) -> Result<ExecFile, Errno> {
+    let target = walk::resolve(kernel, tid, dirfd, path, options)?;
+    let id = target.existing()?;
+    let path = target.path(kernel).to_vec();
+    let inode = kernel.state.files.inode(id);
+    let content = match &inode.node {
+        Node::File(content) => content,
+        Node::Symlink(_) => return Err(Errno::ELOOP),
+        _ => return Err(Errno::EACCES),
+    };
+    if target.wants_directory {
+        return Err(Errno::ENOTDIR);
+    }
+    if inode.mode & 0o111 == 0 {
+        return Err(Errno::EACCES);
+    }
+    let size = content.size();
+    let object = ObjectId(inode.number);
+    kernel.state.files.inode_mut(id).was_mapped = true;
+    Ok(ExecFile { object, size, path })
+}
+
+fn inode_of(kernel: &Kernel, object: ObjectId) -> Result<InodeId, Errno> {
+    kernel
+        .state
+        .files
+        .by_number
+        .get(&object.0)
+        .copied()
+        .ok_or(Errno::EIO)
+}
+
+/// Copies from an object; fewer bytes than asked for at its end.
+pub(crate) fn read_object(
+    kernel: &mut Kernel,
+    object: ObjectId,
+    offset: u64,
+    into: &mut [u8],
+) -> Result<usize, Errno> {
+    let inode = inode_of(kernel, object)?;
+    io::fetch(kernel, inode, offset, into)
+}
+
+/// A page of a file or shared segment, with one reference for the caller; EIO beyond its end (SIGBUS).
+pub(crate) fn object_page(
+    kernel: &mut Kernel,
+    object: ObjectId,
+    page: u64,
+) -> Result<FrameId, Errno> {
+    let inode = inode_of(kernel, object)?;
+    match &mut kernel.state.files.inode_mut(inode).node {
+        Node::File(content) => content.page_for_mapping(&mut kernel.frames, &mut kernel.host, page),
+        _ => Err(Errno::EIO),
+    }
+}
+
+/// The object behind a descriptor that is to be mapped. `shared` must be true for every MAP_SHARED mapping;
+/// `writable` if it may be written through the mapping.
+pub(crate) fn map_target(
+    kernel: &mut Kernel,
+    tid: Tid,
+    fd: i32,
+    shared: bool,
+    writable: bool,
+) -> Result<MapTarget, Errno> {
+    let open = open::lookup(kernel, tid, fd)?;
+    let file = kernel.state.files.open_file(open);
+    if !file.can_read() || (shared && writable && !file.can_write()) {
+        return Err(Errno::EACCES);
+    }
+    let (id, label) = (file.inode, super::procfs::open_path(kernel, open));
+    let inode = kernel.state.files.inode_mut(id);
+    match &mut inode.node {
+        Node::File(content) => {
+            if shared {
+                content.set_mapped_shared();
+            }
+            inode.was_mapped = true;
+            Ok(MapTarget {
+                object: Some(ObjectId(inode.number)),
+                label,
+            })
+        }
+        Node::Device(super::device::Device::Zero) => Ok(MapTarget {
+            object: None,
+            label: Vec::new(),
+        }),
+        _ => Err(Errno::ENODEV),
+    }
+}
+
+/// A nameless object of zero pages, for shared anonymous mappings and SysV segments. It lives as long as some
+/// address space maps it; `collect_orphans` frees it.
+pub(crate) fn anonymous_object(kernel: &mut Kernel, pages: u64) -> Result<ObjectId, Errno> {
+    let mut content = Content::default();
+    content.set_mapped_shared();
+    content.truncate(
+        &mut kernel.frames,
+        &mut kernel.host,
+        pages.saturating_mul(to_u64(PAGE_SIZE)),
+    )?;
+    let id = open::create_anonymous_inode(kernel, 0o600, Node::File(content));
+    let files = &mut kernel.state.files;
+    files.orphans.push(id);
+    let inode = files.inode_mut(id);
+    inode.was_mapped = true;
+    Ok(ObjectId(inode.number))
+}
+
+/// Closes the descriptors that a new program must not inherit. A shared table becomes the process's own first.
+pub(crate) fn close_on_exec(kernel: &mut Kernel, tid: Tid) {
+    let process = kernel.process_of(tid);
+    let (pid, shared) = (process.pid, process.fds);
+    if table::is_shared(kernel, shared) {
+        let own = table::fork_table(kernel, shared, false);
+        table::release_table(kernel, pid, shared);
+        kernel.process_of_mut(tid).fds = own;
+    }
+    let table = kernel.process_of(tid).fds;
+    let closing: Vec<(i32, Fd)> = kernel
+        .state
+        .files
+        .table(table)
+        .iter()
+        .filter(|(_, fd)| fd.close_on_exec)
+        .collect();
+    for (fd, entry) in closing {
+        kernel.state.files.table_mut(table).set(fd, None);
+        open::close(kernel, pid, entry.open);
+    }
+}
+
+/// A process ended: gives up its descriptors and its current directory.
+pub(crate) fn release_process(kernel: &mut Kernel, pid: Pid) {
+    let Some(process) = kernel.state.processes.get(&pid) else {
+        return;
+    };
+    let (fds, fs) = (process.fds, process.fs);
+    table::release_table(kernel, pid, fds);
+    table::release_context(kernel, fs);
+    // Whoever polls a pidfd of the process hears of its end.
+    let watching: Vec<InodeId> = kernel
+        .state
+        .files
+        .inodes
+        .iter()
+        .filter(|(_, inode)| matches!(inode.node, Node::Process(other) if other == pid))
+        .map(|(id, _)| InodeId(id))
+        .collect();
+    for id in watching {
+        super::ready::notify(kernel, id, flags::POLLIN);
+    }
+    open::collect_orphans(kernel);
+}
+
+/// What a call that a signal interrupts has already moved; such a call returns that count, not EINTR.
+pub(crate) fn take_progress(kernel: &mut Kernel, tid: Tid) -> Option<u64> {
+    kernel.state.files.fifo_waits.remove(&tid);
+    kernel
+        .state
+        .files
+        .progress
+        .remove(&tid)
+        .filter(|count| *count > 0)
+}

@@ -1,0 +1,93 @@
+//! The plain scheduler: round robin with a quantum that the seed chooses.
+
+use raddle_world::{Choice, ContextId, Event, Stop, Until, World};
+
+use crate::world::LinuxWorld;
+
+/// Longest slice in steps.
+const QUANTUM_MAX: u64 = 100_000;
+/// Time jumps in a row that wake nobody: only periodic timers that nobody hears are left.
+const IDLE_JUMPS_MAX: u32 = 100_000;
+
+/// When to give up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Instructions of all threads together.
+    pub instructions: Option<u64>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// The first process ended with this wait status.
+    Exited { status: i32 },
+    /// Nobody can ever run again; one line per thread says what it waits for.
+    Deadlock { threads: Vec<String> },
+    /// The program needs something that we do not have; or a limit of memory or processes was hit.
+    Unsupported(String),
+    /// The limit of instructions was reached.
+    OutOfInstructions { limit: u64 },
+    /// The caller wanted to stop.
+    Stopped,
+}
+
+/// Round robin over runnable contexts.
+#[derive(Debug, Clone, Default)]
+pub struct Plain {
+    last: Option<ContextId>,
+}
+
+impl Plain {
+    /// Runs until the world ends. After each slice `sink` gets the events; false from it ends the run.
+    pub fn run(
+        &mut self,
+        world: &mut LinuxWorld,
+        limits: Limits,
+        sink: &mut dyn FnMut(Vec<Event>) -> bool,
+    ) -> End {
+        let mut idle_jumps = 0;
+        loop {
+            let Some(next) = self.next(world) else {
+                idle_jumps += 1;
+                if idle_jumps > IDLE_JUMPS_MAX || !world.advance_time() {
+                    return End::Deadlock {
+                        threads: world.describe_waits(),
+                    };
+                }
+                continue;
+            };
+            idle_jumps = 0;
+            self.last = Some(next);
+            let mut steps_max = 1 + world.choose(Choice::Quantum {
+                steps_max: QUANTUM_MAX,
+            });
+            if let Some(limit) = limits.instructions {
+                let made = world.statistics().steps;
+                if made >= limit {
+                    return End::OutOfInstructions { limit };
+                }
+                steps_max = steps_max.min(limit - made);
+            }
+            let stop = world.run(next, Until::Steps(steps_max));
+            let goes_on = sink(world.take_events());
+            match stop {
+                Stop::WorldDone { status } => return End::Exited { status },
+                Stop::Unsupported(text) => return End::Unsupported(text),
+                _ if !goes_on => return End::Stopped,
+                _ => {}
+            }
+        }
+    }
+
+    /// The runnable context that follows the last one in the order of creation.
+    fn next(&self, world: &LinuxWorld) -> Option<ContextId> {
+        let mut first = None;
+        for context in world.contexts().runnable() {
+            if self.last.is_none_or(|last| context > last) {
+                return Some(context);
+            }
+            first = first.or(Some(context));
+        }
+        first
+    }
+}

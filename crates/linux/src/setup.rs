@@ -1,0 +1,226 @@
+//! What a world is made from, and the first process.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use raddle_mem::{AddressSpace, Frames};
+use raddle_world::{ChoiceSource, ContextTable, VirtualTime};
+use raddle_x86::Cpu;
+use thiserror::Error;
+
+use crate::clone::insert_space;
+use crate::exec::{self, ExecError, Request};
+use crate::files::{self, HostFiles};
+use crate::futex::Futexes;
+use crate::kernel::{Config, Kernel, Space, State};
+use crate::process::{INIT, Image, Life, Pid, Process, SpaceId, Usage};
+use crate::signal::{Action, AltStack, PendingSignals, SignalSet};
+use crate::syscall::default_limits;
+use crate::thread::{Activity, ExceptionInfo, Schedule, Thread, Tid};
+use crate::time::Timers;
+use crate::wait::Sleepers;
+
+/// A host directory or file that the guest sees at another path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    pub host: PathBuf,
+    pub guest: Vec<u8>,
+}
+
+/// Everything that determines a run, besides the choices.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Path of the program as the guest sees it.
+    pub program: Vec<u8>,
+    /// Arguments, the program's name first.
+    pub arguments: Vec<Vec<u8>>,
+    /// `NAME=value` strings.
+    pub environment: Vec<Vec<u8>>,
+    /// Current directory as the guest sees it.
+    pub directory: Vec<u8>,
+    /// What standard input holds.
+    pub stdin: Vec<u8>,
+    pub mappings: Vec<Mapping>,
+    /// Bytes of guest memory.
+    pub memory_max: u64,
+    /// Threads and processes at one time.
+    pub processes_max: usize,
+    /// Processors that the guest is told of.
+    pub cpus: u32,
+    pub choices: Box<dyn ChoiceSource>,
+}
+
+/// Why a world cannot begin.
+#[derive(Debug, Error)]
+pub enum StartError {
+    #[error("cannot reserve {bytes} bytes for guest memory: {source}; try a smaller --max-memory")]
+    Memory { bytes: u64, source: std::io::Error },
+    #[error("cannot run `{program}`: {reason}")]
+    Program { program: String, reason: String },
+    #[error("cannot use the directory `{directory}`: {reason}")]
+    Directory { directory: String, reason: String },
+}
+
+/// The id of the first process.
+pub(crate) const FIRST: u32 = 1000;
+
+/// Makes a kernel with one process that stands at the first instruction of the program.
+pub(crate) fn start(setup: Setup) -> Result<Kernel, StartError> {
+    let frames = Frames::new(setup.memory_max).map_err(|source| StartError::Memory {
+        bytes: setup.memory_max,
+        source,
+    })?;
+    let program = String::from_utf8_lossy(&setup.program).into_owned();
+    let mut kernel = empty_kernel(&setup, frames);
+    let first = files::Start {
+        stdin: Some(setup.stdin.clone()),
+        cwd: setup.directory.clone(),
+    };
+    let (fds, fs) = files::start(&mut kernel, &first).map_err(|errno| StartError::Directory {
+        directory: String::from_utf8_lossy(&setup.directory).into_owned(),
+        reason: errno.message().into(),
+    })?;
+    let space = insert_space(
+        &mut kernel,
+        Space {
+            map: AddressSpace::default(),
+            users: 1,
+            brk_start: 0,
+            brk: 0,
+        },
+    );
+    add_first_process(&mut kernel, space, fds, fs);
+    let request = Request {
+        path: setup.program,
+        arguments: setup.arguments,
+        environment: setup.environment,
+    };
+    exec::exec(&mut kernel, Tid(FIRST), request).map_err(|error: ExecError| {
+        StartError::Program {
+            program,
+            reason: error.to_string(),
+        }
+    })?;
+    kernel.events.clear();
+    Ok(kernel)
+}
+
+pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
+    Kernel {
+        frames,
+        state: State {
+            processes: BTreeMap::new(),
+            threads: BTreeMap::new(),
+            spaces: BTreeMap::new(),
+            contexts: ContextTable::default(),
+            context_threads: Vec::new(),
+            choices: setup.choices.clone(),
+            files: files::State::new(files::Config {
+                maps: setup
+                    .mappings
+                    .iter()
+                    .map(|map| (map.host.clone(), map.guest.clone()))
+                    .collect(),
+                cpus: setup.cpus,
+                memory_bytes: setup.memory_max,
+            }),
+            sleepers: Sleepers::default(),
+            futexes: Futexes::default(),
+            timers: Timers::default(),
+            now: VirtualTime(0),
+            last_tid: FIRST,
+            last_space: 0,
+            first: Pid(FIRST),
+            ended: None,
+        },
+        host: HostFiles::default(),
+        events: Vec::new(),
+        is_tracing: false,
+        config: Config {
+            memory_max: setup.memory_max,
+            processes_max: setup.processes_max,
+            cpus: setup.cpus,
+        },
+        exhausted: None,
+    }
+}
+
+pub(crate) fn add_first_process(
+    kernel: &mut Kernel,
+    space: SpaceId,
+    fds: files::TableId,
+    fs: files::FsId,
+) {
+    let (pid, tid) = (Pid(FIRST), Tid(FIRST));
+    let context = kernel.state.contexts.create(None, "".into());
+    kernel.state.context_threads.push(tid);
+    kernel.state.processes.insert(
+        pid,
+        Process {
+            pid,
+            parent: INIT,
+            space,
+            fds,
+            fs,
+            threads: vec![tid],
+            group: pid,
+            session: pid,
+            image: Image {
+                path: Arc::from([]),
+                command_line: Arc::from([]),
+                environment: Arc::from([]),
+                auxv: Arc::from([]),
+                stack_start: 0,
+            },
+            actions: Arc::new([Action::default(); 64]),
+            pending: PendingSignals::default(),
+            exit_signal: crate::signal::SIGCHLD,
+            is_vfork_child: false,
+            life: Life::Running,
+            unreported: None,
+            limits: default_limits(),
+            parent_death_signal: 0,
+            is_subreaper: false,
+            is_dumpable: true,
+            no_new_privileges: false,
+            personality: 0,
+            users: [0; 3],
+            groups: [0; 3],
+            usage: Usage::default(),
+            children_usage: Usage::default(),
+            started: VirtualTime(0),
+            leader_status: None,
+            next_timer: 0,
+        },
+    );
+    kernel.state.threads.insert(
+        tid,
+        Thread {
+            tid,
+            process: pid,
+            context,
+            cpu: Cpu::default(),
+            name: "".into(),
+            activity: Activity::User,
+            clear_child_tid: 0,
+            robust_list: 0,
+            mask: SignalSet::default(),
+            saved_mask: None,
+            pending: PendingSignals::default(),
+            alt_stack: AltStack::NONE,
+            last_exception: ExceptionInfo::default(),
+            futex_ticket: None,
+            vfork_child: None,
+            is_stopped: false,
+            has_yielded: false,
+            stopped_at_point: None,
+            schedule: Schedule {
+                policy: 0,
+                priority: 0,
+                nice: 0,
+                affinity: u64::MAX >> (64 - kernel.config.cpus.clamp(1, 64)),
+            },
+        },
+    );
+}

@@ -1,0 +1,352 @@
+//! Process identity, groups, sessions, execve; wait is in `waiting`.
+
+use crate::call::{Call, SysResult, Trouble};
+use crate::errno::Errno;
+use crate::exec::{self, Request};
+use crate::process::{INIT, Pid};
+use crate::syscall::table::Entry;
+use crate::syscall::{not_permitted, waiting};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::full(39, getpid),
+    Entry::full(110, getppid),
+    Entry::full(59, execve),
+    Entry::partial(322, execveat, "only with an absolute path or AT_FDCWD"),
+    Entry::full(61, waiting::wait4),
+    Entry::partial(247, waiting::waitid, "P_PIDFD is EINVAL"),
+    Entry::full(109, setpgid),
+    Entry::full(111, getpgrp),
+    Entry::full(112, setsid),
+    Entry::full(121, getpgid),
+    Entry::full(124, getsid),
+    Entry::full(102, getuid),
+    Entry::full(104, getgid),
+    Entry::full(107, geteuid),
+    Entry::full(108, getegid),
+    Entry::full(105, setuid),
+    Entry::full(106, setgid),
+    Entry::full(113, setreuid),
+    Entry::full(114, setregid),
+    Entry::full(117, setresuid),
+    Entry::full(118, getresuid),
+    Entry::full(119, setresgid),
+    Entry::full(120, getresgid),
+    Entry::partial(115, getgroups, "there are no supplementary groups"),
+    Entry::ignored(116, super::succeed, "there are no supplementary groups"),
+    Entry::ignored(122, setfsuid, "files have one owner"),
+    Entry::ignored(123, setfsgid, "files have one owner"),
+    Entry::refused(
+        101,
+        not_permitted,
+        "EPERM: a program cannot trace another one here",
+    ),
+    Entry::refused(272, not_permitted, "EPERM: there are no namespaces"),
+    Entry::refused(308, not_permitted, "EPERM: there are no namespaces"),
+    Entry::refused(310, not_permitted, "EPERM: memory of other processes"),
+    Entry::refused(311, not_permitted, "EPERM: memory of other processes"),
+    Entry::refused(312, not_permitted, "EPERM: comparing kernel objects"),
+];
+
+fn getpid(call: &mut Call<'_>) -> SysResult {
+    Ok(u64::from(call.kernel.thread(call.tid).process.0))
+}
+
+fn getppid(call: &mut Call<'_>) -> SysResult {
+    Ok(u64::from(call.kernel.process_of(call.tid).parent.0))
+}
+
+/// Longest path or argument.
+const STRING_MAX: usize = 128 << 10;
+/// Most arguments or environment strings.
+const STRINGS_MAX: usize = 1 << 18;
+
+fn execve(call: &mut Call<'_>) -> SysResult {
+    let [path, arguments, environment, ..] = call.args;
+    run(call, path, arguments, environment)
+}
+
+fn execveat(call: &mut Call<'_>) -> SysResult {
+    const CURRENT_DIRECTORY: i32 = -100;
+    let [_, path, arguments, environment, flags, _] = call.args;
+    let name = call.kernel.read_string(call.tid, path, 4095)?;
+    if flags != 0 || (call.int(0) != CURRENT_DIRECTORY && !name.starts_with(b"/")) {
+        return Err(Trouble::Unsupported(
+            "execveat with a descriptor or flags".into(),
+        ));
+    }
+    run(call, path, arguments, environment)
+}
+
+fn run(call: &mut Call<'_>, path: u64, arguments: u64, environment: u64) -> SysResult {
+    let path = call.kernel.read_string(call.tid, path, 4095)?;
+    if path.is_empty() {
+        return Err(Errno::ENOENT.into());
+    }
+    let mut arguments = read_strings(call, arguments)?;
+    if arguments.is_empty() {
+        arguments.push(Vec::new());
+    }
+    let environment = read_strings(call, environment)?;
+    let request = Request {
+        path,
+        arguments,
+        environment,
+    };
+    match exec::exec(call.kernel, call.tid, request) {
+        Ok(()) => Err(Trouble::NoReturn),
+        Err(error) => Err(error.errno().into()),
+    }
+}
+
+fn read_strings(call: &mut Call<'_>, at: u64) -> Result<Vec<Vec<u8>>, Errno> {
+    let mut strings = Vec::new();
+    if at == 0 {
+        return Ok(strings);
+    }
+    for index in 0_u64.. {
+        let pointer = call.kernel.read_u64(call.tid, at.wrapping_add(index * 8))?;
+        if pointer == 0 {
+            break;
+        }
+        if strings.len() == STRINGS_MAX {
+            return Err(Errno::E2BIG);
+        }
+        let text = call
+            .kernel
+            .read_string(call.tid, pointer, STRING_MAX)
+            .map_err(|errno| match errno {
+                Errno::ENAMETOOLONG => Errno::E2BIG,
+                other => other,
+            })?;
+        strings.push(text);
+    }
+    Ok(strings)
+}
+
+/// The process that an argument names; 0 is the caller's own.
+fn target(call: &Call<'_>, index: usize) -> Result<Pid, Errno> {
+    match call.int(index) {
+        0 => Ok(call.kernel.thread(call.tid).process),
+        number if number > 0 => {
+            let pid = Pid(number.cast_unsigned());
+            if call.kernel.state.processes.contains_key(&pid) || pid == INIT {
+                Ok(pid)
+            } else {
+                Err(Errno::ESRCH)
+            }
+        }
+        _ => Err(Errno::ESRCH),
+    }
+}
+
+fn getpgid(call: &mut Call<'_>) -> SysResult {
+    let pid = target(call, 0)?;
+    Ok(u64::from(
+        call.kernel
+            .state
+            .processes
+            .get(&pid)
+            .map_or(INIT.0, |process| process.group.0),
+    ))
+}
+
+fn getpgrp(call: &mut Call<'_>) -> SysResult {
+    Ok(u64::from(call.kernel.process_of(call.tid).group.0))
+}
+
+fn getsid(call: &mut Call<'_>) -> SysResult {
+    let pid = target(call, 0)?;
+    Ok(u64::from(
+        call.kernel
+            .state
+            .processes
+            .get(&pid)
+            .map_or(INIT.0, |process| process.session.0),
+    ))
+}
+
+fn setpgid(call: &mut Call<'_>) -> SysResult {
+    let own = call.kernel.thread(call.tid).process;
+    let session = call.kernel.process(own).session;
+    let pid = target(call, 0)?;
+    let group = match call.int(1) {
+        0 => pid,
+        number if number > 0 => Pid(number.cast_unsigned()),
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    let Some(process) = call.kernel.state.processes.get(&pid) else {
+        return Err(Errno::ESRCH.into());
+    };
+    if pid != own && process.parent != own {
+        return Err(Errno::ESRCH.into());
+    }
+    if process.session != session || process.session == pid {
+        return Err(Errno::EPERM.into());
+    }
+    let group_exists = call
+        .kernel
+        .state
+        .processes
+        .values()
+        .any(|other| other.group == group && other.session == session);
+    if group != pid && !group_exists {
+        return Err(Errno::EPERM.into());
+    }
+    call.kernel.process_mut(pid).group = group;
+    Ok(0)
+}
+
+fn setsid(call: &mut Call<'_>) -> SysResult {
+    let pid = call.kernel.thread(call.tid).process;
+    let is_leader = call
+        .kernel
+        .state
+        .processes
+        .values()
+        .any(|process| process.group == pid);
+    if is_leader {
+        return Err(Errno::EPERM.into());
+    }
+    let process = call.kernel.process_mut(pid);
+    process.session = pid;
+    process.group = pid;
+    Ok(u64::from(pid.0))
+}
+
+/// Which of the two lists of ids.
+#[derive(Clone, Copy)]
+enum Ids {
+    Users,
+    Groups,
+}
+
+fn ids(call: &Call<'_>, which: Ids) -> [u32; 3] {
+    let process = call.kernel.process_of(call.tid);
+    match which {
+        Ids::Users => process.users,
+        Ids::Groups => process.groups,
+    }
+}
+
+/// Sets real, effective and saved id; -1 keeps one. Only effective user 0 may take ids it does not have.
+fn set_ids(call: &mut Call<'_>, which: Ids, wanted: [u32; 3]) -> SysResult {
+    let old = ids(call, which);
+    let is_root = call.kernel.process_of(call.tid).users[1] == 0;
+    let may = |id: u32| id == u32::MAX || is_root || old.contains(&id);
+    if !wanted.into_iter().all(may) {
+        return Err(Errno::EPERM.into());
+    }
+    let new = std::array::from_fn(|index| {
+        if wanted[index] == u32::MAX {
+            old[index]
+        } else {
+            wanted[index]
+        }
+    });
+    let process = call.kernel.process_of_mut(call.tid);
+    match which {
+        Ids::Users => process.users = new,
+        Ids::Groups => process.groups = new,
+    }
+    Ok(0)
+}
+
+fn id_argument(call: &Call<'_>, index: usize) -> u32 {
+    raddle_stdx::width::low_u32(call.args[index])
+}
+
+fn getuid(call: &mut Call<'_>) -> SysResult {
+    Ok(u64::from(ids(call, Ids::Users)[0]))
+}
+
+fn geteuid(call: &mut Call<'_>) -> SysResult {
+    Ok(u64::from(ids(call, Ids::Users)[1]))
+}
+
+fn getgid(call: &mut Call<'_>) -> SysResult {
+    Ok(u64::from(ids(call, Ids::Groups)[0]))
+}
+
+fn getegid(call: &mut Call<'_>) -> SysResult {
+    Ok(u64::from(ids(call, Ids::Groups)[1]))
+}
+
+/// setuid and setgid: all three for root, else the effective one.
+fn set_one(call: &mut Call<'_>, which: Ids) -> SysResult {
+    let id = id_argument(call, 0);
+    let is_root = call.kernel.process_of(call.tid).users[1] == 0;
+    let wanted = if is_root {
+        [id; 3]
+    } else {
+        [u32::MAX, id, u32::MAX]
+    };
+    set_ids(call, which, wanted)
+}
+
+fn setuid(call: &mut Call<'_>) -> SysResult {
+    set_one(call, Ids::Users)
+}
+
+fn setgid(call: &mut Call<'_>) -> SysResult {
+    set_one(call, Ids::Groups)
+}
+
+/// setreuid and setregid: the saved id follows when the real one is set.
+fn set_two(call: &mut Call<'_>, which: Ids) -> SysResult {
+    let (real, effective) = (id_argument(call, 0), id_argument(call, 1));
+    let old = ids(call, which);
+    let saved = if real != u32::MAX || (effective != u32::MAX && effective != old[0]) {
+        effective
+    } else {
+        u32::MAX
+    };
+    set_ids(call, which, [real, effective, saved])
+}
+
+fn setreuid(call: &mut Call<'_>) -> SysResult {
+    set_two(call, Ids::Users)
+}
+
+fn setregid(call: &mut Call<'_>) -> SysResult {
+    set_two(call, Ids::Groups)
+}
+
+fn set_three(call: &mut Call<'_>, which: Ids) -> SysResult {
+    let wanted = [0, 1, 2].map(|index| id_argument(call, index));
+    set_ids(call, which, wanted)
+}
+
+fn setresuid(call: &mut Call<'_>) -> SysResult {
+    set_three(call, Ids::Users)
+}
+
+fn setresgid(call: &mut Call<'_>) -> SysResult {
+    set_three(call, Ids::Groups)
+}
+
+fn get_three(call: &mut Call<'_>, which: Ids) -> SysResult {
+    for (index, id) in ids(call, which).into_iter().enumerate() {
+        call.write_bytes(call.args[index], &id.to_le_bytes())?;
+    }
+    Ok(0)
+}
+
+fn getresuid(call: &mut Call<'_>) -> SysResult {
+    get_three(call, Ids::Users)
+}
+
+fn getresgid(call: &mut Call<'_>) -> SysResult {
+    get_three(call, Ids::Groups)
+}
+
+fn getgroups(_: &mut Call<'_>) -> SysResult {
+    Ok(0)
+}
+
+fn setfsuid(call: &mut Call<'_>) -> SysResult {
+    Ok(u64::from(ids(call, Ids::Users)[1]))
+}
+
+fn setfsgid(call: &mut Call<'_>) -> SysResult {
+    Ok(u64::from(ids(call, Ids::Groups)[1]))
+}

@@ -1,0 +1,166 @@
+//! Attributes of files: stat and its kin, access, statfs, readlink.
+
+use raddle_mem::GuestAddr;
+use raddle_stdx::width::to_usize;
+
+use super::file_args::count;
+use super::table::Entry;
+use crate::call::{Call, SysResult};
+use crate::errno::Errno;
+use crate::files::flags::{
+    AT_EMPTY_PATH, AT_FDCWD, AT_NO_AUTOMOUNT, AT_REMOVEDIR, AT_STATX_SYNC_TYPE, AT_SYMLINK_NOFOLLOW,
+};
+use crate::files::inode::{InodeId, Node};
+use crate::files::walk::WalkOptions;
+use crate::files::{open, procfs, stat};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    Entry::full(4, stat_call),
+    Entry::full(5, fstat),
+    Entry::full(6, lstat),
+    Entry::full(21, access),
+    Entry::full(89, readlink),
+    Entry::full(137, statfs),
+    Entry::full(138, fstatfs),
+    Entry::full(262, newfstatat),
+    Entry::full(267, readlinkat),
+    Entry::full(269, faccessat),
+    Entry::full(332, statx),
+    Entry::full(439, faccessat2),
+];
+
+fn put(call: &mut Call<'_>, inode: InodeId, at: usize) -> SysResult {
+    let bytes = stat::of(&call.kernel.state.files, inode).encode();
+    call.write_bytes(call.args[at], &bytes)?;
+    Ok(0)
+}
+
+fn stat_call(call: &mut Call<'_>) -> SysResult {
+    let path = call.path(0)?;
+    let inode = call.find(AT_FDCWD, &path, WalkOptions::FOLLOW)?;
+    put(call, inode, 1)
+}
+
+fn lstat(call: &mut Call<'_>) -> SysResult {
+    let path = call.path(0)?;
+    let inode = call.find(AT_FDCWD, &path, WalkOptions::NOFOLLOW)?;
+    put(call, inode, 1)
+}
+
+fn fstat(call: &mut Call<'_>) -> SysResult {
+    let open = open::lookup_any(call.kernel, call.tid, call.int(0))?;
+    let inode = call.kernel.state.files.open_file(open).inode;
+    put(call, inode, 1)
+}
+
+fn newfstatat(call: &mut Call<'_>) -> SysResult {
+    let flags = call.word(3);
+    if flags & !(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let path = call.path(1)?;
+    let follow = flags & AT_SYMLINK_NOFOLLOW == 0;
+    let inode = call.find_at(call.int(0), &path, flags, follow)?;
+    put(call, inode, 2)
+}
+
+fn statx(call: &mut Call<'_>) -> SysResult {
+    let flags = call.word(2);
+    let known = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | AT_STATX_SYNC_TYPE;
+    if flags & !known != 0
+        || flags & AT_STATX_SYNC_TYPE == AT_STATX_SYNC_TYPE
+        || call.word(3) & 0x8000_0000 != 0
+    {
+        return Err(Errno::EINVAL.into());
+    }
+    let path = call.path(1)?;
+    let follow = flags & AT_SYMLINK_NOFOLLOW == 0;
+    let inode = call.find_at(call.int(0), &path, flags, follow)?;
+    let bytes = stat::of(&call.kernel.state.files, inode).encode_extended();
+    call.write_bytes(call.args[4], &bytes)?;
+    Ok(0)
+}
+
+fn access(call: &mut Call<'_>) -> SysResult {
+    let path = call.path(0)?;
+    check_access(call, AT_FDCWD, &path, call.word(1), 0)
+}
+
+fn faccessat(call: &mut Call<'_>) -> SysResult {
+    let path = call.path(1)?;
+    check_access(call, call.int(0), &path, call.word(2), 0)
+}
+
+fn faccessat2(call: &mut Call<'_>) -> SysResult {
+    let flags = call.word(3);
+    // AT_EACCESS has the value of AT_REMOVEDIR; real and effective ids are the same here.
+    if flags & !(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_REMOVEDIR) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let path = call.path(1)?;
+    check_access(call, call.int(0), &path, call.word(2), flags)
+}
+
+fn check_access(call: &mut Call<'_>, dirfd: i32, path: &[u8], mode: u32, flags: u32) -> SysResult {
+    const EXECUTE: u32 = 1;
+    if mode & !7 != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let follow = flags & AT_SYMLINK_NOFOLLOW == 0;
+    let inode = call.find_at(dirfd, path, flags, follow)?;
+    let inode = call.kernel.state.files.inode(inode);
+    // The superuser may do everything, except execute what nobody may execute.
+    if mode & EXECUTE != 0 && !inode.node.is_directory() && inode.mode & 0o111 == 0 {
+        return Err(Errno::EACCES.into());
+    }
+    Ok(0)
+}
+
+fn readlink(call: &mut Call<'_>) -> SysResult {
+    let path = call.path(0)?;
+    read_link(call, AT_FDCWD, &path, 1)
+}
+
+fn readlinkat(call: &mut Call<'_>) -> SysResult {
+    let path = call.path(1)?;
+    read_link(call, call.int(0), &path, 2)
+}
+
+fn read_link(call: &mut Call<'_>, dirfd: i32, path: &[u8], buffer: usize) -> SysResult {
+    let size = call.int(buffer + 1);
+    if size <= 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    // An empty path means the link that was opened with O_PATH | O_NOFOLLOW.
+    let inode = call.find_at(dirfd, path, AT_EMPTY_PATH, false)?;
+    let target = match &call.kernel.state.files.inode(inode).node {
+        Node::Symlink(target) => target.to_vec(),
+        Node::ProcLink(link) => procfs::link_target(call.kernel, call.tid, *link)?,
+        _ if path.is_empty() => return Err(Errno::ENOENT.into()),
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    let len = target
+        .len()
+        .min(to_usize(call.args[buffer + 1] & 0x7FFF_FFFF));
+    call.kernel
+        .write_user(call.tid, GuestAddr(call.args[buffer]), &target[..len])?;
+    count(len)
+}
+
+fn statfs(call: &mut Call<'_>) -> SysResult {
+    let path = call.path(0)?;
+    let inode = call.find(AT_FDCWD, &path, WalkOptions::FOLLOW)?;
+    put_file_system(call, inode)
+}
+
+fn fstatfs(call: &mut Call<'_>) -> SysResult {
+    let open = open::lookup_any(call.kernel, call.tid, call.int(0))?;
+    let inode = call.kernel.state.files.open_file(open).inode;
+    put_file_system(call, inode)
+}
+
+fn put_file_system(call: &mut Call<'_>, inode: InodeId) -> SysResult {
+    let bytes = stat::encode_file_system(&call.kernel.state.files, inode);
+    call.write_bytes(call.args[1], &bytes)?;
+    Ok(0)
+}

@@ -1,0 +1,684 @@
+//! The world itself: runs threads on the engine and answers what they ask for.
+
+use raddle_mem::{Access, Frames, PageFault, SnapshotDepth};
+use raddle_stdx::Digest;
+use raddle_stdx::width::{as_i64, low_u32, to_u64};
+use raddle_world::{
+    Choice, Context, ContextId, ContextTable, Duration, Event, EventKind, Liveness, Pending,
+    PendingKind, Snapshot, Stop, Until, VirtualTime, World,
+};
+use raddle_x86::{Engine, Exit, Fault, Memory, MemoryFault, Reg, Slice};
+
+use crate::call::{Call, Trouble};
+use crate::errno::Errno;
+use crate::kernel::{Kernel, State};
+use crate::setup::{self, Setup, StartError};
+use crate::signal::{SIGBUS, SIGSEGV, SigInfo, code, exception_signal, signal_name};
+use crate::syscall::{lookup, syscall_name};
+use crate::thread::{Activity, ExceptionInfo, Tid};
+use crate::time;
+
+/// Linux processes on one host thread.
+#[derive(Debug)]
+pub struct LinuxWorld {
+    kernel: Kernel,
+    engine: Engine,
+    saved: Vec<Saved>,
+    digest: Digest,
+    statistics: Statistics,
+}
+
+/// What a snapshot keeps beside the undo log of guest memory.
+#[derive(Debug)]
+struct Saved {
+    depth: SnapshotDepth,
+    state: State,
+    digest: Digest,
+}
+
+/// Counts of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Statistics {
+    pub steps: u64,
+    /// Slices in which another context ran than in the one before.
+    pub switches: u64,
+    pub syscalls: u64,
+    pub signals: u64,
+    /// Pages brought in from files and shared segments.
+    pub pages_fetched: u64,
+    /// Pages in use now.
+    pub pages_used: u64,
+    pub restores: u64,
+    pub restored_pages: u64,
+    last: Option<ContextId>,
+}
+
+/// What is to happen after a step of work.
+enum Flow {
+    /// Go on with the same thread.
+    On,
+    Stop(Stop),
+}
+
+impl LinuxWorld {
+    /// A world whose first process stands at the first instruction of its program.
+    pub fn new(setup: Setup) -> Result<Self, StartError> {
+        Ok(Self {
+            kernel: setup::start(setup)?,
+            engine: Engine::default(),
+            saved: Vec::new(),
+            digest: Digest::default(),
+            statistics: Statistics::default(),
+        })
+    }
+
+    /// Makes system calls, signals and mappings events, too.
+    pub fn set_tracing(&mut self, is_on: bool) {
+        self.kernel.is_tracing = is_on;
+    }
+
+    /// Digest of the run so far: contexts, program counters and steps of all slices, system calls and results.
+    pub fn run_digest(&self) -> u64 {
+        self.digest.value()
+    }
+
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            pages_used: to_u64(self.kernel.frames.in_use()),
+            restored_pages: self.kernel.frames.restored_pages(),
+            ..self.statistics
+        }
+    }
+
+    /// Virtual time now.
+    pub fn now(&self) -> VirtualTime {
+        self.kernel.state.now
+    }
+
+    /// Asks the run's source of choices.
+    pub fn choose(&mut self, choice: Choice) -> u64 {
+        self.kernel.state.choices.choose(choice)
+    }
+
+    /// The engine, for observation and program points.
+    pub fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// Wait status of the first process, once it has ended.
+    pub fn ended(&self) -> Option<i32> {
+        self.kernel.state.ended
+    }
+
+    /// Writes everything the guest wrote to files out below a host directory; gives the number of files.
+    pub fn export(&mut self, to: &std::path::Path) -> std::io::Result<u64> {
+        crate::files::export(&mut self.kernel, to)
+    }
+
+    /// One line per live thread: who it is and what it waits for.
+    pub fn describe_waits(&self) -> Vec<String> {
+        let threads = self.kernel.state.threads.values();
+        threads
+            .map(|thread| {
+                let context = self.kernel.state.contexts.get(thread.context);
+                format!(
+                    "thread {} of process {}, {context}, pc {:#x}: {}",
+                    thread.tid.0,
+                    thread.process.0,
+                    thread.cpu.rip,
+                    describe(context, thread.is_stopped)
+                )
+            })
+            .collect()
+    }
+
+    fn tid(&self, who: ContextId) -> Option<Tid> {
+        let tid = *self.kernel.state.context_threads.get(who.0 as usize)?;
+        let thread = self.kernel.state.threads.get(&tid)?;
+        (thread.context == who).then_some(tid)
+    }
+
+    fn run_until(&mut self, who: ContextId, until: Until) -> Stop {
+        let mut left = until.steps_max();
+        loop {
+            self.kernel.fire_due();
+            if let Some(stop) = self.finished() {
+                return stop;
+            }
+            let Some(tid) = self.tid(who) else {
+                return Stop::Done;
+            };
+            if self.kernel.has_deliverable_signal(tid) {
+                self.statistics.signals += 1;
+                self.kernel.deliver_signals(tid);
+                if self.kernel.state.ended.is_some() || self.tid(who).is_none() {
+                    continue;
+                }
+            }
+            let thread = self.kernel.thread(tid);
+            if thread.is_stopped {
+                return Stop::Blocked;
+            }
+            let flow = match &thread.activity {
+                Activity::Waiting(waiting) if waiting.is_woken => self.retry(tid),
+                Activity::Waiting(_) => return Stop::Blocked,
+                Activity::Entered => self.enter(tid),
+                Activity::User if left == 0 => return Stop::Steps,
+                Activity::User => self.execute(tid, until, &mut left),
+            };
+            if let Flow::Stop(stop) = flow {
+                return stop;
+            }
+        }
+    }
+
+    /// Whether the whole world is over.
+    fn finished(&self) -> Option<Stop> {
+        if let Some(text) = &self.kernel.exhausted {
+            return Some(Stop::Unsupported(text.clone()));
+        }
+        self.kernel
+            .state
+            .ended
+            .map(|status| Stop::WorldDone { status })
+    }
+
+    /// Runs the thread's own instructions for a while.
+    fn execute(&mut self, tid: Tid, until: Until, left: &mut u64) -> Flow {
+        let kernel = &mut self.kernel;
+        let now = kernel.state.now;
+        let quiet = kernel
+            .next_deadline()
+            .map_or(u64::MAX, |deadline| deadline.0.saturating_sub(now.0));
+        let steps = (*left).min(quiet.max(1));
+        let thread = kernel
+            .state
+            .threads
+            .get_mut(&tid)
+            .expect("the running thread exists");
+        let pid = thread.process;
+        let context = thread.context;
+        let skip_point = thread.stopped_at_point.take() == Some(thread.cpu.rip);
+        let space = kernel.state.processes[&pid].space;
+        let space = kernel
+            .state
+            .spaces
+            .get_mut(&space)
+            .expect("a process has an address space");
+        let outcome = self.engine.run(
+            &mut thread.cpu,
+            Memory {
+                frames: &mut kernel.frames,
+                space: &mut space.map,
+            },
+            Slice {
+                steps,
+                tsc: time::monotonic(now),
+                skip_point,
+            },
+        );
+        *left -= outcome.steps.min(*left);
+        kernel.state.now = now.after(Duration(outcome.steps));
+        kernel.state.contexts.get_mut(context).steps += outcome.steps;
+        kernel.process_mut(pid).usage.steps += outcome.steps;
+        self.statistics.steps += outcome.steps;
+        self.leave(tid, outcome.exit, until)
+    }
+
+    /// Deals with why the engine came back.
+    fn leave(&mut self, tid: Tid, exit: Exit, until: Until) -> Flow {
+        match exit {
+            Exit::StepsDone | Exit::LogFull => Flow::On,
+            Exit::Syscall => {
+                self.kernel.thread_mut(tid).activity = Activity::Entered;
+                if matches!(until, Until::Sync { .. }) {
+                    Flow::Stop(Stop::Sync)
+                } else {
+                    Flow::On
+                }
+            }
+            Exit::SoftwareInterrupt(vector) => self.software_interrupt(tid, vector),
+            Exit::Fault(Fault::Memory(fault)) => self.memory_fault(tid, fault),
+            Exit::Fault(Fault::Exception { vector, error_code }) => {
+                let cpu = &self.kernel.thread(tid).cpu;
+                let info = exception_signal(vector, cpu);
+                let exception = ExceptionInfo {
+                    vector: u64::from(vector as u8),
+                    error_code: u64::from(error_code),
+                    addr: 0,
+                };
+                self.kernel.force_signal(tid, info, exception);
+                Flow::On
+            }
+            Exit::Halt => {
+                self.general_protection(tid);
+                Flow::On
+            }
+            Exit::Point(addr) => {
+                self.kernel.thread_mut(tid).stopped_at_point = Some(addr.0);
+                if matches!(until, Until::Point { .. }) {
+                    Flow::Stop(Stop::Point { pc: addr.0 })
+                } else {
+                    Flow::On
+                }
+            }
+            Exit::Unsupported { bytes } => {
+                Flow::Stop(Stop::Unsupported(self.unsupported_instruction(tid, &bytes)))
+            }
+        }
+    }
+
+    fn unsupported_instruction(&self, tid: Tid, bytes: &[u8]) -> String {
+        let thread = self.kernel.thread(tid);
+        let pc = thread.cpu.rip;
+        let page = raddle_mem::GuestAddr(pc).page();
+        let vma = self.kernel.space_of(tid).map.vma_at(page);
+        let place = vma.map_or_else(String::new, |vma| {
+            format!(
+                " ({} + {:#x})",
+                if vma.label.is_empty() {
+                    "anonymous memory"
+                } else {
+                    &vma.label
+                },
+                pc - vma.start.start().0
+            )
+        });
+        let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!(
+            "thread {} `{}` reached an instruction that raddle does not implement at {pc:#x}{place}: bytes {}; please report these bytes with the name of the program",
+            tid.0,
+            thread.name,
+            bytes.join(" ")
+        )
+    }
+
+    fn software_interrupt(&mut self, tid: Tid, vector: u8) -> Flow {
+        match vector {
+            3 => {
+                let info = SigInfo::kernel(crate::signal::SIGTRAP);
+                let exception = ExceptionInfo {
+                    vector: 3,
+                    ..ExceptionInfo::default()
+                };
+                self.kernel.force_signal(tid, info, exception);
+                Flow::On
+            }
+            0x80 => Flow::Stop(Stop::Unsupported(format!(
+                "thread {} made a 32-bit system call (INT 80h) with number {}; raddle runs 64-bit programs only",
+                tid.0,
+                self.kernel.thread(tid).cpu.reg(Reg::Rax)
+            ))),
+            _ => {
+                // INT n is two bytes; the exception stands before it.
+                self.kernel.thread_mut(tid).cpu.rip -= 2;
+                self.general_protection(tid);
+                Flow::On
+            }
+        }
+    }
+
+    fn general_protection(&mut self, tid: Tid) {
+        let exception = ExceptionInfo {
+            vector: 13,
+            ..ExceptionInfo::default()
+        };
+        self.kernel
+            .force_signal(tid, SigInfo::kernel(SIGSEGV), exception);
+    }
+
+    fn memory_fault(&mut self, tid: Tid, fault: MemoryFault) -> Flow {
+        let addr = fault.addr.0;
+        if fault.access == Access::Execute && self.vsyscall(tid, addr) {
+            return Flow::On;
+        }
+        let (number, signal_code, is_present) = match fault.cause {
+            PageFault::NeedsObject { .. } => {
+                let space = self.kernel.process_of(tid).space;
+                match self.kernel.populate(space, fault.addr, fault.cause) {
+                    Ok(()) => {
+                        self.statistics.pages_fetched += 1;
+                        self.kernel.process_of_mut(tid).usage.faults += 1;
+                        return Flow::On;
+                    }
+                    Err(Errno::ENOMEM) => {
+                        self.kernel.out_of_memory();
+                        return Flow::On;
+                    }
+                    Err(_) => (SIGBUS, code::BUS_ADRERR, false),
+                }
+            }
+            PageFault::OutOfFrames => {
+                self.kernel.out_of_memory();
+                return Flow::On;
+            }
+            PageFault::NotMapped if is_non_canonical(addr) => {
+                self.general_protection(tid);
+                return Flow::On;
+            }
+            PageFault::NotMapped => (SIGSEGV, code::SEGV_MAPERR, false),
+            PageFault::Protection => (SIGSEGV, code::SEGV_ACCERR, true),
+        };
+        let kind = match fault.access {
+            Access::Read => 0,
+            Access::Write => 2,
+            Access::Execute => 16,
+        };
+        let exception = ExceptionInfo {
+            vector: 14,
+            error_code: 4 | kind | u64::from(is_present),
+            addr,
+        };
+        self.kernel
+            .force_signal(tid, SigInfo::fault(number, signal_code, addr), exception);
+        Flow::On
+    }
+
+    /// Calls into the fixed page of old programs: gettimeofday, time, getcpu.
+    fn vsyscall(&mut self, tid: Tid, addr: u64) -> bool {
+        let number = match addr {
+            0xFFFF_FFFF_FF60_0000 => 96,
+            0xFFFF_FFFF_FF60_0400 => 201,
+            0xFFFF_FFFF_FF60_0800 => 309,
+            _ => return false,
+        };
+        let sp = self.kernel.thread(tid).cpu.reg(Reg::Rsp);
+        let Ok(back) = self.kernel.read_u64(tid, sp) else {
+            return false;
+        };
+        let cpu = &mut self.kernel.thread_mut(tid).cpu;
+        cpu.rip = back;
+        cpu.set_reg(Reg::Rsp, sp.wrapping_add(8));
+        cpu.set_reg(Reg::Rax, number);
+        self.kernel.thread_mut(tid).activity = Activity::Entered;
+        true
+    }
+
+    /// Makes the call that the thread has just asked for.
+    fn enter(&mut self, tid: Tid) -> Flow {
+        let thread = self.kernel.thread_mut(tid);
+        thread.activity = Activity::User;
+        let cpu = &thread.cpu;
+        let number = low_u32(cpu.reg(Reg::Rax));
+        let args =
+            [Reg::Rdi, Reg::Rsi, Reg::Rdx, Reg::R10, Reg::R8, Reg::R9].map(|reg| cpu.reg(reg));
+        self.statistics.syscalls += 1;
+        self.kernel.process_of_mut(tid).usage.syscalls += 1;
+        self.digest.word(u64::from(number));
+        for word in args {
+            self.digest.word(word);
+        }
+        if self.kernel.is_tracing {
+            let kind = EventKind::SyscallEnter {
+                number,
+                arguments: args,
+            };
+            self.kernel.emit(tid, kind);
+        }
+        self.perform(tid, number, args, None, false)
+    }
+
+    /// Tries a call again that blocked before.
+    fn retry(&mut self, tid: Tid) -> Flow {
+        let Some(waiting) = self.kernel.end_wait(tid) else {
+            return Flow::On;
+        };
+        let deadline = waiting.block.deadline;
+        self.perform(tid, waiting.number, waiting.args, deadline, true)
+    }
+
+    fn perform(
+        &mut self,
+        tid: Tid,
+        number: u32,
+        args: [u64; 6],
+        deadline: Option<VirtualTime>,
+        is_retry: bool,
+    ) -> Flow {
+        let context = self.kernel.thread(tid).context;
+        let Some(entry) = lookup(number) else {
+            return self.unknown_call(tid, number, args);
+        };
+        let mut call = Call {
+            kernel: &mut self.kernel,
+            tid,
+            number,
+            args,
+            deadline,
+            is_retry,
+        };
+        let result = (entry.handler)(&mut call);
+        match result {
+            Ok(value) => self.finish(tid, context, number, value),
+            Err(Trouble::Errno(errno)) => self.finish(tid, context, number, errno.result()),
+            Err(Trouble::NoReturn) => {
+                self.digest.word(u64::MAX);
+                Flow::On
+            }
+            Err(Trouble::Block(block)) => {
+                self.kernel.sleep(tid, number, args, block);
+                self.kernel.process_of_mut(tid).usage.voluntary_switches += 1;
+                // A signal may be waiting already: then the sleep ends at once.
+                if self.kernel.state.contexts.get(context).liveness == Liveness::Runnable {
+                    Flow::On
+                } else {
+                    Flow::Stop(Stop::Blocked)
+                }
+            }
+            Err(Trouble::Unsupported(what)) => {
+                let text = self.describe_call(tid, number, args);
+                let note = if entry.note.is_empty() {
+                    String::new()
+                } else {
+                    format!(" (the table of calls says: {})", entry.note)
+                };
+                Flow::Stop(Stop::Unsupported(format!("{text}: {what}{note}")))
+            }
+        }
+    }
+
+    /// Gives a call its result.
+    fn finish(&mut self, tid: Tid, context: ContextId, number: u32, value: u64) -> Flow {
+        self.digest.word(value);
+        // A call may have ended its own thread (kill).
+        let Some(thread) = self.kernel.state.threads.get_mut(&tid) else {
+            return Flow::On;
+        };
+        if thread.context != context {
+            return Flow::On;
+        }
+        thread.cpu.set_reg(Reg::Rax, value);
+        let has_yielded = std::mem::take(&mut thread.has_yielded);
+        let keeps_mask = value == Errno::EINTR.result() && self.kernel.has_deliverable_signal(tid);
+        if !keeps_mask && let Some(mask) = self.kernel.thread_mut(tid).saved_mask.take() {
+            self.kernel.set_mask(tid, mask);
+        }
+        if self.kernel.is_tracing {
+            let kind = EventKind::SyscallLeave {
+                number,
+                result: as_i64(value),
+            };
+            self.kernel.emit(tid, kind);
+        }
+        if has_yielded {
+            Flow::Stop(Stop::Yielded)
+        } else {
+            Flow::On
+        }
+    }
+
+    fn describe_call(&self, tid: Tid, number: u32, args: [u64; 6]) -> String {
+        let name = syscall_name(number);
+        let args: Vec<String> = args.iter().map(|arg| format!("{arg:#x}")).collect();
+        format!(
+            "thread {} `{}` made the system call {number} {name}({})",
+            tid.0,
+            self.kernel.thread(tid).name,
+            args.join(", ")
+        )
+    }
+
+    /// A call without a row: if Linux has no such call either, the guest is told so.
+    fn unknown_call(&mut self, tid: Tid, number: u32, args: [u64; 6]) -> Flow {
+        if syscall_name(number) == "unknown" {
+            let context = self.kernel.thread(tid).context;
+            return self.finish(tid, context, number, Errno::ENOSYS.result());
+        }
+        let text = self.describe_call(tid, number, args);
+        Flow::Stop(Stop::Unsupported(format!(
+            "{text}, which raddle does not support"
+        )))
+    }
+}
+
+/// What the hardware answers with #GP instead of #PF.
+fn is_non_canonical(addr: u64) -> bool {
+    (0x8000_0000_0000..0xFFFF_8000_0000_0000).contains(&addr)
+}
+
+fn describe(context: &Context, is_stopped: bool) -> String {
+    use raddle_world::WaitReason as Reason;
+    match &context.liveness {
+        _ if is_stopped => "stopped by a signal until SIGCONT".into(),
+        Liveness::Runnable => "can run".into(),
+        Liveness::Done => "has ended".into(),
+        Liveness::Blocked(reason) => match reason {
+            Reason::Futex { addr } => format!("waits for the futex at {addr:#x}"),
+            Reason::Io { descriptors } if descriptors.len() == 1 => {
+                format!("waits for descriptor {}", descriptors[0])
+            }
+            Reason::Io { descriptors } => format!("waits for descriptors {descriptors:?}"),
+            Reason::Child => "waits for a child process".into(),
+            Reason::Sleep => "sleeps".into(),
+            Reason::Signal => "waits for a signal".into(),
+            Reason::Vfork => "waits for the child of its vfork".into(),
+            Reason::FileLock => "waits for a file lock".into(),
+            Reason::Interrupt => "waits for an interrupt".into(),
+        },
+    }
+}
+
+/// `exit status 3` or `killed by SIGSEGV`, from a wait status.
+pub fn describe_status(status: i32) -> String {
+    if status & 0x7F == 0 {
+        format!("exit status {}", status >> 8 & 0xFF)
+    } else {
+        format!("killed by {}", signal_name((status & 0x7F).cast_unsigned()))
+    }
+}
+
+impl World for LinuxWorld {
+    fn contexts(&self) -> &ContextTable {
+        &self.kernel.state.contexts
+    }
+
+    fn pending(&mut self, who: ContextId) -> Pending {
+        let Some(tid) = self.tid(who) else {
+            return Pending {
+                pc: 0,
+                kind: PendingKind::Local,
+            };
+        };
+        let thread = self.kernel.thread(tid);
+        let pc = thread.cpu.rip;
+        let number = low_u32(thread.cpu.reg(Reg::Rax));
+        let kind = match &thread.activity {
+            Activity::Entered => PendingKind::Syscall { number },
+            Activity::Waiting(waiting) => PendingKind::Syscall {
+                number: waiting.number,
+            },
+            Activity::User => {
+                let mut bytes = [0; 2];
+                let at = raddle_mem::GuestAddr(pc);
+                let is_syscall =
+                    self.kernel.read_user(tid, at, &mut bytes).is_ok() && bytes == [0x0F, 0x05];
+                if is_syscall {
+                    PendingKind::Syscall { number }
+                } else {
+                    PendingKind::Local
+                }
+            }
+        };
+        Pending { pc, kind }
+    }
+
+    fn run(&mut self, who: ContextId, until: Until) -> Stop {
+        if self.statistics.last != Some(who) {
+            self.statistics.switches += 1;
+            self.statistics.last = Some(who);
+        }
+        let stop = self.run_until(who, until);
+        self.digest.word(u64::from(who.0));
+        self.digest.word(self.kernel.state.contexts.get(who).steps);
+        if let Some(tid) = self.tid(who) {
+            self.digest.word(self.kernel.thread(tid).cpu.rip);
+        }
+        stop
+    }
+
+    fn advance_time(&mut self) -> bool {
+        let Some(deadline) = self.kernel.next_deadline() else {
+            return false;
+        };
+        self.kernel.state.now = self.kernel.state.now.max(deadline);
+        self.kernel.fire_due();
+        true
+    }
+
+    fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.kernel.events)
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        self.saved.push(Saved {
+            depth: self.kernel.frames.snapshot(),
+            state: self.kernel.state.clone(),
+            digest: self.digest,
+        });
+        Snapshot(self.saved.len() - 1)
+    }
+
+    fn restore(&mut self, to: Snapshot) {
+        self.saved.truncate(to.0 + 1);
+        let saved = &self.saved[to.0];
+        self.kernel.frames.restore(saved.depth);
+        self.kernel.state.clone_from(&saved.state);
+        self.kernel.events.clear();
+        self.kernel.exhausted = None;
+        self.digest = saved.digest;
+        self.statistics.restores += 1;
+    }
+
+    fn state_digest(&mut self) -> u64 {
+        let mut digest = Digest::default();
+        let state = &self.kernel.state;
+        digest.word(state.now.0);
+        for thread in state.threads.values() {
+            digest.word(u64::from(thread.tid.0));
+            digest.word(thread.cpu.rip);
+            digest.word(thread.cpu.rflags());
+            thread
+                .cpu
+                .general()
+                .iter()
+                .for_each(|value| digest.word(*value));
+            thread.cpu.xmm.iter().for_each(|value| digest.bytes(value));
+        }
+        for space in state.spaces.values() {
+            digest_memory(&mut digest, &self.kernel.frames, &space.map);
+        }
+        digest.value()
+    }
+}
+
+fn digest_memory(digest: &mut Digest, frames: &Frames, map: &raddle_mem::AddressSpace) {
+    for vma in map.vmas() {
+        for page in vma.start.0..vma.end.0 {
+            let page = raddle_mem::PageNo(page);
+            if let Some(pte) = map.pte(page) {
+                digest.word(page.0);
+                digest.bytes(frames.bytes(pte.frame));
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Events as one readable line each.
+
+use raddle_linux::syscall_name;
+use raddle_world::{Event, EventKind};
+
+/// Writes events as text; the columns are context, its step, program counter, what happened.
+#[derive(Debug, Default)]
+pub(crate) struct EventText {}
+
+impl EventText {
+    /// One line without its end.
+    pub(crate) fn line(&mut self, event: &Event) -> String {
+        format!(
+            "{:>4} {:>12} {:#014x} {}",
+            event.context.0,
+            event.step,
+            event.pc,
+            describe(&event.kind)
+        )
+    }
+}
+
+fn describe(kind: &EventKind) -> String {
+    match kind {
+        EventKind::SyscallEnter { number, arguments } => {
+            let arguments: Vec<String> =
+                arguments.iter().map(|word| format!("{word:#x}")).collect();
+            format!("call {}({})", syscall_name(*number), arguments.join(", "))
+        }
+        EventKind::SyscallLeave { number, result } => {
+            if (-4095..0).contains(result) {
+                format!("done {} = {result}", syscall_name(*number))
+            } else {
+                format!("done {} = {result:#x}", syscall_name(*number))
+            }
+        }
+        EventKind::Output { descriptor, bytes } => {
+            format!("output {descriptor} \"{}\"", bytes.escape_ascii())
+        }
+        EventKind::Create { child } => format!("create {}", child.0),
+        EventKind::Join { child } => format!("join {}", child.0),
+        EventKind::Exit => "exit".into(),
+        EventKind::Map { addr, size } => format!("map {addr:#x} {size:#x}"),
+        EventKind::Unmap { addr, size } => format!("unmap {addr:#x} {size:#x}"),
+        EventKind::SignalEnter { number } => format!("signal {number}"),
+        EventKind::SignalLeave => "signal return".into(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raddle_world::ContextId;
+
+    #[test]
+    fn results_are_errors_or_values() {
+        let line = |result| {
+            EventText::default().line(&Event {
+                context: ContextId(2),
+                step: 77,
+                pc: 0x40_1000,
+                kind: EventKind::SyscallLeave { number: 0, result },
+            })
+        };
+        assert_eq!(line(-9), "   2           77 0x000000401000 done read = -9");
+        assert_eq!(
+            line(16),
+            "   2           77 0x000000401000 done read = 0x10"
+        );
+    }
+}
