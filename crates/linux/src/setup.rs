@@ -182,6 +182,7 @@ pub(crate) fn add_first_process(
             started: VirtualTime(0),
             leader_status: None,
             next_timer: 0,
+            thread_handles: BTreeMap::new(),
         },
     );
     kernel.state.threads.insert(
@@ -205,6 +206,8 @@ pub(crate) fn add_first_process(
             is_stopped: false,
             has_yielded: false,
             stopped_at_point: None,
+            hooked_calls: Vec::new(),
+            held_locks: Vec::new(),
             schedule: Schedule {
                 policy: 0,
                 priority: 0,
