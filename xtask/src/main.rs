@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 mod ci;
+mod fuzz;
 mod setup;
 mod shell;
 mod tidy;
@@ -20,6 +21,8 @@ enum Task {
     Ci,
     /// Check the rules that no lint knows: layers, sizes, banned words, titles.
     Tidy,
+    /// Compare our processor with the host's, instruction by instruction.
+    FuzzCpu(fuzz::FuzzCpu),
     /// Install the Debian packages and cargo tools that builds and tests need.
     Setup,
 }
@@ -29,6 +32,7 @@ fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Ci => ci::run(),
         Task::Tidy => tidy::run(),
+        Task::FuzzCpu(arguments) => fuzz::run(&arguments),
         Task::Setup => setup::run(),
     }
 }

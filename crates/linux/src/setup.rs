@@ -132,6 +132,7 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
             cpus: setup.cpus,
         },
         exhausted: None,
+        crash: None,
     }
 }
 

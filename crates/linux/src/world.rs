@@ -110,6 +110,11 @@ impl LinuxWorld {
         self.kernel.state.ended
     }
 
+    /// Where and why the last process died of an exception, if one did.
+    pub fn crash(&self) -> Option<&str> {
+        self.kernel.crash.as_deref()
+    }
+
     /// Writes everything the guest wrote to files out below a host directory.
     pub fn export(&mut self, to: &std::path::Path) -> std::io::Result<()> {
         crate::files::export(&mut self.kernel, to)
@@ -271,22 +276,10 @@ impl LinuxWorld {
     fn unsupported_instruction(&self, tid: Tid, bytes: &[u8]) -> String {
         let thread = self.kernel.thread(tid);
         let pc = thread.cpu.rip;
-        let page = raddle_mem::GuestAddr(pc).page();
-        let vma = self.kernel.space_of(tid).map.vma_at(page);
-        let place = vma.map_or_else(String::new, |vma| {
-            format!(
-                " ({} + {:#x})",
-                if vma.label.is_empty() {
-                    "anonymous memory"
-                } else {
-                    &vma.label
-                },
-                pc - vma.start.start().0
-            )
-        });
+        let place = self.kernel.describe_place(tid, pc);
         let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         format!(
-            "thread {} `{}` reached an instruction that raddle does not implement at {pc:#x}{place}: bytes {}; please report these bytes with the name of the program",
+            "thread {} `{}` reached an instruction that raddle does not implement at {pc:#x} ({place}): bytes {}; please report these bytes with the name of the program",
             tid.0,
             thread.name,
             bytes.join(" ")
@@ -645,6 +638,7 @@ impl World for LinuxWorld {
         self.kernel.state.clone_from(&saved.state);
         self.kernel.events.clear();
         self.kernel.exhausted = None;
+        self.kernel.crash = None;
         self.digest = saved.digest;
         self.statistics.restores += 1;
     }

@@ -158,6 +158,17 @@ impl Flags {
         }
     }
 
+    /// The same flags with another overflow.
+    #[inline(always)]
+    #[must_use]
+    pub fn with_overflow(self, overflow: bool) -> Self {
+        let flip = u64::from(self.overflow() != overflow);
+        Self {
+            result: self.result,
+            aux: self.aux ^ (flip * OVERFLOW_DELTA),
+        }
+    }
+
     /// The condition with this number in the low four bits of Jcc, SETcc and CMOVcc opcodes.
     #[inline(always)]
     pub fn condition(self, number: u8) -> bool {

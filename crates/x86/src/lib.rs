@@ -10,11 +10,26 @@
 //! Reading order: [`Cpu`] (the state), [`Exit`] (why a run ends), [`Engine`] (the loop), then `op`, `lower`,
 //! `fast` (specialised handlers) and `generic` (all other instructions).
 
+mod access;
+mod bus;
+mod cache;
 mod cpu;
 mod cpuid;
 mod engine;
 mod exit;
+mod fast;
+mod fetch;
 mod flags;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+mod generic;
+mod int;
+mod log;
+mod lower;
+mod op;
+mod paging;
+mod run;
+mod stub;
 mod system;
 
 pub use cpu::{Cpu, FxState, Reg};
@@ -22,4 +37,6 @@ pub use cpuid::{CpuidResult, cpuid};
 pub use engine::{Engine, Memory, Observe, Outcome, Slice};
 pub use exit::{Exit, Fault, MemoryFault, Vector};
 pub use flags::{Flags, rflags};
+pub use log::{Log, Record};
+pub use op::LogKind;
 pub use system::{DescriptorTable, Segment, SystemState};

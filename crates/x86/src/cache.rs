@@ -1,0 +1,239 @@
+//! Decoded blocks, found by address, dropped when their bytes change.
+//!
+//! Blocks are grouped by the digest of the executable mappings ([`raddle_mem::AddressSpace::code_layout`]): two
+//! processes with the same code at the same places share them, and inside a group a link between blocks needs
+//! no check. A block that is no longer true stays allocated (others may link to it), but all its ops become
+//! `stale`, which sends the run back to the loop.
+
+use std::collections::BTreeSet;
+
+use iced_x86::Instruction;
+use raddle_mem::{FrameId, Frames};
+use rustc_hash::FxHashMap;
+
+use crate::engine::Observe;
+use crate::fast;
+use crate::op::Op;
+
+/// Entries of a jump cache; a power of two.
+const JUMP_ENTRIES: usize = 4096;
+/// Ops (64 bytes each) after which everything is forgotten and decoded again.
+const OPS_MAX: usize = 4 << 20;
+
+/// One remembered target of an indirect jump or return.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(32))]
+pub(crate) struct JumpEntry {
+    pub(crate) pc: u64,
+    pub(crate) op: *const Op,
+    pub(crate) steps: i64,
+}
+
+/// A program counter that no block has.
+const NO_PC: u64 = u64::MAX;
+
+const NO_JUMP: JumpEntry = JumpEntry {
+    pc: NO_PC,
+    op: std::ptr::null(),
+    steps: 0,
+};
+
+/// The jump cache entry that serves `pc`.
+#[inline(always)]
+pub(crate) fn jump_index(pc: u64) -> usize {
+    raddle_stdx::width::to_usize(pc ^ (pc >> 12)) % JUMP_ENTRIES
+}
+
+/// A freshly lowered block.
+#[derive(Debug)]
+pub(crate) struct NewBlock {
+    pub(crate) pc: u64,
+    pub(crate) ops: Box<[Op]>,
+    /// What generic ops point to.
+    pub(crate) instructions: Vec<Box<Instruction>>,
+    pub(crate) steps: u8,
+    /// The block was cut at this many steps so that a slice can end there.
+    pub(crate) limit: Option<u8>,
+    pub(crate) frames: [Option<FrameId>; 2],
+}
+
+#[derive(Debug)]
+struct Block {
+    group: GroupKey,
+    pc: u64,
+    limit: Option<u8>,
+    ops: Box<[Op]>,
+    _instructions: Vec<Box<Instruction>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct GroupKey {
+    pub(crate) layout: u64,
+    pub(crate) observe: Observe,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) op: *const Op,
+    pub(crate) steps: i64,
+}
+
+#[derive(Debug)]
+struct Group {
+    jumps: Box<[JumpEntry]>,
+    blocks: FxHashMap<(u64, Option<u8>), Found>,
+}
+
+/// All decoded code of one engine.
+#[derive(Debug, Default)]
+pub(crate) struct CodeCache {
+    groups: FxHashMap<GroupKey, Group>,
+    blocks: Vec<Block>,
+    by_frame: FxHashMap<FrameId, Vec<usize>>,
+    points: BTreeSet<u64>,
+    ops: usize,
+    /// Forget everything before the next run.
+    is_outdated: bool,
+}
+
+impl CodeCache {
+    /// Called before a run, when no op is being executed.
+    pub(crate) fn prepare(&mut self, frames: &mut Frames) {
+        if self.ops > OPS_MAX || self.is_outdated {
+            let points = std::mem::take(&mut self.points);
+            *self = Self {
+                points,
+                ..Self::default()
+            };
+        }
+        self.drop_stale(frames);
+    }
+
+    /// The jump cache of a group.
+    pub(crate) fn jumps(&mut self, key: GroupKey) -> *const JumpEntry {
+        self.group(key).jumps.as_ptr()
+    }
+
+    fn group(&mut self, key: GroupKey) -> &mut Group {
+        self.groups.entry(key).or_insert_with(|| Group {
+            jumps: vec![NO_JUMP; JUMP_ENTRIES].into_boxed_slice(),
+            blocks: FxHashMap::default(),
+        })
+    }
+
+    pub(crate) fn find(&mut self, key: GroupKey, pc: u64, limit: Option<u8>) -> Option<Found> {
+        let group = self.group(key);
+        let found = group.blocks.get(&(pc, limit)).copied()?;
+        if limit.is_none() {
+            group.jumps[jump_index(pc)] = JumpEntry {
+                pc,
+                op: found.op,
+                steps: found.steps,
+            };
+        }
+        Some(found)
+    }
+
+    pub(crate) fn insert(&mut self, key: GroupKey, block: NewBlock) -> Found {
+        let found = Found {
+            op: block.ops.as_ptr(),
+            steps: i64::from(block.steps),
+        };
+        let number = self.blocks.len();
+        for frame in block.frames.into_iter().flatten() {
+            self.by_frame.entry(frame).or_default().push(number);
+        }
+        self.ops += block.ops.len();
+        self.group(key)
+            .blocks
+            .insert((block.pc, block.limit), found);
+        if block.limit.is_none() {
+            self.group(key).jumps[jump_index(block.pc)] = JumpEntry {
+                pc: block.pc,
+                op: found.op,
+                steps: found.steps,
+            };
+        }
+        self.blocks.push(Block {
+            group: key,
+            pc: block.pc,
+            limit: block.limit,
+            ops: block.ops,
+            _instructions: block.instructions,
+        });
+        found
+    }
+
+    /// Makes every block of changed frames stale.
+    pub(crate) fn drop_stale(&mut self, frames: &mut Frames) {
+        if !frames.has_stale_code() {
+            return;
+        }
+        for frame in frames.take_stale_code() {
+            for number in self.by_frame.remove(&frame).unwrap_or_default() {
+                let block = &mut self.blocks[number];
+                for op in &mut block.ops {
+                    op.handler = fast::stale;
+                }
+                let (key, pc, limit, first) =
+                    (block.group, block.pc, block.limit, block.ops.as_ptr());
+                let Some(group) = self.groups.get_mut(&key) else {
+                    continue;
+                };
+                // A block over two frames may have been replaced already.
+                if group
+                    .blocks
+                    .get(&(pc, limit))
+                    .is_some_and(|found| found.op == first)
+                {
+                    group.blocks.remove(&(pc, limit));
+                }
+                let entry = &mut group.jumps[jump_index(pc)];
+                if entry.op == first {
+                    *entry = NO_JUMP;
+                }
+            }
+        }
+    }
+
+    /// Makes every block of a layout stale: its executable mappings changed under a running block.
+    pub(crate) fn retire(&mut self, layout: u64) {
+        for block in self
+            .blocks
+            .iter_mut()
+            .filter(|block| block.group.layout == layout)
+        {
+            for op in &mut block.ops {
+                op.handler = fast::stale;
+            }
+        }
+        self.groups.retain(|key, group| {
+            if key.layout == layout {
+                group.jumps.fill(NO_JUMP);
+                group.blocks.clear();
+            }
+            true
+        });
+    }
+
+    /// The flagged program counters.
+    pub(crate) fn points(&self) -> &BTreeSet<u64> {
+        &self.points
+    }
+
+    /// Changes the set of flagged program counters.
+    pub(crate) fn set_point(&mut self, pc: u64, flagged: bool) {
+        let changed = if flagged {
+            self.points.insert(pc)
+        } else {
+            self.points.remove(&pc)
+        };
+        self.is_outdated |= changed;
+    }
+
+    /// Replaces the set of flagged program counters.
+    pub(crate) fn replace_points(&mut self, points: BTreeSet<u64>) {
+        self.is_outdated |= self.points != points;
+        self.points = points;
+    }
+}

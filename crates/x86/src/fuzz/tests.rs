@@ -1,0 +1,66 @@
+//! A short deterministic slice of the fuzzer.
+
+use super::*;
+use crate::engine::Observe;
+
+#[test]
+fn every_form_agrees_with_the_host() {
+    let config = Config {
+        cases: 1,
+        seed: 1,
+        form: None,
+    };
+    let report = fuzz_interpreter(&config).unwrap();
+    let texts: Vec<String> = report.mismatches.iter().map(ToString::to_string).collect();
+    assert!(texts.is_empty(), "{}", texts.join("\n"));
+    assert!(report.unreachable.is_empty(), "{:?}", report.unreachable);
+    assert!(report.forms.len() > 1000, "{}", report.forms.len());
+}
+
+#[test]
+fn the_engine_agrees_with_the_host_in_every_mode() {
+    for observe in [Observe::None, Observe::Addr, Observe::AddrValue] {
+        let config = Config {
+            cases: 1,
+            seed: 2,
+            form: None,
+        };
+        let report = fuzz_engine(&config, observe).unwrap();
+        let texts: Vec<String> = report.mismatches.iter().map(ToString::to_string).collect();
+        assert!(texts.is_empty(), "{observe:?}:\n{}", texts.join("\n"));
+    }
+}
+
+/// An interpreter with one fault: the carry flag after additions.
+struct Broken(Interpreter);
+
+impl Subject for Broken {
+    fn execute(&mut self, case: &Case, result: &mut CaseResult) {
+        self.0.execute(case, result);
+        result.rflags ^= 1;
+    }
+}
+
+#[test]
+fn a_wrong_flag_is_found_and_described() {
+    let config = Config {
+        cases: 64,
+        seed: 1,
+        form: Some(String::from("Add_rm32_r32")),
+    };
+    let mut native = Native::new().unwrap();
+    let report = fuzz(&config, &mut native, &mut Broken(Interpreter::default()));
+    assert_eq!(report.mismatch_count, 64);
+    assert!(report.mismatches[0].differences.contains("rflags"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_report() {
+    let config = Config {
+        cases: 1,
+        seed: 7,
+        form: Some(String::from("Xadd")),
+    };
+    let first = fuzz_interpreter(&config).unwrap();
+    assert_eq!(first, fuzz_interpreter(&config).unwrap());
+}

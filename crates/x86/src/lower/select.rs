@@ -1,0 +1,815 @@
+//! The handler for each instruction that has a specialised one.
+
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+
+use super::operand::{condition, immediate, memory, register, xmm};
+use crate::fast::alu::{self, Exchange, Form, kind};
+use crate::fast::{bits, branch, mov, muldiv, shift, stack, vector};
+use crate::op::{Handler, LogKind, Op};
+
+/// What an op does to the flags.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FlagUse {
+    None,
+    /// May leave the block, so that everything must be exact.
+    Barrier,
+    Reads,
+    /// Overwrites all; `without` does the same without them.
+    WritesAll {
+        without: Handler,
+    },
+}
+
+/// An op with what the next passes need to know.
+#[derive(Debug, Clone)]
+pub(super) struct Lowered {
+    pub(super) op: Op,
+    pub(super) flags: FlagUse,
+    /// Form, kind and size, if it is an arithmetic operation that could be fused.
+    pub(super) alu: Option<(Form, u8, usize)>,
+}
+
+impl Lowered {
+    pub(super) fn plain(op: Op) -> Self {
+        Self {
+            op,
+            flags: FlagUse::None,
+            alu: None,
+        }
+    }
+
+    pub(super) fn barrier(op: Op) -> Self {
+        Self {
+            op,
+            flags: FlagUse::Barrier,
+            alu: None,
+        }
+    }
+
+    fn reads(op: Op) -> Self {
+        Self {
+            op,
+            flags: FlagUse::Reads,
+            alu: None,
+        }
+    }
+}
+
+/// An instruction being lowered.
+struct Context<'a> {
+    instruction: &'a Instruction,
+    op: Op,
+}
+
+/// Operand kinds that the fast path distinguishes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Reg,
+    Mem,
+    Imm,
+    Other,
+}
+
+/// The op for an instruction, if a specialised handler exists.
+pub(super) fn lower_one<const OBS: u8>(instruction: &Instruction, index: u8) -> Option<Lowered> {
+    let mut op = Op::new(mov::nothing, instruction.ip(), index);
+    op.len = u8::try_from(instruction.len()).ok()?;
+    if instruction.has_rep_prefix() || instruction.has_repne_prefix() {
+        let harmless = matches!(
+            instruction.mnemonic(),
+            Mnemonic::Ret | Mnemonic::Jmp | Mnemonic::Call
+        ) || instruction.is_jcc_short_or_near();
+        if !harmless {
+            return None;
+        }
+    }
+    let context = Context { instruction, op };
+    context
+        .data_movement::<OBS>()
+        .or_else(|| context.arithmetic::<OBS>())
+        .or_else(|| context.control::<OBS>())
+        .or_else(|| context.vectors::<OBS>())
+}
+
+impl Context<'_> {
+    fn kind(&self, number: u32) -> Kind {
+        if number >= self.instruction.op_count() {
+            return Kind::Other;
+        }
+        match self.instruction.op_kind(number) {
+            OpKind::Register => Kind::Reg,
+            OpKind::Memory => Kind::Mem,
+            _ if immediate(self.instruction, number).is_some() => Kind::Imm,
+            _ => Kind::Other,
+        }
+    }
+
+    fn reg(&self, number: u32) -> Option<u8> {
+        register(self.instruction.op_register(number))
+    }
+
+    /// Size in bytes of operand `number`.
+    fn size(&self, number: u32) -> usize {
+        match self.instruction.op_kind(number) {
+            OpKind::Register => self.instruction.op_register(number).size(),
+            _ => self.instruction.memory_size().size(),
+        }
+    }
+
+    /// The op with its memory operand and access description; tells whether the address is a full one.
+    fn with_memory(&self, access: LogKind, size: usize) -> Option<(Op, bool)> {
+        let mut op = self.op;
+        let full = memory(self.instruction, &mut op)?;
+        op.meta = op.meta.with_access(access, size);
+        Some((op, full))
+    }
+
+    fn update_kind(&self) -> LogKind {
+        if self.instruction.has_lock_prefix() {
+            LogKind::AtomicUpdate
+        } else {
+            LogKind::Update
+        }
+    }
+
+    fn data_movement<const OBS: u8>(&self) -> Option<Lowered> {
+        match self.instruction.mnemonic() {
+            Mnemonic::Mov => self.mov::<OBS>(),
+            Mnemonic::Movzx => self.extend::<OBS>(false),
+            Mnemonic::Movsx | Mnemonic::Movsxd => self.extend::<OBS>(true),
+            Mnemonic::Lea => {
+                let mut op = self.op;
+                op.dst = self.reg(0)?;
+                // LEA ignores segments.
+                if !matches!(
+                    self.instruction.segment_prefix(),
+                    Register::None | Register::DS | Register::SS
+                ) {
+                    return None;
+                }
+                let full = memory(self.instruction, &mut op)?;
+                op.handler = mov::select_lea(self.size(0), full);
+                Some(Lowered::plain(op))
+            }
+            Mnemonic::Push => self.push::<OBS>(),
+            Mnemonic::Pop if self.kind(0) == Kind::Reg && self.size(0) == 8 => {
+                let mut op = self.op;
+                op.dst = self.reg(0)?;
+                op.meta = op.meta.with_access(LogKind::Read, 8);
+                op.handler = stack::pop_reg::<OBS>;
+                Some(Lowered::barrier(op))
+            }
+            Mnemonic::Leave if self.instruction.code() == iced_x86::Code::Leaveq => {
+                let mut op = self.op;
+                op.meta = op.meta.with_access(LogKind::Read, 8);
+                op.handler = stack::leave_frame::<OBS>;
+                Some(Lowered::barrier(op))
+            }
+            Mnemonic::Cdqe => Some(Lowered::plain(Op {
+                handler: mov::widen_accumulator::<u32, u64>,
+                ..self.op
+            })),
+            Mnemonic::Cwde => Some(Lowered::plain(Op {
+                handler: mov::widen_accumulator::<u16, u32>,
+                ..self.op
+            })),
+            Mnemonic::Cdq => Some(Lowered::plain(Op {
+                handler: mov::sign_to_rdx::<u32>,
+                ..self.op
+            })),
+            Mnemonic::Cqo => Some(Lowered::plain(Op {
+                handler: mov::sign_to_rdx::<u64>,
+                ..self.op
+            })),
+            Mnemonic::Nop | Mnemonic::Endbr64 | Mnemonic::Endbr32
+                if !self.instruction.has_lock_prefix() =>
+            {
+                Some(Lowered::plain(self.op))
+            }
+            _ => None,
+        }
+    }
+
+    fn mov<const OBS: u8>(&self) -> Option<Lowered> {
+        let mut op = self.op;
+        match (self.kind(0), self.kind(1)) {
+            (Kind::Reg, Kind::Reg) => {
+                (op.dst, op.src) = (self.reg(0)?, self.reg(1)?);
+                op.handler = mov::select_reg_reg(self.size(0));
+                Some(Lowered::plain(op))
+            }
+            (Kind::Reg, Kind::Imm) => {
+                (op.dst, op.imm) = (self.reg(0)?, immediate(self.instruction, 1)?);
+                op.handler = mov::select_reg_imm(self.size(0));
+                Some(Lowered::plain(op))
+            }
+            (Kind::Reg, Kind::Mem) => {
+                let dst = self.reg(0)?;
+                let (op, full) = self.with_memory(LogKind::Read, self.size(0))?;
+                Some(Lowered::barrier(Op {
+                    dst,
+                    handler: mov::select_reg_mem::<OBS>(self.size(0), full),
+                    ..op
+                }))
+            }
+            (Kind::Mem, Kind::Reg) => {
+                let src = self.reg(1)?;
+                let (op, full) = self.with_memory(LogKind::Write, self.size(1))?;
+                Some(Lowered::barrier(Op {
+                    src,
+                    handler: mov::select_mem_reg::<OBS>(self.size(1), full),
+                    ..op
+                }))
+            }
+            (Kind::Mem, Kind::Imm) => {
+                let imm = immediate(self.instruction, 1)?;
+                let (op, full) = self.with_memory(LogKind::Write, self.size(0))?;
+                Some(Lowered::barrier(Op {
+                    imm,
+                    handler: mov::select_mem_imm::<OBS>(self.size(0), full),
+                    ..op
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    fn extend<const OBS: u8>(&self, signed: bool) -> Option<Lowered> {
+        let dst = self.reg(0)?;
+        let (from, to) = (self.size(1), self.size(0));
+        if from >= to {
+            return None;
+        }
+        match self.kind(1) {
+            Kind::Reg => {
+                let handler = mov::select_extend_reg(from, to, signed);
+                Some(Lowered::plain(Op {
+                    dst,
+                    src: self.reg(1)?,
+                    handler,
+                    ..self.op
+                }))
+            }
+            Kind::Mem => {
+                let (op, _) = self.with_memory(LogKind::Read, from)?;
+                let handler = mov::select_extend_mem::<OBS>(from, to, signed);
+                Some(Lowered::barrier(Op { dst, handler, ..op }))
+            }
+            _ => None,
+        }
+    }
+
+    fn push<const OBS: u8>(&self) -> Option<Lowered> {
+        let op = Op {
+            meta: self.op.meta.with_access(LogKind::Write, 8),
+            ..self.op
+        };
+        match self.kind(0) {
+            Kind::Reg if self.size(0) == 8 => Some(Lowered::barrier(Op {
+                src: self.reg(0)?,
+                handler: stack::push_reg::<OBS>,
+                ..op
+            })),
+            Kind::Imm if self.instruction.stack_pointer_increment() == -8 => {
+                let imm = immediate(self.instruction, 0)?;
+                Some(Lowered::barrier(Op {
+                    imm,
+                    handler: stack::push_imm::<OBS>,
+                    ..op
+                }))
+            }
+            Kind::Mem if self.size(0) == 8 => {
+                let (op, _) = self.with_memory(LogKind::Read, 8)?;
+                Some(Lowered::barrier(Op {
+                    handler: stack::push_mem::<OBS>,
+                    ..op
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    fn arithmetic<const OBS: u8>(&self) -> Option<Lowered> {
+        let alu = match self.instruction.mnemonic() {
+            Mnemonic::Add => kind::ADD,
+            Mnemonic::Or => kind::OR,
+            Mnemonic::Adc => kind::ADC,
+            Mnemonic::Sbb => kind::SBB,
+            Mnemonic::And => kind::AND,
+            Mnemonic::Sub => kind::SUB,
+            Mnemonic::Xor => kind::XOR,
+            Mnemonic::Cmp => kind::CMP,
+            Mnemonic::Test => kind::TEST,
+            Mnemonic::Inc => kind::INC,
+            Mnemonic::Dec => kind::DEC,
+            Mnemonic::Neg => kind::NEG,
+            Mnemonic::Not => kind::NOT,
+            Mnemonic::Shl | Mnemonic::Sal => return self.shift(shift::kind::SHL),
+            Mnemonic::Shr => return self.shift(shift::kind::SHR),
+            Mnemonic::Sar => return self.shift(shift::kind::SAR),
+            Mnemonic::Rol => return self.shift(shift::kind::ROL),
+            Mnemonic::Ror => return self.shift(shift::kind::ROR),
+            _ => {
+                return self
+                    .multiply::<OBS>()
+                    .or_else(|| self.exchange::<OBS>())
+                    .or_else(|| self.bit_operation());
+            }
+        };
+        self.alu::<OBS>(alu)
+    }
+
+    fn alu<const OBS: u8>(&self, alu: u8) -> Option<Lowered> {
+        let size = self.size(0);
+        let form = match (self.kind(0), self.kind(1)) {
+            (Kind::Reg, Kind::Reg) => Form::RegReg,
+            (Kind::Reg, Kind::Imm) => Form::RegImm,
+            (Kind::Reg, Kind::Mem) => Form::RegMem,
+            (Kind::Mem, Kind::Reg) => Form::MemReg,
+            (Kind::Mem, Kind::Imm) => Form::MemImm,
+            // One operand: the other is not looked at.
+            (Kind::Reg, Kind::Other) => Form::RegImm,
+            (Kind::Mem, Kind::Other) => Form::MemImm,
+            _ => return None,
+        };
+        let mut op = self.op;
+        if matches!(form, Form::RegReg | Form::RegImm) {
+            op.dst = self.reg(0)?;
+            if form == Form::RegReg {
+                op.src = self.reg(1)?;
+            } else {
+                op.imm = immediate(self.instruction, 1).unwrap_or(0);
+            }
+            op.handler = alu::select_register(form, alu, size, true);
+            let flags = match alu {
+                kind::ADC | kind::SBB | kind::INC | kind::DEC => FlagUse::Reads,
+                kind::NOT => FlagUse::None,
+                _ => FlagUse::WritesAll {
+                    without: alu::select_register(form, alu, size, false),
+                },
+            };
+            return Some(Lowered {
+                op,
+                flags,
+                alu: Some((form, alu, size)),
+            });
+        }
+        let access = if matches!(form, Form::RegMem) || matches!(alu, kind::CMP | kind::TEST) {
+            LogKind::Read
+        } else {
+            self.update_kind()
+        };
+        let (mut op, full) = self.with_memory(access, size)?;
+        match form {
+            Form::RegMem => op.dst = self.reg(0)?,
+            Form::MemReg => op.src = self.reg(1)?,
+            _ => op.imm = immediate(self.instruction, 1).unwrap_or(0),
+        }
+        op.handler = alu::select_memory::<OBS>(form, alu, size, full);
+        Some(Lowered::barrier(op))
+    }
+
+    fn shift(&self, which: u8) -> Option<Lowered> {
+        let size = self.size(0);
+        if self.kind(0) != Kind::Reg || !matches!(size, 4 | 8) {
+            return None;
+        }
+        let dst = self.reg(0)?;
+        if self.kind(1) == Kind::Reg {
+            return Some(Lowered::reads(Op {
+                dst,
+                handler: shift::select_cl(which, size),
+                ..self.op
+            }));
+        }
+        let bits = if size == 8 { 63 } else { 31 };
+        let imm = immediate(self.instruction, 1)? & bits;
+        if imm == 0 {
+            return None;
+        }
+        let op = Op {
+            dst,
+            imm,
+            handler: shift::select_constant(which, size, true),
+            ..self.op
+        };
+        let flags = if matches!(which, shift::kind::ROL | shift::kind::ROR) {
+            FlagUse::Reads
+        } else {
+            FlagUse::WritesAll {
+                without: shift::select_constant(which, size, false),
+            }
+        };
+        Some(Lowered {
+            op,
+            flags,
+            alu: None,
+        })
+    }
+
+    fn multiply<const OBS: u8>(&self) -> Option<Lowered> {
+        let size = self.size(0);
+        if !matches!(size, 4 | 8) {
+            return None;
+        }
+        let count = self.instruction.op_count();
+        match (
+            self.instruction.mnemonic(),
+            count,
+            self.kind(0),
+            self.kind(1),
+        ) {
+            (Mnemonic::Imul, 2, Kind::Reg, Kind::Reg) => {
+                let handler = muldiv::select_imul_reg(size);
+                Some(Lowered::reads(Op {
+                    dst: self.reg(0)?,
+                    src: self.reg(1)?,
+                    handler,
+                    ..self.op
+                }))
+            }
+            (Mnemonic::Imul, 2, Kind::Reg, Kind::Mem) => {
+                let (op, _) = self.with_memory(LogKind::Read, size)?;
+                Some(Lowered::barrier(Op {
+                    dst: self.reg(0)?,
+                    handler: muldiv::select_imul_mem::<OBS>(size),
+                    ..op
+                }))
+            }
+            (Mnemonic::Imul, 3, Kind::Reg, Kind::Reg) => {
+                let imm = immediate(self.instruction, 2)?;
+                let handler = muldiv::select_imul_reg_imm(size);
+                Some(Lowered::reads(Op {
+                    dst: self.reg(0)?,
+                    src: self.reg(1)?,
+                    imm,
+                    handler,
+                    ..self.op
+                }))
+            }
+            (Mnemonic::Mul | Mnemonic::Imul, 1, Kind::Reg, _) => {
+                let handler =
+                    muldiv::select_mul_reg(size, self.instruction.mnemonic() == Mnemonic::Imul);
+                Some(Lowered::reads(Op {
+                    src: self.reg(0)?,
+                    handler,
+                    ..self.op
+                }))
+            }
+            (Mnemonic::Div | Mnemonic::Idiv, 1, Kind::Reg, _) => {
+                let handler =
+                    muldiv::select_div_reg(size, self.instruction.mnemonic() == Mnemonic::Idiv);
+                Some(Lowered::barrier(Op {
+                    src: self.reg(0)?,
+                    handler,
+                    ..self.op
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    fn exchange<const OBS: u8>(&self) -> Option<Lowered> {
+        let size = self.size(0);
+        let which = match self.instruction.mnemonic() {
+            Mnemonic::Xchg => Exchange::Xchg,
+            Mnemonic::Xadd => Exchange::Xadd,
+            Mnemonic::Cmpxchg => Exchange::Cmpxchg,
+            _ => return None,
+        };
+        if self.kind(0) == Kind::Mem && self.kind(1) == Kind::Reg {
+            // XCHG with memory is atomic even without the prefix (SDM vol. 2D).
+            let access = if which == Exchange::Xchg {
+                LogKind::AtomicUpdate
+            } else {
+                self.update_kind()
+            };
+            let (op, _) = self.with_memory(access, size)?;
+            let handler = alu::select_exchange::<OBS>(which, size);
+            return Some(Lowered::barrier(Op {
+                src: self.reg(1)?,
+                handler,
+                ..op
+            }));
+        }
+        if which == Exchange::Xchg && self.kind(0) == Kind::Reg && self.kind(1) == Kind::Reg {
+            let handler = mov::select_xchg_reg(size);
+            return Some(Lowered::plain(Op {
+                dst: self.reg(0)?,
+                src: self.reg(1)?,
+                handler,
+                ..self.op
+            }));
+        }
+        None
+    }
+
+    fn bit_operation(&self) -> Option<Lowered> {
+        let size = self.size(0);
+        if self.kind(0) != Kind::Reg || !matches!(size, 4 | 8) {
+            return None;
+        }
+        let op = Op {
+            dst: self.reg(0)?,
+            ..self.op
+        };
+        match (self.instruction.mnemonic(), self.kind(1)) {
+            (Mnemonic::Bt, Kind::Reg) => Some(Lowered::reads(Op {
+                src: self.reg(1)?,
+                handler: bits::select_bt_reg(size),
+                ..op
+            })),
+            (Mnemonic::Bt, Kind::Imm) => {
+                let imm = immediate(self.instruction, 1)?;
+                Some(Lowered::reads(Op {
+                    imm,
+                    handler: bits::select_bt_imm(size),
+                    ..op
+                }))
+            }
+            (Mnemonic::Bsf | Mnemonic::Bsr, Kind::Reg) => {
+                let forward = self.instruction.mnemonic() == Mnemonic::Bsf;
+                Some(Lowered::reads(Op {
+                    src: self.reg(1)?,
+                    handler: bits::select_scan_reg(size, forward),
+                    ..op
+                }))
+            }
+            (Mnemonic::Bswap, _) => Some(Lowered::plain(Op {
+                handler: bits::select_bswap(size),
+                ..op
+            })),
+            _ => None,
+        }
+    }
+
+    fn control<const OBS: u8>(&self) -> Option<Lowered> {
+        let is_near_call =
+            self.instruction.is_call_near() || self.instruction.is_call_near_indirect();
+        let op = Op {
+            imm: self.instruction.next_ip(),
+            ..self.op
+        };
+        let pushing = Op {
+            meta: op.meta.with_access(LogKind::Write, 8),
+            ..op
+        };
+        match self.instruction.mnemonic() {
+            Mnemonic::Jmp if self.instruction.is_jmp_short_or_near() => {
+                Some(Lowered::barrier(Op {
+                    handler: branch::jmp,
+                    ..op
+                }))
+            }
+            Mnemonic::Jmp if self.instruction.is_jmp_near_indirect() => match self.kind(0) {
+                Kind::Reg => Some(Lowered::barrier(Op {
+                    src: self.reg(0)?,
+                    handler: branch::jmp_reg,
+                    ..op
+                })),
+                _ => {
+                    let (op, _) = self.with_memory(LogKind::Read, 8)?;
+                    Some(Lowered::barrier(Op {
+                        handler: branch::jmp_mem::<OBS>,
+                        ..op
+                    }))
+                }
+            },
+            Mnemonic::Call if self.instruction.is_call_near() => Some(Lowered::barrier(Op {
+                handler: branch::call::<OBS>,
+                ..pushing
+            })),
+            Mnemonic::Call if is_near_call => match self.kind(0) {
+                Kind::Reg => Some(Lowered::barrier(Op {
+                    src: self.reg(0)?,
+                    handler: branch::call_reg::<OBS>,
+                    ..pushing
+                })),
+                _ => {
+                    let (op, _) = self.with_memory(LogKind::Read, 8)?;
+                    let imm = self.instruction.next_ip();
+                    Some(Lowered::barrier(Op {
+                        imm,
+                        handler: branch::call_mem::<OBS>,
+                        ..op
+                    }))
+                }
+            },
+            Mnemonic::Ret
+                if matches!(
+                    self.instruction.code(),
+                    iced_x86::Code::Retnq | iced_x86::Code::Retnq_imm16
+                ) =>
+            {
+                let imm = immediate(self.instruction, 0).unwrap_or(0);
+                let meta = op.meta.with_access(LogKind::Read, 8);
+                Some(Lowered::barrier(Op {
+                    imm,
+                    meta,
+                    handler: branch::ret::<OBS>,
+                    ..op
+                }))
+            }
+            _ if self.instruction.is_jcc_short_or_near() => Some(Lowered::barrier(Op {
+                handler: branch::select_jcc(condition(self.instruction)?),
+                ..op
+            })),
+            _ => self.conditional_data::<OBS>(),
+        }
+    }
+
+    /// SETcc and CMOVcc.
+    fn conditional_data<const OBS: u8>(&self) -> Option<Lowered> {
+        let condition = condition(self.instruction)?;
+        let info = self.instruction;
+        let is_set = info.op_count() == 1
+            && info.op0_kind() == OpKind::Register
+            && info.op0_register().is_gpr8();
+        if is_set {
+            return Some(Lowered::reads(Op {
+                dst: self.reg(0)?,
+                scale: condition,
+                handler: branch::setcc_reg,
+                ..self.op
+            }));
+        }
+        let size = self.size(0);
+        if info.op_count() != 2 || self.kind(0) != Kind::Reg || !matches!(size, 4 | 8) {
+            return None;
+        }
+        let dst = self.reg(0)?;
+        match self.kind(1) {
+            Kind::Reg => {
+                let handler = branch::select_cmov_reg(condition, size);
+                Some(Lowered::reads(Op {
+                    dst,
+                    src: self.reg(1)?,
+                    handler,
+                    ..self.op
+                }))
+            }
+            Kind::Mem => {
+                let (op, _) = self.with_memory(LogKind::Read, size)?;
+                let handler = if size == 4 {
+                    branch::cmov_mem::<u32, OBS>
+                } else {
+                    branch::cmov_mem::<u64, OBS>
+                };
+                Some(Lowered::barrier(Op {
+                    dst,
+                    imm: u64::from(condition),
+                    handler,
+                    ..op
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    fn vectors<const OBS: u8>(&self) -> Option<Lowered> {
+        use iced_x86::Code;
+        let (first, second) = (self.kind(0), self.kind(1));
+        let code = self.instruction.code();
+        let aligned = matches!(
+            code,
+            Code::Movaps_xmm_xmmm128
+                | Code::Movaps_xmmm128_xmm
+                | Code::Movapd_xmm_xmmm128
+                | Code::Movapd_xmmm128_xmm
+                | Code::Movdqa_xmm_xmmm128
+                | Code::Movdqa_xmmm128_xmm
+        );
+        let unaligned = matches!(
+            code,
+            Code::Movups_xmm_xmmm128
+                | Code::Movups_xmmm128_xmm
+                | Code::Movupd_xmm_xmmm128
+                | Code::Movupd_xmmm128_xmm
+                | Code::Movdqu_xmm_xmmm128
+                | Code::Movdqu_xmmm128_xmm
+        );
+        if aligned || unaligned {
+            return match (first, second) {
+                (Kind::Reg, Kind::Reg) => {
+                    let (dst, src) = (
+                        xmm(self.instruction.op0_register())?,
+                        xmm(self.instruction.op1_register())?,
+                    );
+                    Some(Lowered::plain(Op {
+                        dst,
+                        src,
+                        handler: vector::move_16,
+                        ..self.op
+                    }))
+                }
+                (Kind::Reg, _) => {
+                    let (op, _) = self.with_memory(LogKind::Read, 16)?;
+                    let handler = if aligned {
+                        vector::load_16::<true, OBS>
+                    } else {
+                        vector::load_16::<false, OBS>
+                    };
+                    Some(Lowered::barrier(Op {
+                        dst: xmm(self.instruction.op0_register())?,
+                        handler,
+                        ..op
+                    }))
+                }
+                _ => {
+                    let (op, _) = self.with_memory(LogKind::Write, 16)?;
+                    let handler = if aligned {
+                        vector::store_16::<true, OBS>
+                    } else {
+                        vector::store_16::<false, OBS>
+                    };
+                    Some(Lowered::barrier(Op {
+                        src: xmm(self.instruction.op1_register())?,
+                        handler,
+                        ..op
+                    }))
+                }
+            };
+        }
+        match code {
+            Code::Movss_xmm_xmmm32 | Code::Movd_xmm_rm32 if second == Kind::Mem => {
+                self.load_low(4, vector::load_low::<u32, OBS>)
+            }
+            Code::Movsd_xmm_xmmm64 | Code::Movq_xmm_xmmm64 | Code::Movq_xmm_rm64
+                if second == Kind::Mem =>
+            {
+                self.load_low(8, vector::load_low::<u64, OBS>)
+            }
+            Code::Movss_xmmm32_xmm | Code::Movd_rm32_xmm if first == Kind::Mem => {
+                self.store_low(4, vector::store_low::<u32, OBS>)
+            }
+            Code::Movsd_xmmm64_xmm
+            | Code::Movq_xmmm64_xmm
+            | Code::Movq_rm64_xmm
+            | Code::Movlps_m64_xmm
+            | Code::Movlpd_m64_xmm
+                if first == Kind::Mem =>
+            {
+                self.store_low(8, vector::store_low::<u64, OBS>)
+            }
+            Code::Movd_xmm_rm32 | Code::Movq_xmm_rm64 => {
+                let handler = if code == Code::Movd_xmm_rm32 {
+                    vector::low_from_reg::<u32>
+                } else {
+                    vector::low_from_reg::<u64>
+                };
+                Some(Lowered::plain(Op {
+                    dst: xmm(self.instruction.op0_register())?,
+                    src: self.reg(1)?,
+                    handler,
+                    ..self.op
+                }))
+            }
+            Code::Movd_rm32_xmm | Code::Movq_rm64_xmm => {
+                let handler = if code == Code::Movd_rm32_xmm {
+                    vector::low_to_reg::<u32>
+                } else {
+                    vector::low_to_reg::<u64>
+                };
+                Some(Lowered::plain(Op {
+                    dst: self.reg(0)?,
+                    src: xmm(self.instruction.op1_register())?,
+                    handler,
+                    ..self.op
+                }))
+            }
+            Code::Pxor_xmm_xmmm128 | Code::Xorps_xmm_xmmm128 | Code::Xorpd_xmm_xmmm128
+                if second == Kind::Reg =>
+            {
+                let (dst, src) = (
+                    xmm(self.instruction.op0_register())?,
+                    xmm(self.instruction.op1_register())?,
+                );
+                Some(Lowered::plain(Op {
+                    dst,
+                    src,
+                    handler: vector::xor_16,
+                    ..self.op
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    fn load_low(&self, size: usize, handler: Handler) -> Option<Lowered> {
+        let (op, _) = self.with_memory(LogKind::Read, size)?;
+        Some(Lowered::barrier(Op {
+            dst: xmm(self.instruction.op0_register())?,
+            handler,
+            ..op
+        }))
+    }
+
+    fn store_low(&self, size: usize, handler: Handler) -> Option<Lowered> {
+        let (op, _) = self.with_memory(LogKind::Write, size)?;
+        Some(Lowered::barrier(Op {
+            src: xmm(self.instruction.op1_register())?,
+            handler,
+            ..op
+        }))
+    }
+}

@@ -1,0 +1,46 @@
+//! `cargo xtask fuzz-cpu`: builds the differential fuzzer optimised and runs it.
+
+use crate::shell;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct FuzzCpu {
+    /// Cases in total.
+    #[arg(long, default_value_t = 10_000_000)]
+    cases: u64,
+    /// The seed that everything follows from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only instruction forms whose name contains this.
+    #[arg(long)]
+    form: Option<String>,
+    /// Name every form, with its number of cases or why it is not compared.
+    #[arg(long)]
+    list: bool,
+}
+
+pub(crate) fn run(arguments: &FuzzCpu) -> anyhow::Result<()> {
+    let (cases, seed) = (arguments.cases.to_string(), arguments.seed.to_string());
+    let mut command = vec![
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "raddle-x86",
+        "--features",
+        "fuzz",
+        "--bin",
+        "fuzz-cpu",
+        "--",
+        "--cases",
+        &cases,
+        "--seed",
+        &seed,
+    ];
+    if let Some(form) = &arguments.form {
+        command.extend(["--form", form]);
+    }
+    if arguments.list {
+        command.push("--list");
+    }
+    shell::run("cargo", &command)
+}
