@@ -1,5 +1,8 @@
 //! `raddle run` end to end: programs behave as natively, runs repeat bit for bit, errors are clean.
 
+#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
+
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -168,6 +171,7 @@ fn check_error(arguments: &[&str], expected: &str) {
 fn scratch(name: &str, content: &[u8]) -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, content).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path.display().to_string()
 }
 
