@@ -27,6 +27,7 @@ mod int;
 mod log;
 mod lower;
 mod op;
+mod paging;
 mod run;
 mod stub;
 mod system;

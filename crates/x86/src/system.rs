@@ -62,11 +62,16 @@ pub(crate) mod cr0 {
     pub(crate) const NE: u64 = 1 << 5;
     pub(crate) const WP: u64 = 1 << 16;
     pub(crate) const AM: u64 = 1 << 18;
+    pub(crate) const NW: u64 = 1 << 29;
+    pub(crate) const CD: u64 = 1 << 30;
     pub(crate) const PG: u64 = 1 << 31;
 }
 
 /// CR4 bits.
 pub(crate) mod cr4 {
+    pub(crate) const TSD: u64 = 1 << 2;
+    pub(crate) const DE: u64 = 1 << 3;
+    pub(crate) const PSE: u64 = 1 << 4;
     pub(crate) const PAE: u64 = 1 << 5;
     pub(crate) const PGE: u64 = 1 << 7;
     pub(crate) const OSFXSR: u64 = 1 << 9;
@@ -81,6 +86,58 @@ pub(crate) mod efer {
     pub(crate) const NXE: u64 = 1 << 11;
 }
 
+/// Numbers of the model-specific registers that the processor core owns.
+pub(crate) mod msr {
+    pub(crate) const TSC: u32 = 0x10;
+    pub(crate) const APIC_BASE: u32 = 0x1B;
+    pub(crate) const SYSENTER_CS: u32 = 0x174;
+    pub(crate) const SYSENTER_ESP: u32 = 0x175;
+    pub(crate) const SYSENTER_EIP: u32 = 0x176;
+    pub(crate) const PAT: u32 = 0x277;
+    pub(crate) const EFER: u32 = 0xC000_0080;
+    pub(crate) const STAR: u32 = 0xC000_0081;
+    pub(crate) const LSTAR: u32 = 0xC000_0082;
+    pub(crate) const CSTAR: u32 = 0xC000_0083;
+    pub(crate) const SFMASK: u32 = 0xC000_0084;
+    pub(crate) const FS_BASE: u32 = 0xC000_0100;
+    pub(crate) const GS_BASE: u32 = 0xC000_0101;
+    pub(crate) const KERNEL_GS_BASE: u32 = 0xC000_0102;
+}
+
+/// Bits and values of [`Segment::attributes`].
+pub(crate) mod attribute {
+    /// The type field.
+    pub(crate) const KIND: u16 = 0xF;
+    pub(crate) const ACCESSED: u16 = 1 << 0;
+    /// Of a data segment; of a code segment: readable.
+    pub(crate) const WRITABLE: u16 = 1 << 1;
+    pub(crate) const CONFORMING: u16 = 1 << 2;
+    pub(crate) const CODE: u16 = 1 << 3;
+    pub(crate) const NOT_SYSTEM: u16 = 1 << 4;
+    pub(crate) const PRESENT: u16 = 1 << 7;
+    pub(crate) const LONG: u16 = 1 << 13;
+    /// D/B: 32-bit code or stack.
+    pub(crate) const BIG: u16 = 1 << 14;
+    /// G: the limit counts pages.
+    pub(crate) const PAGES: u16 = 1 << 15;
+    pub(crate) const LDT: u16 = 2;
+    pub(crate) const TSS_AVAILABLE: u16 = 9;
+    pub(crate) const TSS_BUSY_BIT: u16 = 2;
+    pub(crate) const KERNEL_CODE_64: u16 = 0xA09B;
+    pub(crate) const KERNEL_DATA: u16 = 0xC093;
+    pub(crate) const USER_CODE_64: u16 = 0xA0FB;
+    pub(crate) const USER_CODE_32: u16 = 0xC0FB;
+    pub(crate) const USER_DATA: u16 = 0xC0F3;
+    pub(crate) const REAL_MODE: u16 = 0x0093;
+}
+
+impl Segment {
+    /// Descriptor privilege level.
+    pub(crate) fn dpl(self) -> u8 {
+        (self.attributes >> 5 & 3).to_le_bytes()[0]
+    }
+}
+
 /// Selectors that a Linux process sees.
 const USER_CS: u16 = 0x33;
 const USER_SS: u16 = 0x2B;
@@ -93,13 +150,13 @@ impl SystemState {
             selector: USER_CS,
             base: 0,
             limit: u32::MAX,
-            attributes: 0xA0FB,
+            attributes: attribute::USER_CODE_64,
         };
         segments[2] = Segment {
             selector: USER_SS,
             base: 0,
             limit: u32::MAX,
-            attributes: 0xC0F3,
+            attributes: attribute::USER_DATA,
         };
         Self {
             cpl: 3,
@@ -128,6 +185,60 @@ impl SystemState {
             apic_id: 0,
             interrupt_shadow: false,
             halted: false,
+        }
+    }
+
+    /// After INIT and a start-up message: real mode at the beginning of page `page` (SDM vol. 3, 9.4 and 10.4).
+    pub fn startup(page: u8) -> Self {
+        let data = Segment {
+            selector: 0,
+            base: 0,
+            limit: 0xFFFF,
+            attributes: attribute::REAL_MODE,
+        };
+        let mut segments = [data; 6];
+        segments[1] = Segment {
+            selector: u16::from(page) << 8,
+            base: u64::from(page) << 12,
+            ..data
+        };
+        Self {
+            cpl: 0,
+            segments,
+            idtr: DescriptorTable {
+                base: 0,
+                limit: 0xFFFF,
+            },
+            cr0: cr0::CD | cr0::NW | cr0::ET,
+            cr4: 0,
+            efer: 0,
+            ..Self::user()
+        }
+    }
+
+    /// True in 64-bit and compatibility mode.
+    pub fn is_long_mode(&self) -> bool {
+        self.efer & efer::LMA != 0
+    }
+
+    /// How code is decoded: 16, 32 or 64 bits.
+    pub fn code_bits(&self) -> u32 {
+        let attributes = self.segments[1].attributes;
+        if self.is_long_mode() && attributes & attribute::LONG != 0 {
+            64
+        } else if attributes & attribute::BIG != 0 {
+            32
+        } else {
+            16
+        }
+    }
+
+    /// What is added to RIP to fetch code; zero in 64-bit mode.
+    pub fn code_base(&self) -> u64 {
+        if self.code_bits() == 64 {
+            0
+        } else {
+            self.segments[1].base
         }
     }
 }

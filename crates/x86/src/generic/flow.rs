@@ -5,7 +5,7 @@ use raddle_stdx::width;
 
 use super::access::{AccessKind, Bus};
 use super::operand::{Exec, is_canonical, mask, merge};
-use super::{Flow, Step, fault, system};
+use super::{Flow, Step, fault, interrupt, segment};
 use crate::cpu::Reg;
 use crate::flags::rflags;
 
@@ -59,7 +59,7 @@ pub(super) fn branch<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
         || insn.is_jmp_far_indirect()
         || insn.is_call_far_indirect()
     {
-        return system::far_branch(exec);
+        return segment::far_branch(exec);
     }
     let target = if is_near_branch(insn) {
         insn.near_branch_target()
@@ -150,7 +150,7 @@ pub(super) fn trap<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
         _ => return Err(fault::undefined()),
     };
     if exec.bus.system().is_some() {
-        return system::software_interrupt(exec, vector);
+        return interrupt::software(exec, vector);
     }
     exec.cpu.rip = exec.insn.next_ip();
     Ok(Flow::Interrupt(vector))
@@ -159,7 +159,7 @@ pub(super) fn trap<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
 /// SYSCALL: RCX and R11 get RIP and RFLAGS; a kernel is entered, or the world takes over.
 fn syscall<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
     if exec.bus.system().is_some() {
-        return system::syscall(exec);
+        return interrupt::syscall(exec);
     }
     let next = exec.insn.next_ip();
     let flags = exec.cpu.rflags() & !rflags::RF;

@@ -24,18 +24,23 @@ mod access;
 mod arith;
 mod bits;
 mod class;
+mod control;
 mod data;
 pub(crate) mod fault;
 mod flow;
 mod fpu;
 mod fpu_env;
+pub(crate) mod interrupt;
 mod muldiv;
 mod operand;
 mod reciprocal;
+mod segment;
 mod shift;
 mod stack;
 mod string;
 mod system;
+#[cfg(test)]
+mod system_tests;
 #[cfg(test)]
 mod tests;
 mod vector;

@@ -5,13 +5,12 @@ use raddle_stdx::width;
 
 use super::access::{AccessKind, Bus};
 use super::operand::{Exec, mask, merge, segment_index};
-use super::{Flow, Step, fault, system};
+use super::{Flow, Step, fault};
 use crate::cpu::Reg;
 use crate::exit::Fault;
 use crate::flags::rflags;
+use crate::system::attribute;
 
-/// D/B of the stack segment: a 32-bit stack pointer.
-const BIG: u16 = 1 << 14;
 /// What PUSHF hides.
 const HIDDEN_FROM_PUSHF: u64 = rflags::VM | rflags::RF;
 /// What POPF may change at any privilege level.
@@ -23,7 +22,9 @@ impl<B: Bus> Exec<'_, B> {
     pub(super) fn stack_bytes(&self) -> usize {
         if self.is_64_bit() {
             8
-        } else if self.cpu.system.segments[segment_index(Register::SS)].attributes & BIG != 0 {
+        } else if self.cpu.system.segments[segment_index(Register::SS)].attributes & attribute::BIG
+            != 0
+        {
             4
         } else {
             2
@@ -109,7 +110,7 @@ fn pop<B: Bus>(exec: &mut Exec<'_, B>, bytes: usize) -> Step {
     let value = exec.peek(0, bytes)?;
     let old = exec.cpu.reg(Reg::Rsp);
     if is_segment(exec) {
-        system::load_segment(exec, exec.insn.op0_register(), width::low_u16(value))?;
+        exec.load_segment(exec.insn.op0_register(), width::low_u16(value))?;
         exec.drop_stack(width::to_u64(bytes));
         return Ok(Flow::Next);
     }

@@ -5,12 +5,12 @@ use raddle_stdx::width;
 
 use super::access::{AccessKind, Bus};
 use super::operand::{Exec, mask, segment_index};
-use super::{Flow, Step, fault};
+use super::{Flow, Step, control, fault, interrupt, segment};
 use crate::cpu::Reg;
 use crate::cpuid::cpuid;
 use crate::exit::Fault;
-use crate::flags::{Flags, rflags};
-use crate::system::Segment;
+use crate::flags::rflags;
+use crate::system::cr4;
 
 impl<B: Bus> Exec<'_, B> {
     /// #GP unless the I/O privilege level admits ports and the interrupt flag. The permission map is never consulted.
@@ -39,6 +39,9 @@ pub(super) fn execute<B: Bus>(exec: &mut Exec<'_, B>, mnemonic: Mnemonic) -> Ste
             Ok(Flow::Next)
         }
         M::Rdtsc => {
+            if exec.cpu.system.cpl != 0 && exec.cpu.system.cr4 & cr4::TSD != 0 {
+                return Err(fault::protection(0));
+            }
             let now = exec.bus.tsc().wrapping_add(exec.cpu.system.tsc_offset);
             exec.cpu.set_reg(Reg::Rax, now & mask(4));
             exec.cpu.set_reg(Reg::Rdx, now >> 32);
@@ -46,38 +49,89 @@ pub(super) fn execute<B: Bus>(exec: &mut Exec<'_, B>, mnemonic: Mnemonic) -> Ste
         }
         M::Sgdt | M::Sidt => store_table(exec),
         M::Sldt | M::Str | M::Smsw => store_selector(exec),
-        M::Lar | M::Lsl | M::Verr | M::Verw => {
-            exec.read_operand(exec.insn.op_count() - 1)?;
-            let others = exec.cpu.flags.to_rflags() & !rflags::ZF;
-            exec.cpu.flags = Flags::from_rflags(others);
+        M::Lar | M::Lsl | M::Verr | M::Verw => segment::probe(exec),
+        M::Lss | M::Lfs | M::Lgs | M::Lds | M::Les => segment::load_pointer(exec),
+        M::Retf => segment::far_return(exec),
+        M::Iret | M::Iretd | M::Iretq => segment::interrupt_return(exec),
+        M::Sysret | M::Sysretq => interrupt::sysret(exec),
+        M::Lldt | M::Ltr => segment::load_system_segment(exec),
+        M::Lgdt | M::Lidt => control::load_table(exec),
+        M::Lmsw | M::Clts => control::machine_status(exec),
+        M::Rdmsr => control::read_msr(exec),
+        M::Wrmsr => control::write_msr(exec),
+        M::Cli | M::Sti => interrupt_flag(exec),
+        M::In | M::Out => port(exec),
+        M::Hlt => {
+            exec.require_kernel()?;
+            exec.cpu.rip = exec.insn.next_ip();
+            exec.cpu.system.halted = true;
+            Ok(Flow::Halt)
+        }
+        M::Invlpg => {
+            exec.require_kernel()?;
+            let addr = exec
+                .segment_base(exec.insn.memory_segment())
+                .wrapping_add(exec.offset());
+            if let Some(bus) = exec.bus.system() {
+                bus.flush_page(addr);
+            }
             Ok(Flow::Next)
         }
-        M::Cli | M::Sti | M::In | M::Out => {
-            exec.require_ports()?;
-            Ok(Flow::Unsupported)
-        }
-        M::Hlt
-        | M::Rdmsr
-        | M::Wrmsr
-        | M::Lgdt
-        | M::Lidt
-        | M::Lldt
-        | M::Ltr
-        | M::Lmsw
-        | M::Clts
-        | M::Invlpg
-        | M::Invd
-        | M::Wbinvd
-        | M::Wbnoinvd
-        | M::Swapgs
-        | M::Rdpmc
-        | M::Sysret
-        | M::Sysretq => {
+        M::Invd | M::Wbinvd | M::Wbnoinvd => {
             exec.require_kernel()?;
-            Ok(Flow::Unsupported)
+            Ok(Flow::Next)
         }
+        M::Swapgs => swapgs(exec),
+        // There are no performance counters, at any privilege level.
+        M::Rdpmc => Err(fault::protection(0)),
         _ => Ok(Flow::Unsupported),
     }
+}
+
+/// SWAPGS: the other GS base.
+fn swapgs<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
+    if !exec.is_64_bit() {
+        return Err(fault::undefined());
+    }
+    exec.require_kernel()?;
+    let other = exec.cpu.system.kernel_gs_base;
+    exec.cpu.system.kernel_gs_base = exec.cpu.gs_base();
+    exec.cpu.set_gs_base(other);
+    Ok(Flow::Next)
+}
+
+/// CLI and STI; interrupts stay off for one instruction after they are switched on.
+fn interrupt_flag<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
+    exec.require_ports()?;
+    let cpu = &mut *exec.cpu;
+    if exec.insn.mnemonic() == Mnemonic::Cli {
+        cpu.system_flags &= !rflags::IF;
+    } else if cpu.system_flags & rflags::IF == 0 {
+        cpu.system_flags |= rflags::IF;
+        cpu.system.interrupt_shadow = true;
+    }
+    Ok(Flow::Next)
+}
+
+/// IN and OUT.
+fn port<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
+    exec.require_ports()?;
+    let is_input = exec.insn.mnemonic() == Mnemonic::In;
+    let (value_operand, port_operand) = if is_input { (0, 1) } else { (1, 0) };
+    let number = width::low_u16(exec.read_operand(port_operand)?);
+    let register = exec.insn.op_register(value_operand);
+    let bytes = u8::try_from(register.size()).unwrap_or(4);
+    let value = exec.cpu.gpr(register);
+    let Some(bus) = exec.bus.system() else {
+        return Err(fault::protection(0));
+    };
+    if is_input {
+        let value = bus.port_in(number, bytes);
+        exec.cpu.set_gpr(register, u64::from(value));
+    } else {
+        bus.port_out(number, width::low_u32(value), bytes);
+    }
+    Ok(Flow::Next)
 }
 
 /// SGDT and SIDT: limit, then base.
@@ -143,56 +197,8 @@ pub(super) fn special_move<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
     let to = exec.insn.op0_register();
     if exec.insn.op0_kind() == OpKind::Register && to.is_segment_register() {
         let selector = width::low_u16(exec.read_operand(1)?);
-        load_segment(exec, to, selector)?;
+        exec.load_segment(to, selector)?;
         return Ok(Flow::Next);
     }
-    exec.require_kernel()?;
-    Ok(Flow::Unsupported)
-}
-
-/// Loads a data segment register. A user-only world has no descriptor tables: the null selector and the ones a
-/// process starts with are all there is.
-pub(super) fn load_segment<B: Bus>(
-    exec: &mut Exec<'_, B>,
-    register: Register,
-    selector: u16,
-) -> Result<(), Fault> {
-    let error = u32::from(selector & !3);
-    if register == Register::CS {
-        return Err(fault::undefined());
-    }
-    let is_null = selector & !3 == 0;
-    let stack = exec.cpu.system.segments[segment_index(Register::SS)];
-    let segment = if is_null && register != Register::SS {
-        Segment {
-            selector,
-            ..Segment::default()
-        }
-    } else if selector == stack.selector {
-        stack
-    } else {
-        return Err(fault::protection(error));
-    };
-    exec.cpu.system.segments[segment_index(register)] = segment;
-    match register {
-        Register::FS => exec.cpu.set_fs_base(0),
-        Register::GS => exec.cpu.set_gs_base(0),
-        _ => {}
-    }
-    Ok(())
-}
-
-/// JMP and CALL to another code segment.
-pub(super) fn far_branch<B: Bus>(_exec: &mut Exec<'_, B>) -> Step {
-    Ok(Flow::Unsupported)
-}
-
-/// INT n where a kernel runs.
-pub(super) fn software_interrupt<B: Bus>(_exec: &mut Exec<'_, B>, _vector: u8) -> Step {
-    Ok(Flow::Unsupported)
-}
-
-/// SYSCALL where a kernel runs.
-pub(super) fn syscall<B: Bus>(_exec: &mut Exec<'_, B>) -> Step {
-    Ok(Flow::Unsupported)
+    control::special_move(exec)
 }
