@@ -180,6 +180,7 @@ pub(crate) fn add_first_process(
             started: VirtualTime(0),
             leader_status: None,
             next_timer: 0,
+            thread_handles: BTreeMap::new(),
         },
     );
     add_first_thread(kernel, pid, tid);
@@ -209,6 +210,8 @@ fn add_first_thread(kernel: &mut Kernel, pid: Pid, tid: Tid) {
             is_stopped: false,
             has_yielded: false,
             stopped_at_point: None,
+            hooked_calls: Vec::new(),
+            held_locks: Vec::new(),
             schedule: Schedule {
                 policy: 0,
                 priority: 0,

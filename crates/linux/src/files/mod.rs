@@ -43,7 +43,7 @@ pub(crate) use export::export;
 pub(crate) use host::HostFiles;
 pub(crate) use object::{
     anonymous_object, close_on_exec, first_process, map_target, new_state, object_page,
-    open_for_exec, read_object, release_process, take_progress,
+    object_size, open_for_exec, read_object, release_process, take_progress,
 };
 pub(crate) use open::collect_orphans;
 pub(crate) use state::State;

@@ -100,7 +100,10 @@ impl Run {
             other => anyhow!(other),
         })?;
         let mut sink = Sink::new(self.trace.as_ref())?;
-        world.set_tracing(self.trace.is_some());
+        if self.trace.is_some() {
+            world.set_tracing(true);
+            world.set_hooks(raddle_config::hooks::standard());
+        }
         let begun = std::time::Instant::now();
         let mut trouble = None;
         let limits = RunLimits {
