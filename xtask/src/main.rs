@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 
 mod ci;
 mod fuzz;
+mod generate;
 mod setup;
 mod shell;
 mod tidy;
@@ -23,6 +24,12 @@ enum Task {
     Tidy,
     /// Compare our processor with the host's, instruction by instruction.
     FuzzCpu(fuzz::FuzzCpu),
+    /// Write the files that are made from code (reference pages).
+    Gen {
+        /// Only compare them with what is there.
+        #[arg(long)]
+        check: bool,
+    },
     /// Install the Debian packages and cargo tools that builds and tests need.
     Setup,
 }
@@ -33,6 +40,7 @@ fn main() -> anyhow::Result<()> {
         Task::Ci => ci::run(),
         Task::Tidy => tidy::run(),
         Task::FuzzCpu(arguments) => fuzz::run(&arguments),
+        Task::Gen { check } => generate::run(check),
         Task::Setup => setup::run(),
     }
 }

@@ -23,16 +23,13 @@ pub(crate) mod flags {
     pub(crate) const FILES: u64 = 0x400;
     pub(crate) const SIGHAND: u64 = 0x800;
     pub(crate) const PIDFD: u64 = 0x1000;
-    pub(crate) const PTRACE: u64 = 0x2000;
     pub(crate) const VFORK: u64 = 0x4000;
     pub(crate) const PARENT: u64 = 0x8000;
     pub(crate) const THREAD: u64 = 0x1_0000;
-    pub(crate) const SYSVSEM: u64 = 0x4_0000;
     pub(crate) const SETTLS: u64 = 0x8_0000;
     pub(crate) const PARENT_SETTID: u64 = 0x10_0000;
     pub(crate) const CHILD_CLEARTID: u64 = 0x20_0000;
     pub(crate) const DETACHED: u64 = 0x40_0000;
-    pub(crate) const UNTRACED: u64 = 0x80_0000;
     pub(crate) const CHILD_SETTID: u64 = 0x100_0000;
     pub(crate) const CLEAR_SIGHAND: u64 = 0x1_0000_0000;
     /// All that asks for namespaces or groups of their own.

@@ -243,9 +243,8 @@ pub(crate) fn fire_next(kernel: &mut Kernel) -> bool {
     }
     let mut timer = kernel.state.timers.timers[&id];
     timer.expiry = None;
-    if timer.interval > 0 {
-        // Expirations that lie in the past already are overruns.
-        let missed = (now.0 - deadline.0) / timer.interval;
+    // Expirations that lie in the past already are overruns.
+    if let Some(missed) = (now.0 - deadline.0).checked_div(timer.interval) {
         timer.overrun = timer
             .overrun
             .saturating_add(i32::try_from(missed).unwrap_or(i32::MAX));

@@ -161,6 +161,8 @@ impl Kernel {
             }
             if !time::fire_next(self) {
                 files::timers_expired(self);
+                let is_stuck = self.next_deadline() == Some(next) && next <= now;
+                assert!(!is_stuck, "an expired timer has a later deadline or none");
             }
         }
     }

@@ -12,7 +12,7 @@ mod table;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Explain(explain::Explain),
-    Run(run::Run),
+    Run(Box<run::Run>),
     #[command(hide = true)]
     SystemCalls(table::SystemCalls),
 }
