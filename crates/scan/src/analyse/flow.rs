@@ -41,6 +41,8 @@ pub(crate) struct FnFlow {
     states: Vec<u32>,
     fresh: Vec<u64>,
     fresh_names: Vec<Sym>,
+    /// Lock operations, own and of callees, by event.
+    operations: Vec<(u32, Operation)>,
 }
 
 /// The analysis of all functions.
@@ -116,6 +118,20 @@ impl Flows {
             .is_some_and(|bits| bits & 1 << bit != 0)
     }
 
+    /// Lock operations at `event`, own and of callees.
+    pub(crate) fn operations_at(&self, id: FnId, event: u32) -> impl Iterator<Item = Operation> {
+        let all = &self.flows[at(id.0)].operations;
+        let start = all.partition_point(|(place, _)| *place < event);
+        all[start..]
+            .iter()
+            .take_while(move |(place, _)| *place == event)
+            .map(|(_, operation)| *operation)
+    }
+
+    pub(crate) fn has_operations(&self, id: FnId) -> bool {
+        !self.flows[at(id.0)].operations.is_empty()
+    }
+
     /// Analyses one function; true if its effect on callers changed.
     fn analyse(&mut self, program: &Program<'_>, calls: &Calls, id: FnId) -> bool {
         let view = View::new(program, id);
@@ -133,6 +149,7 @@ impl Flows {
             cfg: &cfg,
             fresh_names,
             defs: single_definitions(events, &view),
+            operations: Vec::new(),
         };
         let (flow, effect) = run.run();
         let changed = self.effects[at(id.0)] != effect;
@@ -299,6 +316,7 @@ struct Run<'r, 'p> {
     cfg: &'r Cfg,
     fresh_names: Vec<Sym>,
     defs: Vec<(Sym, E)>,
+    operations: Vec<(u32, Operation)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -366,6 +384,7 @@ impl Run<'_, '_> {
                 fresh
             },
             fresh_names: std::mem::take(&mut self.fresh_names),
+            operations: std::mem::take(&mut self.operations),
         }
     }
 
@@ -428,6 +447,9 @@ impl Run<'_, '_> {
                     &self.defs,
                     event.expr,
                 ) {
+                    let action = LockAction::Release;
+                    self.operations
+                        .push((index(position), Operation { action, ..operation }));
                     here.state = self.release(here.state, operation.lock);
                 }
             }
@@ -446,6 +468,7 @@ impl Run<'_, '_> {
             &self.defs,
             event.expr,
         ) {
+            self.operations.push((position, operation));
             return match operation.action {
                 LockAction::Acquire | LockAction::AcquireOrError => {
                     self.acquire(state, operation.lock)
@@ -459,19 +482,20 @@ impl Run<'_, '_> {
             .callees_at(self.view.id, position)
             .find(|call| !call.indirect);
         match direct {
-            Some(call) => self.apply(call.callee, event.expr, state),
+            Some(call) => self.apply(position, call.callee, event.expr, state),
             None => state,
         }
     }
 
     /// The effect of calling `callee`.
-    fn apply(&mut self, callee: FnId, call: E, mut state: State) -> State {
+    fn apply(&mut self, position: u32, callee: FnId, call: E, mut state: State) -> State {
         let inner = View::new(self.view.program, callee);
         if inner.function.from_macro {
             for event in inner.unit.events_of(inner.function) {
                 if event.kind == Kind::Call
                     && let Some((lock, action)) = self.macro_operation(&inner, event.expr, call)
                 {
+                    self.operations.push((position, Operation { lock, action }));
                     state = match action {
                         LockAction::Acquire => self.acquire(state, lock),
                         LockAction::Release => self.release(state, lock),
@@ -484,11 +508,15 @@ impl Run<'_, '_> {
         let effect = self.flows.effects[at(callee.0)];
         for lock in self.flows.locks.members(effect.frees).to_vec() {
             if let Some(lock) = self.from_callee(&inner, lock, call) {
+                let action = LockAction::Release;
+                self.operations.push((position, Operation { lock, action }));
                 state = self.release(state, lock);
             }
         }
         for lock in self.flows.locks.members(effect.takes).to_vec() {
             if let Some(lock) = self.from_callee(&inner, lock, call) {
+                let action = LockAction::Acquire;
+                self.operations.push((position, Operation { lock, action }));
                 state = self.acquire(state, lock);
             }
         }

@@ -49,6 +49,7 @@ impl LockSet {
 pub(crate) struct Locks {
     ids: FxHashMap<(Key, String), u32>,
     locks: Vec<(Key, u16)>,
+    by_key: FxHashMap<Key, Vec<Lock>>,
     sets: Vec<Box<[Lock]>>,
     set_ids: FxHashMap<Box<[Lock]>, LockSet>,
 }
@@ -58,6 +59,7 @@ impl Default for Locks {
         let mut locks = Self {
             ids: FxHashMap::default(),
             locks: Vec::new(),
+            by_key: FxHashMap::default(),
             sets: Vec::new(),
             set_ids: FxHashMap::default(),
         };
@@ -74,9 +76,15 @@ impl Locks {
         let id = *self.ids.entry((key, name.clone())).or_insert(next);
         if id == next {
             self.locks.push((key, family));
+            self.by_key.entry(key).or_default().push(Lock(id << 2));
         }
         let shared = u32::from(program.table.family(family).shared);
         Lock(id << 2 | shared * Lock::SHARED)
+    }
+
+    /// All locks at `key`, of whatever family.
+    pub(crate) fn at_key(&self, key: Key) -> &[Lock] {
+        self.by_key.get(&key).map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn key(&self, lock: Lock) -> Key {
@@ -180,7 +188,7 @@ impl Locks {
         })
     }
 
-    fn exclude_each_other(&self, program: &Program<'_>, a: Lock, b: Lock) -> bool {
+    pub(crate) fn exclude_each_other(&self, program: &Program<'_>, a: Lock, b: Lock) -> bool {
         let (family_a, family_b) = (self.family(a), self.family(b));
         let (one, other) = (program.table.family(family_a), program.table.family(family_b));
         if one.rcu || one.context || other.rcu || other.context || (a.is_shared() && b.is_shared()) {

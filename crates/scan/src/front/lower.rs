@@ -390,7 +390,7 @@ impl<'l, 'a> Lower<'l, 'a> {
 
     fn read_callee(&mut self, callee: E) {
         match self.exprs.get(callee) {
-            Expr::Call { .. } => self.read(callee),
+            Expr::Call { .. } | Expr::Member { .. } | Expr::Index { .. } => self.read(callee),
             _ => self.address(callee),
         }
     }
