@@ -532,16 +532,25 @@ impl Ask<'_, '_, '_> {
         }
     }
 
-    /// In some context a lock that forbids sleeping is certainly held.
+    /// The function itself holds a lock that forbids sleeping, or was started where sleeping is forbidden.
+    /// What a caller holds is reported at the caller.
     fn atomic_context(&self) -> Option<bool> {
         let place = self.place(0)?;
         let engine = self.engine;
-        Some(engine.contexts.of(place.function).iter().any(|context| {
-            let (always, _) = engine.locks_in(place, context.must, context.may);
-            always.iter().any(|lock| {
+        let own = engine.flows.at(place.function, place.event);
+        let forbids = |set| {
+            engine.flows.locks.members(set).iter().any(|lock| {
                 let family = engine.program.table.family(engine.flows.locks.family(*lock));
                 !family.sleeps
             })
+        };
+        if forbids(own.must) {
+            return Some(true);
+        }
+        let contexts = engine.contexts.of(place.function);
+        Some(contexts.iter().any(|context| {
+            let is_interrupt = matches!(context.start, Start::HardIrq | Start::SoftIrq);
+            is_interrupt && context.from.is_none() && forbids(context.must)
         }))
     }
 

@@ -144,8 +144,7 @@ impl<'e, 'p> Matcher<'e, 'p> {
         if state.excluded.is_empty() {
             return false;
         }
-        let start = state.last.map_or(from, |last| last + 1);
-        (start..to).any(|event| {
+        (from..to).any(|event| {
             state.excluded.iter().any(|stmts| {
                 self.matches_excluded(stmts, event, to, state)
                     && state.last.is_none_or(|last| self.cfg().reaches(last, event))
