@@ -54,6 +54,8 @@ pub struct Idioms {
     pub typed: BTreeMap<String, usize>,
     /// Functions that give back their first argument's object under another type.
     pub result_types: BTreeMap<String, String>,
+    /// Structs whose objects belong to one thread at a time, such as messages.
+    pub owned: Vec<String>,
     pub locks: Vec<LockFamily>,
     pub accesses: Vec<AccessFamily>,
     /// Named sets of functions, for `@name` in patterns.

@@ -145,6 +145,7 @@ pub(crate) struct Table {
     loops: Vec<String>,
     attributes: Vec<String>,
     attribute_calls: Vec<String>,
+    owned: Vec<String>,
 }
 
 /// A table that could not be used.
@@ -169,6 +170,7 @@ impl Table {
         self.attributes.extend(source.attributes.iter().cloned());
         self.attribute_calls.extend(source.attribute_calls.iter().cloned());
         self.loops.extend(source.loops.iter().cloned());
+        self.owned.extend(source.owned.iter().cloned());
         for family in &source.locks {
             self.add_locks(family);
         }
@@ -313,6 +315,11 @@ impl Table {
 
     pub(crate) fn family(&self, id: u16) -> &Family {
         &self.families[usize::from(id)]
+    }
+
+    /// Whether objects of this struct belong to one thread at a time.
+    pub(crate) fn is_owned(&self, tag: &[u8]) -> bool {
+        self.owned.iter().any(|owned| owned.as_bytes() == tag)
     }
 
     /// Whether a macro of this name heads a loop.

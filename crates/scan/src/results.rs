@@ -298,6 +298,9 @@ fn objects(engine: &Engine<'_>, pattern: &Pattern, instance: &Instance) -> Vec<S
         let name = match bound {
             Bound::Object { key, .. } if key.is_shared() => crate::show::object(engine.program, *key),
             Bound::Lock { lock, .. } => engine.show_lock(*lock),
+            Bound::Function(id) if Some(bound) == preferred => {
+                engine.program.function_name(*id).into_owned()
+            }
             _ => continue,
         };
         if !out.contains(&name) {

@@ -117,6 +117,7 @@ pub(crate) fn object(program: &Program<'_>, key: Key) -> String {
         KeyParts::Global(name, _) | KeyParts::Local(_, name) => {
             program.names.text(name).into_owned()
         }
+        KeyParts::Bit(_, bit) => format!("bit {}", program.names.text(bit)),
         KeyParts::Vague(field, _) => format!("(unknown).{}", program.names.text(field)),
         KeyParts::Class(family) => u16::try_from(family).map_or_else(
             |_| String::new(),

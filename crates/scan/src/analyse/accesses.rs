@@ -4,7 +4,8 @@ use rustc_hash::FxHashMap;
 
 use super::keys::{Key, View};
 use super::program::{EventId, FnId, Program};
-use crate::front::event::Kind;
+use crate::front::ast::E;
+use crate::front::event::{BY_CALL, Kind};
 use crate::front::lex::{at, index};
 
 /// The accesses of all functions.
@@ -29,7 +30,7 @@ impl Accesses {
         let view = View::new(program, id);
         let mut keys = Vec::with_capacity(program.events(id).len());
         // A statement often names the same object again.
-        let mut last = (crate::front::ast::E::NONE, Key::UNKNOWN);
+        let mut last = (E::NONE, Key::UNKNOWN);
         for (position, event) in program.events(id).iter().enumerate() {
             if !matches!(event.kind, Kind::Read | Kind::Write) {
                 keys.push(Key::UNKNOWN);
@@ -38,7 +39,11 @@ impl Accesses {
             if last.0 != event.expr {
                 last = (event.expr, view.key(event.expr));
             }
-            let key = last.1;
+            let key = if event.flags & BY_CALL != 0 {
+                view.accessed_key(event.expr, E(event.aux))
+            } else {
+                last.1
+            };
             keys.push(key);
             if !key.is_shared() || view.function.from_macro {
                 continue;

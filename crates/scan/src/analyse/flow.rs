@@ -31,6 +31,8 @@ pub(crate) struct State {
 pub(crate) struct Effect {
     pub(crate) takes: LockSet,
     pub(crate) frees: LockSet,
+    /// Released on some way at least.
+    pub(crate) may_free: LockSet,
     /// The result is an object that nobody else knows.
     pub(crate) returns_fresh: bool,
 }
@@ -358,6 +360,7 @@ impl Run<'_, '_> {
         let effect = Effect {
             takes: exit.must,
             frees: exit.freed_must,
+            may_free: exit.freed_may,
             returns_fresh: fresh_result == Some(true),
         };
         (self.collect(&inputs[..count]), effect)
@@ -736,6 +739,24 @@ impl Run<'_, '_> {
         if self.view.program.idiom(self.view.name(name)).classes & publishes == 0 {
             return fresh;
         }
+        // Adding to a list shares the entry, if the list itself is shared; the head is no entry.
+        let list_add = self.view.program.table.class("list_add").unwrap_or(0);
+        let classes = self.view.program.idiom(self.view.name(name)).classes;
+        let args = match args {
+            [entry, head, ..] if classes & list_add != 0 => {
+                let is_private = !self.view.key(*head).is_shared()
+                    || self
+                        .view
+                        .root(*head)
+                        .and_then(|root| self.bit(root))
+                        .is_some_and(|bit| fresh & bit != 0);
+                if is_private {
+                    return fresh;
+                }
+                std::slice::from_ref(entry)
+            }
+            _ => args,
+        };
         let mut fresh = fresh;
         for arg in args {
             let arg = self.view.unit.exprs.peel(*arg);

@@ -27,6 +27,8 @@ pub(crate) enum KeyParts {
     Vague(Name, u32),
     /// A lock without object.
     Class(u32),
+    /// One bit of a word: a digest of the word's key, and the name of the bit.
+    Bit(u32, Name),
 }
 
 const PART: u64 = (1 << 30) - 1;
@@ -42,6 +44,7 @@ impl Key {
             KeyParts::Local(function, name) => (3, function.0, name.0),
             KeyParts::Vague(name, unit) => (4, name.0, unit),
             KeyParts::Class(class) => (5, class, 0),
+            KeyParts::Bit(word, bit) => (6, word, bit.0),
         };
         Self(kind << 60 | (u64::from(a) & PART) << 30 | (u64::from(b) & PART))
     }
@@ -55,6 +58,7 @@ impl Key {
             3 => KeyParts::Local(FnId(a), Name(b)),
             4 => KeyParts::Vague(Name(a), b),
             5 => KeyParts::Class(a),
+            6 => KeyParts::Bit(a, Name(b)),
             _ => KeyParts::Unknown,
         }
     }
@@ -69,6 +73,15 @@ impl Key {
 
     pub(crate) fn is_local(self) -> bool {
         matches!(self.parts(), KeyParts::Local(..))
+    }
+
+    /// The key of one bit of the word behind this key.
+    fn bit(self, bit: Name) -> Self {
+        if !self.is_shared() {
+            return self;
+        }
+        let mixed = self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 34;
+        Self::new(KeyParts::Bit(raddle_stdx::width::low_u32(mixed), bit))
     }
 }
 
@@ -242,6 +255,33 @@ impl<'p> View<'p> {
         self.program.types.def(ty, self.program)
     }
 
+    /// The key of what an accessing call touches: for operations on a named bit, that bit.
+    pub(crate) fn accessed_key(&self, object: E, call: E) -> Key {
+        let key = self.key(object);
+        let Some((name, args)) = self.unit.named_call(call) else {
+            return key;
+        };
+        let Some(access) = self.program.idiom(self.name(name)).access else {
+            return key;
+        };
+        if access.argument != 1 || !self.is_bit_call(name) {
+            return key;
+        }
+        match args.first().map(|bit| self.expr(self.unit.exprs.peel(*bit))) {
+            Some(Expr::Name(bit)) if !self.is_local(bit) => key.bit(self.name(bit)),
+            Some(Expr::Number(bit)) => key.bit(self.name(bit)),
+            _ => key,
+        }
+    }
+
+    fn is_bit_call(&self, name: Sym) -> bool {
+        self.program
+            .names
+            .bytes(self.name(name))
+            .windows(3)
+            .any(|part| part == b"bit")
+    }
+
     /// The alias key of what `id` names, `&` and casts aside.
     pub(crate) fn key(&self, id: E) -> Key {
         self.key_at(id, 0)
@@ -299,6 +339,10 @@ impl<'p> View<'p> {
             return self.key_at(base, depth + 1);
         }
         if def != Def::NONE {
+            let tag = self.program.types.def_name(def);
+            if self.program.table.is_owned(self.program.names.bytes(tag)) {
+                return Key::UNKNOWN;
+            }
             return Key::new(KeyParts::Field(def, field));
         }
         match self.program.types.only_holder(field) {
@@ -374,7 +418,26 @@ impl<'p> View<'p> {
                 self.objects_at(right, out, depth + 1);
             }
             Expr::Assign { from, .. } => self.objects_at(from, out, depth + 1),
-            Expr::Call { args: parts, .. } | Expr::Choice { parts } | Expr::Comma { parts } => {
+            Expr::Call { args: parts, .. } => {
+                let parts = self.unit.exprs.parts(parts);
+                let bit = self.unit.named_call(id).and_then(|(name, args)| {
+                    let object = args.get(1).filter(|_| self.is_bit_call(name))?;
+                    let object = match self.expr(*object) {
+                        Expr::Unary { of, .. } => of,
+                        _ => *object,
+                    };
+                    let key = self.accessed_key(object, id);
+                    matches!(key.parts(), KeyParts::Bit(..)).then_some((object, key))
+                });
+                if let Some(bit) = bit {
+                    out.push(bit);
+                    return;
+                }
+                for part in parts {
+                    self.objects_at(*part, out, depth + 1);
+                }
+            }
+            Expr::Choice { parts } | Expr::Comma { parts } => {
                 for part in self.unit.exprs.parts(parts) {
                     self.objects_at(*part, out, depth + 1);
                 }

@@ -73,6 +73,7 @@ pub(crate) struct Types {
     /// Where each tag is defined.
     defs: FxHashMap<Name, Vec<(u32, Def)>>,
     def_names: Vec<Name>,
+    def_homes: Vec<u32>,
     fields: FxHashMap<(Def, Name), GlobalTy>,
     /// Structs that have a field of this name.
     holders: FxHashMap<Name, Vec<Def>>,
@@ -85,6 +86,7 @@ impl Types {
     pub(crate) fn add(&mut self, number: u32, unit: &Unit, program: &Program<'_>) {
         if self.def_names.is_empty() {
             self.def_names.push(Name(0));
+            self.def_homes.push(0);
         }
         for declared in &unit.declared.structs {
             let tag = if declared.tag.0 & ANONYMOUS != 0 {
@@ -94,6 +96,7 @@ impl Types {
             };
             let def = Def(index(self.def_names.len()));
             self.def_names.push(tag);
+            self.def_homes.push(number);
             self.defs.entry(tag).or_default().push((number, def));
             for field in &declared.fields {
                 let name = Name(unit.global(field.name));
@@ -205,6 +208,14 @@ impl Types {
             Some([only]) => Some(*only),
             _ => None,
         }
+    }
+
+    /// The file that defines the struct.
+    pub(crate) fn def_home(&self, def: Def) -> Option<u32> {
+        if def == Def::NONE {
+            return None;
+        }
+        self.def_homes.get(at(def.0)).copied()
     }
 
     /// The tag or typedef name behind a definition.

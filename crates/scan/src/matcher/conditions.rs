@@ -273,6 +273,13 @@ impl Ask<'_, '_, '_> {
             Predicate::LockFree => self.lock_free()?,
             Predicate::Global => matches!(self.key(0).parts(), KeyParts::Global(..)),
             Predicate::Diagnostic => self.diagnostic()?,
+            Predicate::Near => {
+                let (one, other) = (self.place(0)?, self.place(1)?);
+                one.function == other.function
+                    && (one.event..one.event + NEAR).contains(&other.event)
+            }
+            Predicate::ErrorPath => self.error_path()?,
+            Predicate::Negated => self.negated()?,
             Predicate::Guarded | Predicate::Type | Predicate::NameOf => {
                 !self.value(predicate)?.is_empty()
             }
@@ -631,7 +638,28 @@ impl Ask<'_, '_, '_> {
                 released += 1;
             }
         }
-        Some(released > 0 && holding <= released)
+        Some(released > 0 && holding <= released && !self.may_be_freed(&cfg, taken, place, lock))
+    }
+
+    /// Whether a call on the way may release the lock under some condition.
+    fn may_be_freed(
+        &self,
+        cfg: &Cfg,
+        taken: EventId,
+        end: EventId,
+        lock: crate::analyse::locks::Lock,
+    ) -> bool {
+        let flows = &self.engine.flows;
+        self.engine.calls.of(taken.function).iter().any(|call| {
+            let freed = flows.effects[at(call.callee.0)].may_free;
+            cfg.reaches(taken.event, call.event)
+                && cfg.reaches(call.event, end.event)
+                && flows
+                    .locks
+                    .members(freed)
+                    .iter()
+                    .any(|other| other.is_same_object(lock))
+        })
     }
 
     fn published(&self) -> Option<bool> {
@@ -699,6 +727,29 @@ impl Ask<'_, '_, '_> {
         Some(false)
     }
 
+    fn error_path(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let view = View::new(self.engine.program, place.function);
+        Some(self.ancestors(0)?.iter().any(|event| {
+            event.kind == Kind::If && mentions_error(&view, event.expr, 0)
+        }))
+    }
+
+    fn negated(&self) -> Option<bool> {
+        let (place, inner) = (self.place(0)?, self.place(1)?);
+        let event = self.event(0)?;
+        let view = View::new(self.engine.program, place.function);
+        let is_negative = match view.expr(event.expr) {
+            Expr::Unary { op: code, .. } => code == op("!"),
+            Expr::Binary {
+                op: code, right, ..
+            } => code == op("==") && self.engine.is_nothing(&view, right),
+            _ => false,
+        };
+        let in_then = (place.event + 1..event.aux).contains(&inner.event);
+        Some(is_negative == in_then)
+    }
+
     fn diagnostic(&self) -> Option<bool> {
         let (place, event) = (self.place(0)?, self.event(0)?);
         let wanted = self.engine.program.table.class("diagnostics").unwrap_or(0);
@@ -721,6 +772,23 @@ impl Ask<'_, '_, '_> {
         }
         Some(false)
     }
+}
+
+/// Events between two statements that still belong together.
+const NEAR: u32 = 10;
+
+fn mentions_error(view: &View<'_>, expr: E, depth: u32) -> bool {
+    if depth > 8 {
+        return false;
+    }
+    let is_error = view.unit.named_call(expr).is_some_and(|(name, _)| {
+        let text = view.program.names.bytes(view.name(name));
+        text.starts_with(b"IS_ERR") || text.starts_with(b"PTR_ERR")
+    });
+    is_error
+        || children(view, expr)
+            .into_iter()
+            .any(|child| mentions_error(view, child, depth + 1))
 }
 
 fn contains_call(view: &View<'_>, expr: E, wanted: u128, depth: u32) -> bool {

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::bound::{Bound, Partial};
 use super::syntax::Matcher;
 use super::Engine;
-use crate::analyse::keys::Key;
+use crate::analyse::keys::{Key, KeyParts};
 use crate::analyse::program::{EventId, FnId};
 use crate::front::lex::at;
 use crate::pdl::ast::{Arg, Args, Callee, Condition, Name, Pattern, Predicate, Stmt, StmtKind, Sub};
@@ -269,7 +269,11 @@ impl Job<'_, '_, '_> {
             }
             None => (0..all.all.len()).collect(),
         };
+        let core = keys.iter().flatten().any(|key| self.is_core(*key));
         for candidate in candidates.into_iter().take(PARTNERS_MAX * 4) {
+            if core && !self.is_same_directory(state, &all.all[candidate]) {
+                continue;
+            }
             if let Some(merged) = self.merge(state, &all.all[candidate]) {
                 out.push(merged);
                 if out.len() >= ACCEPTED_MAX {
@@ -277,6 +281,17 @@ impl Job<'_, '_, '_> {
                 }
             }
         }
+    }
+
+    fn is_same_directory(&self, one: &Partial, other: &Partial) -> bool {
+        let program = self.engine.program;
+        let directory = |partial: &Partial| {
+            partial
+                .trace
+                .first()
+                .map(|(_, place)| program.directory(program.unit_of(place.function)).to_owned())
+        };
+        directory(one) == directory(other)
     }
 
     fn enumerate(&self, number: usize) -> Enumerated {
@@ -352,6 +367,11 @@ impl Job<'_, '_, '_> {
         };
         let program = self.engine.program;
         let unit = program.unit_of(home.function);
+        if self.is_core(key) {
+            places.retain(|place| {
+                program.directory(program.unit_of(place.function)) == program.directory(unit)
+            });
+        }
         places.sort_by_key(|place| {
             let other = program.unit_of(place.function);
             if other == unit {
@@ -363,6 +383,19 @@ impl Job<'_, '_, '_> {
             }
         });
         places
+    }
+
+    /// Structs of the public headers are used everywhere: objects of another subsystem are other objects.
+    fn is_core(&self, key: Key) -> bool {
+        let program = self.engine.program;
+        match key.parts() {
+            KeyParts::Field(def, _) => program.types.def_home(def).is_some_and(|home| {
+                let shown = &program.sources[at(home)].shown;
+                shown.starts_with("include/") || shown.contains("/include/")
+            }),
+            KeyParts::Vague(..) => true,
+            _ => false,
+        }
     }
 
     /// Functions that the conditions name for the sub-pattern's first `fun`.

@@ -11,7 +11,7 @@ use crate::analyse::keys::{Key, View};
 use crate::analyse::locks::Lock;
 use crate::analyse::program::{EventId, FnId, Name as GlobalName};
 use crate::front::ast::{E, Expr};
-use crate::front::event::{Event, Kind, UPDATE};
+use crate::front::event::{Event, Kind, TOP, UPDATE};
 use crate::front::lex::{at, index, op};
 use crate::idioms::{LockAction, glob_matches};
 use crate::pdl::ast::{Args, Callee, Name, Stmt, StmtKind};
@@ -243,9 +243,7 @@ impl<'e, 'p> Matcher<'e, 'p> {
             }
             StmtKind::Break if here.kind == Kind::Break => self.simple(stmt, event, state),
             StmtKind::Continue if here.kind == Kind::Continue => self.simple(stmt, event, state),
-            StmtKind::Leave if matches!(here.kind, Kind::Break | Kind::Return | Kind::Goto) => {
-                self.simple(stmt, event, state)
-            }
+            StmtKind::Leave if self.leaves(event, &state.partial) => self.simple(stmt, event, state),
             StmtKind::Return(value) if here.kind == Kind::Return => {
                 let bound = self.condition(event, here.expr);
                 self.with(stmt, event, state, value, bound)
@@ -271,6 +269,37 @@ impl<'e, 'p> Matcher<'e, 'p> {
                 result,
             } if here.kind == Kind::Call => self.call(stmt, callee, args, result, event, state),
             _ => Vec::new(),
+        }
+    }
+
+    /// Whether `event` leaves the loop that was matched around it.
+    fn leaves(&self, event: u32, partial: &Partial) -> bool {
+        let here = self.events[at(event)];
+        let inside = |head: u32| (head..self.events[at(head)].end).contains(&event);
+        let matched = partial.trace.iter().rev().find_map(|(_, place)| {
+            let is_loop = self.events.get(at(place.event)).is_some_and(|head| head.kind == Kind::Loop);
+            (place.function == self.id && is_loop && inside(place.event)).then_some(place.event)
+        });
+        match here.kind {
+            Kind::Return => true,
+            Kind::Break => {
+                let mut parent = here.parent;
+                while parent != TOP
+                    && !matches!(self.events[at(parent)].kind, Kind::Loop | Kind::Switch)
+                {
+                    parent = self.events[at(parent)].parent;
+                }
+                matched.is_none_or(|head| head == parent)
+            }
+            Kind::Goto => {
+                let label = self.events.iter().position(|other| {
+                    other.kind == Kind::Label && other.aux == here.aux
+                });
+                matched.is_none_or(|head| {
+                    label.is_none_or(|label| !(head..self.events[at(head)].end).contains(&index(label)))
+                })
+            }
+            _ => false,
         }
     }
 
@@ -415,7 +444,10 @@ impl<'e, 'p> Matcher<'e, 'p> {
                 LockAction::AcquireOrError => LockAction::Acquire,
                 other => other,
             };
-            if action == wanted {
+            let family = self.engine.flows.locks.family(operation.lock);
+            let family = self.engine.program.table.family(family);
+            // What excludes nobody is no lock to a pattern.
+            if action == wanted && !family.rcu && !family.context {
                 let bound = self.locked(event, operation.lock);
                 out.extend(self.with(stmt, event, state, name, bound));
             }
@@ -465,7 +497,11 @@ impl<'e, 'p> Matcher<'e, 'p> {
         let mut all = Vec::new();
         for context in self.engine.contexts.of(self.id) {
             let (always, _) = self.engine.locks_in(self.place(event), context.must, context.may);
-            all.extend(always);
+            all.extend(always.into_iter().filter(|lock| {
+                let family = self.engine.flows.locks.family(*lock);
+                let family = self.engine.program.table.family(family);
+                !family.rcu && !family.context
+            }));
         }
         all.sort_unstable();
         all.dedup();

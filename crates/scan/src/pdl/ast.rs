@@ -192,5 +192,8 @@ predicates! {
     LockFree "lock_free" 1 "the statement is part of a retry loop, a sequence-counter section or an RCU section",
     Global "global" 1 "the object is a variable at file level",
     Diagnostic "diagnostic" 1 "the statement only feeds a message or an assertion",
+    Near "near" 2 "only a few operations lie between the two statements",
+    ErrorPath "error_path" 1 "the statement runs only after a call has failed",
+    Negated "negated" 2 "the second statement runs when the condition tested at the first is zero or false",
     DifferentFunction "different_function" 2 "the two functions are not the same",
 }
