@@ -11,7 +11,7 @@ use super::keys::{Key, KeyParts, View};
 use super::locks::{Lock, LockSet, Locks};
 use super::program::{FnId, Name, Program};
 use crate::front::ast::{E, Expr};
-use crate::front::event::{Event, Kind};
+use crate::front::event::{Event, Kind, TOP};
 use crate::front::lex::{Sym, at, index, op};
 use crate::idioms::{LockAction, LockOp};
 
@@ -496,6 +496,7 @@ impl Run<'_, '_> {
         if inner.function.from_macro {
             for event in inner.unit.events_of(inner.function) {
                 if event.kind == Kind::Call
+                    && is_unconditional(inner.unit.events_of(inner.function), event)
                     && let Some((lock, action)) = self.macro_operation(&inner, event.expr, call)
                 {
                     self.operations.push((position, Operation { lock, action }));
@@ -768,6 +769,19 @@ impl Run<'_, '_> {
         }
         fresh
     }
+}
+
+/// Not under an `if`; the usual `do { .. } while (0)` around a macro is no condition.
+fn is_unconditional(events: &[Event], event: &Event) -> bool {
+    let mut parent = event.parent;
+    while parent != TOP {
+        let head = events[at(parent)];
+        if matches!(head.kind, Kind::If | Kind::Switch) {
+            return false;
+        }
+        parent = head.parent;
+    }
+    true
 }
 
 /// The key of a family without lock objects.

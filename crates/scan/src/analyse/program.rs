@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::types::{GlobalTy, Types};
 use crate::front::event::{Event, Function};
@@ -79,6 +79,8 @@ pub(crate) struct Program<'t> {
     pub(crate) functions: Vec<(u32, u32)>,
     pub(crate) by_name: FxHashMap<Name, Vec<FnId>>,
     pub(crate) types: Types,
+    /// Names that are function-like macros somewhere: a call of one may be no call at all.
+    macros: FxHashSet<Name>,
 }
 
 impl<'t> Program<'t> {
@@ -93,6 +95,7 @@ impl<'t> Program<'t> {
             functions: Vec::new(),
             by_name: FxHashMap::default(),
             types: Types::default(),
+            macros: FxHashSet::default(),
         };
         program.names.intern(b"");
         for unit in units {
@@ -125,6 +128,10 @@ impl<'t> Program<'t> {
             let name = Name(unit.global(function.name));
             let name = self.definer_name(&unit, function, name);
             self.by_name.entry(name).or_default().push(id);
+        }
+        if self.is_header(number) {
+            let names = unit.macro_names.iter().map(|name| Name(unit.global(*name)));
+            self.macros.extend(names);
         }
         self.units.push(unit);
     }
@@ -191,6 +198,12 @@ impl<'t> Program<'t> {
     /// the one nearest in the tree.
     pub(crate) fn resolve(&self, name: Name, unit: u32) -> Option<FnId> {
         let candidates = self.by_name.get(&name)?;
+        if self.macros.contains(&name) {
+            return candidates.iter().copied().find(|id| {
+                let (_, function) = self.function(*id);
+                function.from_macro || self.unit_of(*id) == unit
+            });
+        }
         if let [only] = candidates.as_slice() {
             return self.is_visible(*only, unit).then_some(*only);
         }

@@ -1,7 +1,9 @@
 //! Which functions sleep on their straight way: not only under some condition.
 
 use super::calls::Calls;
+use super::flow::Flows;
 use super::keys::View;
+use super::locks::LockSet;
 use super::program::{EventId, FnId, Program};
 use crate::front::ast::{E, Expr};
 use crate::front::event::{Kind, TOP};
@@ -17,15 +19,20 @@ pub(crate) struct Sleepers {
 const DEPTH_MAX: usize = 4;
 
 impl Sleepers {
-    pub(crate) fn new(program: &Program<'_>, calls: &Calls) -> Self {
+    pub(crate) fn new(program: &Program<'_>, calls: &Calls, flows: &Flows) -> Self {
+        // A function that first releases a lock of its caller may sleep after it.
+        let keeps_locks = |id: FnId, event: u32| flows.at(id, event).freed_may == LockSet::EMPTY;
         let mut sleepers = Self {
             by: vec![None; program.functions.len()],
         };
         let mut found: Vec<FnId> = Vec::new();
         for id in program.function_ids() {
             let view = View::new(program, id);
-            let position = program.events(id).iter().position(|event| {
-                event.kind == Kind::Call && event.parent == TOP && is_sleeping_call(&view, event.expr)
+            let position = program.events(id).iter().enumerate().position(|(number, event)| {
+                event.kind == Kind::Call
+                    && event.parent == TOP
+                    && is_sleeping_call(&view, event.expr)
+                    && keeps_locks(id, index(number))
             });
             // What a macro or an inline stub does depends on the configuration.
             if let Some(position) = position
@@ -47,6 +54,7 @@ impl Sleepers {
                         call.callee == callee
                             && !call.indirect
                             && events[at(call.event)].parent == TOP
+                            && keeps_locks(*caller, call.event)
                     });
                     if let Some(call) = call {
                         sleepers.by[at(caller.0)] = Some(call.event);

@@ -98,6 +98,8 @@ pub(crate) struct Lexed<'a> {
     pub(crate) tokens: Vec<Token>,
     pub(crate) names: Names<'a>,
     pub(crate) macros: Vec<Macro>,
+    /// Names of all function-like macros, looked into or not.
+    pub(crate) macro_names: Vec<Sym>,
 }
 
 /// Longest macro body that is looked into.
@@ -455,10 +457,12 @@ impl<'a> Lexer<'a, '_> {
         let body_start = self.pos;
         self.skip_line();
         let line = &self.text[body_start..self.pos];
-        if line.len() > MACRO_TOKENS_MAX * 12 {
+        let length = line.len();
+        let name = Sym(self.out.names.intern(name, self.words));
+        self.out.macro_names.push(name);
+        if length > MACRO_TOKENS_MAX * 12 {
             return;
         }
-        let name = Sym(self.out.names.intern(name, self.words));
         let end = self.pos;
         self.pos = body_start;
         let tokens = self.line_tokens(end);

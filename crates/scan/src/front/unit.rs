@@ -23,6 +23,8 @@ pub(crate) struct Unit {
     pub(crate) stats: UnitStats,
     /// Byte offsets of `raddle-ignore` comments.
     pub(crate) ignores: Vec<u32>,
+    /// Function-like macros that the file defines.
+    pub(crate) macro_names: Vec<Sym>,
 }
 
 /// What parsing saw.
@@ -61,6 +63,7 @@ impl Unit {
             declared,
             stats,
             ignores: find_ignores(text),
+            macro_names: lexed.macro_names,
         };
         unit.events.shrink_to_fit();
         unit.locals.shrink_to_fit();

@@ -201,6 +201,18 @@ impl Ask<'_, '_, '_> {
                 .concurrent(self.place(0)?, self.place(1)?)
                 .is_some(),
             Predicate::NoGate => self.no_gate()?,
+            Predicate::CommonLock => {
+                let one = self.engine.held(self.place(0)?).always;
+                let other = self.engine.held(self.place(1)?).always;
+                one.iter().any(|lock| {
+                    self.is_excluding(*lock) && other.iter().any(|held| held.is_same_object(*lock))
+                })
+            }
+            Predicate::Writes => {
+                let (place, key) = (self.place(0)?, self.key(1));
+                let writes = self.engine.accesses.writes(key);
+                writes.iter().any(|write| write.function == place.function)
+            }
             Predicate::Shared => self.shared()?,
             Predicate::Alias => self.alias()?,
             Predicate::Mentions => self.mentions()?,
@@ -669,6 +681,10 @@ impl Ask<'_, '_, '_> {
         let flows = &self.engine.flows;
         let call = self.event(0)?.expr;
         let (_, args) = view.unit.named_call(call)?;
+        let written = self.engine.program.event(object_place);
+        if E(written.aux) == call {
+            return Some(false);
+        }
         let is_argument = args.iter().any(|arg| view.root(*arg) == Some(root));
         Some(
             is_argument

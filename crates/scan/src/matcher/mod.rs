@@ -76,7 +76,7 @@ impl<'p> Engine<'p> {
         let calls = Calls::new(program);
         let mut flows = Flows::new(program, &calls);
         let contexts = Contexts::new(program, &calls, &mut flows, level.cache);
-        let sleepers = Sleepers::new(program, &calls);
+        let sleepers = Sleepers::new(program, &calls, &flows);
         let accesses = Accesses::new(program);
         Self {
             program,

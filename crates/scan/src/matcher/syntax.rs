@@ -478,7 +478,7 @@ impl<'e, 'p> Matcher<'e, 'p> {
         if taken.is_empty() {
             return out;
         }
-        for held in self.held_in_any_context(event) {
+        for held in self.held_for_certain(event) {
             for state in &taken {
                 let bound = self.locked(event, held);
                 if let Some(partial) = self.bind(&state.partial, holding, bound) {
@@ -492,20 +492,27 @@ impl<'e, 'p> Matcher<'e, 'p> {
         out
     }
 
-    /// Locks certainly held at `event` in at least one context.
-    fn held_in_any_context(&self, event: u32) -> Vec<Lock> {
-        let mut all = Vec::new();
-        for context in self.engine.contexts.of(self.id) {
-            let (always, _) = self.engine.locks_in(self.place(event), context.must, context.may);
-            all.extend(always.into_iter().filter(|lock| {
+    /// Excluding locks certainly held at `event`, however the function was entered.
+    fn held_for_certain(&self, event: u32) -> Vec<Lock> {
+        let held = self.engine.held(self.place(event));
+        let mut all: Vec<Lock> = held
+            .always
+            .into_iter()
+            .filter(|lock| {
                 let family = self.engine.flows.locks.family(*lock);
                 let family = self.engine.program.table.family(family);
                 !family.rcu && !family.context
-            }));
-        }
+            })
+            .collect();
         all.sort_unstable();
         all.dedup();
-        all
+        // Taking a lock that may be held already means that the analysis lost track of a release.
+        let retaken = self.engine.flows.operations_at(self.id, event).any(|operation| {
+            held.ever
+                .iter()
+                .any(|other| other.is_same_object(operation.lock))
+        });
+        if retaken { Vec::new() } else { all }
     }
 
     fn access<'s>(&self, stmt: &Stmt, name: &Name, event: u32, state: &State<'s>) -> Vec<State<'s>> {

@@ -153,6 +153,8 @@ macro_rules! predicates {
 
 predicates! {
     DisjointLocks "disjoint_locks" 2 "the two statements can run at the same time: no lock that may be held at both excludes it",
+    CommonLock "common_lock" 2 "some excluding lock is certainly held at both statements",
+    Writes "writes" 2 "the function of the statement writes the object itself",
     NoGate "no_gate" 2 "no further lock is held at both lock statements that would serialise them",
     Shared "shared" 1 "other threads may reach the object: not a local, not freshly allocated",
     Alias "alias" 2 "the two may name the same object (same struct and field, or same variable)",
