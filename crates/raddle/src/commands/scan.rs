@@ -276,14 +276,24 @@ fn test(folder: &Path, options: &Options) -> Result<Code, Failure> {
         }
         failed += 1;
         for missing in &result.missing {
-            println!("FAILED  {file}:{}: {} was not found", missing.line, missing.pattern);
+            println!(
+                "FAILED  {file}:{}: {} was not found",
+                missing.line, missing.pattern
+            );
         }
         for unexpected in &result.unexpected {
-            println!("FAILED  {file}:{}: {} was not expected", unexpected.line, unexpected.pattern);
+            println!(
+                "FAILED  {file}:{}: {} was not expected",
+                unexpected.line, unexpected.pattern
+            );
         }
     }
     println!("{} files, {failed} failed", results.len());
-    Ok(if failed == 0 { Code::Clean } else { Code::Findings })
+    Ok(if failed == 0 {
+        Code::Clean
+    } else {
+        Code::Findings
+    })
 }
 
 /// Runs `work` with a progress bar, if there is a terminal to show it.
@@ -322,7 +332,10 @@ pub(crate) fn explanations() -> Vec<(String, String)> {
         Ok(patterns) => patterns
             .into_iter()
             .map(|pattern| {
-                let text = format!("{}\n\n{}\n\nFound by `raddle scan`.", pattern.name, pattern.about);
+                let text = format!(
+                    "{}\n\n{}\n\nFound by `raddle scan`.",
+                    pattern.name, pattern.about
+                );
                 (pattern.name, text)
             })
             .collect(),

@@ -267,7 +267,10 @@ impl<'p> View<'p> {
         if access.argument != 1 || !self.is_bit_call(name) {
             return key;
         }
-        match args.first().map(|bit| self.expr(self.unit.exprs.peel(*bit))) {
+        match args
+            .first()
+            .map(|bit| self.expr(self.unit.exprs.peel(*bit)))
+        {
             Some(Expr::Name(bit)) if !self.is_local(bit) => key.bit(self.name(bit)),
             Some(Expr::Number(bit)) => key.bit(self.name(bit)),
             _ => key,

@@ -2,6 +2,7 @@
 
 pub(crate) mod bound;
 mod conditions;
+mod facts;
 mod guards;
 mod join;
 mod syntax;
@@ -145,7 +146,7 @@ impl<'p> Engine<'p> {
         family
             .and_then(|family| u16::try_from(family).ok())
             .map_or(Key::UNKNOWN, |family| {
-                crate::analyse::flow::class_key(self.program, family)
+                crate::analyse::operations::class_key(self.program, family)
             })
     }
 
@@ -191,7 +192,9 @@ impl<'p> Engine<'p> {
             }
             let (_, may_a) = self.locks_in(one, a.must, a.may);
             for (j, b) in others.iter().enumerate() {
-                if b.start == Start::Init || (a.start == Start::Init && one.function == other.function) {
+                if b.start == Start::Init
+                    || (a.start == Start::Init && one.function == other.function)
+                {
                     continue;
                 }
                 let (_, may_b) = self.locks_in(other, b.must, b.may);

@@ -12,7 +12,15 @@ pub(super) fn changed_lines(revision: &str) -> anyhow::Result<Vec<ChangedFile>> 
         "`{revision}` is no git revision"
     );
     let output = Command::new("git")
-        .args(["diff", "--relative", "--unified=0", "--no-color", "--no-ext-diff", revision, "--"])
+        .args([
+            "diff",
+            "--relative",
+            "--unified=0",
+            "--no-color",
+            "--no-ext-diff",
+            revision,
+            "--",
+        ])
         .output()
         .context("cannot run git, which --diff needs")?;
     anyhow::ensure!(
