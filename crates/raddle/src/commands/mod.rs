@@ -7,6 +7,7 @@ use crate::exit::{Code, Failure};
 mod explain;
 mod run;
 mod table;
+mod scan;
 
 /// What the user asked for.
 #[derive(Debug, Subcommand)]
@@ -15,6 +16,7 @@ pub(crate) enum Command {
     Run(Box<run::Run>),
     #[command(hide = true)]
     SystemCalls(table::SystemCalls),
+    Scan(scan::Scan),
 }
 
 impl Command {
@@ -23,6 +25,7 @@ impl Command {
             Self::Explain(command) => command.run(),
             Self::Run(command) => command.run(),
             Self::SystemCalls(command) => command.run(),
+            Self::Scan(command) => command.run(),
         }
     }
 }
