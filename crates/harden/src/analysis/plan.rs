@@ -1,0 +1,168 @@
+//! What to do at one site: the cheapest region that holds everything a re-execution could change, or the reason why
+//! the site stays as it is.
+
+use std::collections::BTreeSet;
+
+use super::model::{Acquire, BlockId, Effect, Function, InstId, Operand, Site, SiteKind};
+use super::region::{self, Extension, Form, Region};
+use super::slice::{self, Slice};
+
+/// Why a site is left untouched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pruned {
+    /// No shared read that the failure depends on lies in the region.
+    NoSharedRead,
+    /// No lock is acquired in the region, so re-execution would release nothing.
+    NoLockInRegion,
+    /// An output without an oracle and without a checkable argument.
+    NoOracle,
+    /// The program itself tests this pointer before, or an earlier check covers it.
+    AlreadyChecked,
+    /// Fix mode was asked for other sites.
+    NotSelected,
+    /// The function holds something that cannot be proven safe to re-execute.
+    UnsupportedFunction,
+    /// The failing code is reached unconditionally.
+    AlwaysFails,
+    /// The pointer is a parameter and no caller can be re-executed.
+    NoCallerToReexecute,
+}
+
+/// How a hardened site is re-executed.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Points worth jumping back to; more than one needs a token.
+    pub points: Vec<InstId>,
+    /// Points of the region whose paths hold nothing that could change: reaching the site from there is final.
+    pub useless: Vec<InstId>,
+    /// Slot cells to restore and acquisitions to give back on the failing edge.
+    pub cells: Vec<usize>,
+    pub acquires: Vec<InstId>,
+    /// Instructions in the region and shared reads among them that matter.
+    pub length: usize,
+    pub reads: usize,
+    /// A single dominating point would not have been enough.
+    pub needs_paths: bool,
+}
+
+/// A plan is made of a region and what is useful in it.
+struct Candidate {
+    form: Form,
+    region: Region,
+    useful: BTreeSet<InstId>,
+}
+
+const PLAIN: Extension = Extension {
+    restore: false,
+    give_back: false,
+};
+const FULL: Extension = Extension {
+    restore: true,
+    give_back: true,
+};
+
+/// Cheapest first.
+const FORMS: [(Form, Extension); 6] = [
+    (Form::Dominating, PLAIN),
+    (
+        Form::Dominating,
+        Extension {
+            restore: true,
+            give_back: false,
+        },
+    ),
+    (Form::Dominating, FULL),
+    (Form::All, PLAIN),
+    (
+        Form::All,
+        Extension {
+            restore: true,
+            give_back: false,
+        },
+    ),
+    (Form::All, FULL),
+];
+
+/// Plans one site inside its function.
+pub fn intra(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    site: &Site,
+) -> Result<Plan, Pruned> {
+    let best = candidate(function, idom, site, Form::All, FULL);
+    if best.useful.is_empty() {
+        return Err(if site.kind == SiteKind::Deadlock {
+            Pruned::NoLockInRegion
+        } else {
+            Pruned::NoSharedRead
+        });
+    }
+    let mut lost_by_dominating = true;
+    for (form, extension) in FORMS {
+        let cheaper = candidate(function, idom, site, form, extension);
+        if cheaper.useful == best.useful {
+            lost_by_dominating = form == Form::All;
+            return Ok(finish(function, cheaper, lost_by_dominating));
+        }
+    }
+    Ok(finish(function, best, lost_by_dominating))
+}
+
+/// The slice of a site over its full region, and whether that region reaches up to the entry on every path.
+pub fn reach(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    site: &Site,
+) -> (Region, Slice) {
+    let region = region::find(function, idom, site.at, Form::All, FULL);
+    let slice = slice::of_site(function, site, &region);
+    (region, slice)
+}
+
+fn candidate(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    site: &Site,
+    form: Form,
+    extension: Extension,
+) -> Candidate {
+    let region = region::find(function, idom, site.at, form, extension);
+    let useful = if site.kind == SiteKind::Deadlock {
+        region
+            .acquires
+            .iter()
+            .copied()
+            .filter(|&inst| function.insts[inst].effect == Effect::Acquire(Acquire::Lock))
+            .filter(|&inst| !site.critical.contains(&Operand::Inst(inst)))
+            .collect()
+    } else {
+        slice::of_site(function, site, &region).reads
+    };
+    Candidate {
+        form,
+        region,
+        useful,
+    }
+}
+
+fn finish(function: &Function, candidate: Candidate, needs_paths: bool) -> Plan {
+    let Candidate {
+        form,
+        region,
+        useful,
+    } = candidate;
+    let (points, useless): (Vec<InstId>, Vec<InstId>) = region.points.iter().partition(|&&point| {
+        form == Form::Dominating
+            || region::reaches(function, &region, point, &|inst| useful.contains(&inst))
+    });
+    Plan {
+        points,
+        useless,
+        cells: region.cells.into_iter().collect(),
+        acquires: region.acquires.into_iter().collect(),
+        length: region.inside.len(),
+        reads: useful.len(),
+        needs_paths,
+    }
+}
