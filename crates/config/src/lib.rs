@@ -6,6 +6,8 @@
 
 use serde::Deserialize;
 
+pub mod harden;
+
 /// The only version there is so far.
 pub const VERSION: u32 = 1;
 
@@ -14,6 +16,9 @@ pub const VERSION: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub version: u32,
+    /// For `raddle harden` and its compiler drivers.
+    #[serde(default)]
+    pub harden: harden::Harden,
 }
 
 /// Why a configuration was refused.

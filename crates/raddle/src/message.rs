@@ -8,3 +8,12 @@
 pub(crate) fn error(error: &anyhow::Error) {
     eprintln!("raddle: {error:#}");
 }
+
+/// Prints a warning.
+#[expect(
+    clippy::print_stderr,
+    reason = "this module is where messages are printed"
+)]
+pub(crate) fn warning(text: &str) {
+    eprintln!("raddle: warning: {text}");
+}
