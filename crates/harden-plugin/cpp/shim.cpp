@@ -45,9 +45,26 @@ void promoteLocals(Module &module, ModuleAnalysisManager &analyses) {
   }
 }
 
+// Rust's contended lock cannot panic, but where a guard is held the compiler does not know and invokes it.
+void callRustLocks(Module &module) {
+  for (Function &function : module) {
+    SmallVector<InvokeInst *, 4> locks;
+    for (BasicBlock &block : function)
+      if (auto *invoke = dyn_cast<InvokeInst>(block.getTerminator()))
+        if (Function *callee = invoke->getCalledFunction())
+          if (callee->getName().contains("5mutex5futex") && callee->getName().contains("14lock_contended"))
+            locks.push_back(invoke);
+    for (InvokeInst *invoke : locks)
+      changeToCall(invoke);
+    if (!locks.empty())
+      removeUnreachableBlocks(function);
+  }
+}
+
 struct HardenPass : PassInfoMixin<HardenPass> {
   PreservedAnalyses run(Module &module, ModuleAnalysisManager &analyses) {
     promoteLocals(module, analyses);
+    callRustLocks(module);
     raddle_harden_module(wrap(&module));
     return PreservedAnalyses::none();
   }
@@ -84,12 +101,6 @@ void rdl_plugin_info(PassPluginLibraryInfo *info) {
 
 bool rdl_may_write(LLVMValueRef value) { return instruction(value)->mayWriteToMemory(); }
 bool rdl_may_read(LLVMValueRef value) { return instruction(value)->mayReadFromMemory(); }
-
-// Whether the call reads nothing but memory that its arguments point to.
-bool rdl_reads_only_arguments(LLVMValueRef value) {
-  auto *call = dyn_cast<CallBase>(unwrap(value));
-  return call && call->onlyAccessesArgMemory();
-}
 
 LLVMValueRef rdl_underlying(LLVMValueRef pointer) {
   return wrap(const_cast<Value *>(getUnderlyingObject(unwrap(pointer), 0)));
@@ -254,9 +265,12 @@ void rdl_mark_changed(LLVMValueRef function, bool may_unwind) {
     body->setEntryCount(1000);
 }
 
-bool rdl_place(LLVMValueRef value, unsigned *line, const char **folder, size_t *folder_length, const char **file,
-               size_t *file_length) {
-  const DebugLoc &location = instruction(value)->getDebugLoc();
+// The place of an instruction, or with `depth` of the call into which it was inlined that many levels up.
+bool rdl_place(LLVMValueRef value, unsigned depth, unsigned *line, const char **folder, size_t *folder_length,
+               const char **file, size_t *file_length) {
+  const DILocation *location = instruction(value)->getDebugLoc().get();
+  for (; location && depth > 0; depth--)
+    location = location->getInlinedAt();
   if (!location)
     return false;
   auto *scope = location->getScope();
@@ -266,11 +280,6 @@ bool rdl_place(LLVMValueRef value, unsigned *line, const char **folder, size_t *
   *file = scope->getFilename().data();
   *file_length = scope->getFilename().size();
   return true;
-}
-
-unsigned rdl_subprogram_line(LLVMValueRef function) {
-  auto *program = cast<Function>(unwrap(function))->getSubprogram();
-  return program ? program->getLine() : 0;
 }
 
 // Calls that may not be inlined need a location when their function has debug information.
@@ -287,11 +296,6 @@ void rdl_set_location_of(LLVMValueRef target, LLVMValueRef from, LLVMValueRef fu
 bool rdl_strip_debug(LLVMModuleRef module) { return StripDebugInfo(*unwrap(module)); }
 
 bool rdl_verify(LLVMModuleRef module) { return !verifyModule(*unwrap(module), &errs()); }
-
-int rdl_size_of(LLVMValueRef inst, LLVMTypeRef type) {
-  TypeSize size = instruction(inst)->getModule()->getDataLayout().getTypeStoreSize(unwrap(type));
-  return size.isScalable() ? -1 : static_cast<int>(size.getFixedValue());
-}
 
 void rdl_returns_twice(LLVMValueRef call) {
   auto *inst = cast<CallInst>(unwrap(call));

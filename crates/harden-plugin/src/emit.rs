@@ -38,21 +38,14 @@ pub(crate) struct Work<'a> {
     pub(crate) levels: usize,
 }
 
-/// What was inserted.
-#[derive(Debug, Default)]
-pub(crate) struct Inserted {
-    pub(crate) points: usize,
-    pub(crate) pads: usize,
-}
-
-/// Changes one function.
+/// Changes one function; returns the number of re-execution points.
 pub(crate) fn emit(
     module: Module,
     settings: &Settings,
     extracted: &Extracted,
     works: &[Work<'_>],
     marks: &[(InstId, &Mark)],
-) -> Inserted {
+) -> usize {
     let mut emitter = Emitter {
         module,
         settings,
@@ -91,10 +84,7 @@ pub(crate) fn emit(
     function.promote(&emitter.variables);
     let unwinds = !marks.is_empty() || works.iter().any(|work| work.levels > 0);
     function.mark_changed(unwinds);
-    Inserted {
-        points: emitter.points.len(),
-        pads: marks.len(),
-    }
+    emitter.points.len()
 }
 
 struct Emitter<'a> {

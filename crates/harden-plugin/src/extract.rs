@@ -56,7 +56,10 @@ pub(crate) struct Candidate {
     /// The instruction that fails, for its place and to act on.
     pub(crate) inst: Value,
     pub(crate) check: Check,
+    /// The place that the user knows.
     pub(crate) place: Place,
+    /// That place and all others of the inlined code.
+    pub(crate) places: Vec<Place>,
     /// Only a caller can make it come out differently.
     pub(crate) only_from_callers: bool,
 }
@@ -346,6 +349,7 @@ impl Extractor<'_> {
         }
         match names::classify(&name, self.settings) {
             Callee::Oracle => Effect::None,
+            Callee::RustPanicCount => Effect::SharedRead,
             Callee::Lock(lock) if !inst.arguments().is_empty() => {
                 self.acquire(number, lock.unlock, Acquired::FirstArgument, Acquire::Lock)
             }
@@ -424,11 +428,19 @@ impl Extractor<'_> {
             && critical
                 .iter()
                 .all(|value| matches!(value, Operand::Arg(_)));
+        let places = inst.places();
+        let place = places
+            .iter()
+            .find(|place| place.is_users())
+            .or_else(|| places.first())
+            .cloned()
+            .unwrap_or_default();
         self.out.candidates.push(Candidate {
             site: Site { kind, at, critical },
             inst,
             check,
-            place: inst.place().unwrap_or_default(),
+            place,
+            places,
             only_from_callers,
         });
     }

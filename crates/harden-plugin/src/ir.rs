@@ -26,7 +26,6 @@ pub(crate) type Predicate = LLVMIntPredicate;
 unsafe extern "C" {
     fn rdl_may_write(value: LLVMValueRef) -> bool;
     fn rdl_may_read(value: LLVMValueRef) -> bool;
-    fn rdl_reads_only_arguments(value: LLVMValueRef) -> bool;
     fn rdl_underlying(pointer: LLVMValueRef) -> LLVMValueRef;
     fn rdl_constant_offset(
         pointer: LLVMValueRef,
@@ -51,6 +50,7 @@ unsafe extern "C" {
     fn rdl_mark_changed(function: LLVMValueRef, may_unwind: bool);
     fn rdl_place(
         value: LLVMValueRef,
+        depth: c_uint,
         line: *mut c_uint,
         folder: *mut *const c_char,
         folder_length: *mut usize,
@@ -60,7 +60,6 @@ unsafe extern "C" {
     fn rdl_set_location_of(target: LLVMValueRef, from: LLVMValueRef, function: LLVMValueRef);
     fn rdl_strip_debug(module: LLVMModuleRef) -> bool;
     fn rdl_verify(module: LLVMModuleRef) -> bool;
-    fn rdl_size_of(inst: LLVMValueRef, ty: LLVMTypeRef) -> i32;
     fn rdl_returns_twice(call: LLVMValueRef);
 }
 
@@ -86,6 +85,25 @@ pub(crate) struct Place {
     pub(crate) file: String,
     pub(crate) folder: String,
     pub(crate) line: u32,
+}
+
+impl Place {
+    /// Whether this is the user's own code rather than a library's that was inlined into it.
+    pub(crate) fn is_users(&self) -> bool {
+        let whole = self.path();
+        let starts = ["/usr/", "/rustc/"];
+        let holds = ["/.cargo/registry/", "/lib/rustlib/src/"];
+        !starts.iter().any(|part| whole.starts_with(part))
+            && !holds.iter().any(|part| whole.contains(part))
+    }
+
+    /// The whole path.
+    pub(crate) fn path(&self) -> String {
+        std::path::Path::new(&self.folder)
+            .join(&self.file)
+            .to_string_lossy()
+            .into_owned()
+    }
 }
 
 /// LLVM's dominator tree of a function that is not being changed.
@@ -299,10 +317,6 @@ impl Value {
         !llvm!(LLVMIsAInstruction(self.0)).is_null()
     }
 
-    pub(crate) fn is_argument(self) -> bool {
-        !llvm!(LLVMIsAArgument(self.0)).is_null()
-    }
-
     pub(crate) fn is_constant(self) -> bool {
         llvm!(LLVMIsConstant(self.0)) != 0
     }
@@ -420,10 +434,6 @@ impl Value {
         llvm!(rdl_may_read(self.0))
     }
 
-    pub(crate) fn reads_only_arguments(self) -> bool {
-        llvm!(rdl_reads_only_arguments(self.0))
-    }
-
     pub(crate) fn underlying(self) -> Value {
         Value(llvm!(rdl_underlying(self.0)))
     }
@@ -467,15 +477,16 @@ impl Value {
         llvm!(rdl_can_be_invoke(self.0))
     }
 
-    pub(crate) fn store_size(self, ty: Type) -> i32 {
-        llvm!(rdl_size_of(self.0, ty.0))
+    pub(crate) fn places(self) -> Vec<Place> {
+        (0..).map_while(|depth| self.place(depth)).collect()
     }
 
-    pub(crate) fn place(self) -> Option<Place> {
+    fn place(self, depth: c_uint) -> Option<Place> {
         let (mut line, mut folder, mut file) = (0, std::ptr::null(), std::ptr::null());
         let (mut folder_length, mut file_length) = (0, 0);
         llvm!(rdl_place(
             self.0,
+            depth,
             &raw mut line,
             &raw mut folder,
             &raw mut folder_length,
@@ -520,10 +531,6 @@ impl Value {
 
     pub(crate) fn set_thread_local(self) {
         llvm!(LLVMSetThreadLocal(self.0, 1));
-    }
-
-    pub(crate) fn function_value_type(self) -> Type {
-        Type(llvm!(LLVMGlobalGetValueType(self.0)))
     }
 
     pub(crate) fn split_before(self, name: &str) -> Block {

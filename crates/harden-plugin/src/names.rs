@@ -13,6 +13,8 @@ pub(crate) enum Callee {
     Lock(Lock),
     /// `lock_contended` of Rust's futex mutex.
     RustLock,
+    /// Reads the number of panics of this thread, which a mutex guard does when it is made.
+    RustPanicCount,
     Alloc {
         free: String,
     },
@@ -128,6 +130,9 @@ pub(crate) fn classify(name: &str, settings: &Settings) -> Callee {
     }
     if name.contains("14lock_contended") && name.contains("5mutex5futex") {
         return Callee::RustLock;
+    }
+    if name.contains("panic_count17is_zero_slow_path") {
+        return Callee::RustPanicCount;
     }
     if is_stream_output(name) {
         return Callee::Output(Checked::Nothing);

@@ -158,13 +158,14 @@ fn is_covered(
 }
 
 fn is_selected(candidate: &Candidate, settings: &Settings) -> bool {
-    let place = &candidate.place;
-    let whole = std::path::Path::new(&place.folder).join(&place.file);
     settings.mode == Mode::Survival
-        || settings
-            .sites
-            .iter()
-            .any(|site| site.matches(&whole.to_string_lossy(), place.line))
+        || candidate.places.iter().any(|place| {
+            let whole = place.path();
+            settings
+                .sites
+                .iter()
+                .any(|site| site.matches(&whole, place.line))
+        })
 }
 
 fn one(
@@ -244,8 +245,7 @@ fn carry_out(
         if works.is_empty() && marks.is_empty() {
             continue;
         }
-        let inserted = emit::emit(module, settings, function, &works, &marks);
-        summary.points += inserted.points;
+        summary.points += emit::emit(module, settings, function, &works, &marks);
         summary.pads += marks
             .iter()
             .filter(|(_, mark)| matches!(mark, Mark::Pad(_)))

@@ -134,11 +134,18 @@ static void pause_for(uint64_t count)
 }
 
 static __thread uint64_t pause_count;
+static __thread struct episode *pausing;
 
 /* Called by the thunk, when locks have been released, in place of the pause in raddle_harden_retry. */
 uint32_t raddle_harden_pause(void)
 {
     pause_for(pause_count < 16 ? 17 : pause_count);
+    struct episode *episode = pausing;
+    if (episode != NULL && claim(episode, ACTIVE, BUSY)) {
+        if (episode->thread == (uint32_t)raw_syscall(SYS_gettid, 0, 0, 0, 0))
+            episode->last_ns = now_ns();
+        release(episode, ACTIVE);
+    }
     return 0;
 }
 
@@ -181,6 +188,7 @@ uint32_t raddle_harden_retry(struct raddle_site *site, uintptr_t frame)
     __atomic_fetch_add(&site->retries, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total_retries, 1, __ATOMIC_RELAXED);
     pause_count = episode->count;
+    pausing = episode;
     if (!(site->flags & SITE_RELEASES)) {
         pause_for(episode->count);
         episode->last_ns = now_ns();

@@ -85,6 +85,8 @@ static void add_ns(struct timespec *time, uint64_t ns)
 /* pthread_mutex_lock that returns DEADLOCK instead of waiting in a cycle. */
 int raddle_harden_mutex_lock(pthread_mutex_t *mutex)
 {
+    if (raddle_harden_inject())
+        return DEADLOCK;
     int result = pthread_mutex_trylock(mutex);
     if (result != EBUSY)
         return result;
@@ -121,10 +123,8 @@ uint32_t raddle_harden_rust_lock(uint32_t *word)
     uint64_t start = now_ns();
     uint32_t result = 0;
     for (;;) {
-        uint32_t free_word = 0;
         if (__atomic_exchange_n(word, 2, __ATOMIC_ACQUIRE) == 0)
             break;
-        (void)free_word;
         struct timespec wait = {0, 10000000};
         syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 2, &wait, NULL, 0);
         if (now_ns() - start > lock_timeout_ns) {

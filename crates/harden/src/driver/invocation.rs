@@ -43,7 +43,6 @@ const NOT_OURS: &[&str] = &[
     "-v",
     "--help",
     "-nostdlib",
-    "-nodefaultlibs",
     "-ffreestanding",
     "-r",
     "-emit-llvm",
@@ -96,7 +95,9 @@ impl Invocation {
                 }
             }
         }
-        if !has_input {
+        // rustc names the libraries itself; without any C library the runtime could not be linked.
+        let has = |wanted: &str| this.arguments.iter().any(|argument| argument == wanted);
+        if !has_input || has("-nodefaultlibs") && !has("-lc") {
             this.step = Step::Plain;
         }
         this
@@ -193,6 +194,8 @@ mod tests {
         assert_eq!(parse("-E -c a.c").step, Step::Plain);
         assert_eq!(parse("--version").step, Step::Plain);
         assert_eq!(parse("-nostdlib a.o").step, Step::Plain);
+        assert_eq!(parse("-nodefaultlibs a.o").step, Step::Plain);
+        assert_eq!(parse("-nodefaultlibs a.o -lc").step, Step::Link);
     }
 
     #[test]

@@ -50,6 +50,10 @@ impl CargoHarden {
                 "RADDLE_HARDEN_OPTIONS",
                 format!("{options} --harden-bitcode"),
             );
+        // Without lines neither the report nor the log could name a site.
+        if std::env::var_os("CARGO_PROFILE_RELEASE_DEBUG").is_none() {
+            command.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
+        }
         let status = command.status().context("cannot start cargo")?;
         Ok(cc::code_of(status))
     }
