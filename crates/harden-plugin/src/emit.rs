@@ -87,6 +87,9 @@ pub(crate) fn emit(
     emitter.points.len()
 }
 
+/// Identifies the points of a plan, useful and useless.
+type PointSet = Vec<InstId>;
+
 struct Emitter<'a> {
     module: Module,
     settings: &'a Settings,
@@ -94,12 +97,13 @@ struct Emitter<'a> {
     builder: Builder,
     /// Block at each point.
     points: BTreeMap<InstId, Block>,
-    /// Variable per acquisition: what is held since the point, or null.
-    held: BTreeMap<InstId, Value>,
-    /// Variable per cell: its value at the point.
-    saved: BTreeMap<usize, Value>,
+    /// Variable per set of points and acquisition: what is held since the point, or null. Plans with other points must
+    /// not share it, because one plan's point may lie inside another's region.
+    held: BTreeMap<(PointSet, InstId), Value>,
+    /// Variable per set of points and cell: its value at the point.
+    saved: BTreeMap<(PointSet, usize), Value>,
     /// Variable per set of points: the number of the one passed last.
-    tokens: BTreeMap<Vec<InstId>, Value>,
+    tokens: BTreeMap<PointSet, Value>,
     /// All of the above, for promotion to registers.
     variables: Vec<Value>,
     /// Values that stand for calls which were replaced.
@@ -127,11 +131,12 @@ impl Emitter<'_> {
         }
         for &acquire in &plan.acquires {
             let pointer = self.module.pointer_type();
-            let held = match self.held.get(&acquire) {
-                Some(&held) => held,
-                None => self.variable(pointer),
-            };
-            self.held.insert(acquire, held);
+            let key = (point_set(plan), acquire);
+            if self.held.contains_key(&key) {
+                continue;
+            }
+            let held = self.variable(pointer);
+            self.held.insert(key, held);
             for &point in &all {
                 self.builder.before(self.extracted.insts[point]);
                 self.builder.store(pointer.null(), held);
@@ -139,11 +144,12 @@ impl Emitter<'_> {
         }
         for &cell in &plan.cells {
             let details = self.extracted.cells[cell];
-            let saved = match self.saved.get(&cell) {
-                Some(&saved) => saved,
-                None => self.variable(details.ty),
-            };
-            self.saved.insert(cell, saved);
+            let key = (point_set(plan), cell);
+            if self.saved.contains_key(&key) {
+                continue;
+            }
+            let saved = self.variable(details.ty);
+            self.saved.insert(key, saved);
             for &point in &all {
                 self.builder.before(self.extracted.insts[point]);
                 let place = self.builder.byte_offset(details.slot, details.offset);
@@ -203,7 +209,7 @@ impl Emitter<'_> {
     }
 
     fn prepare_token(&mut self, plan: &Plan) {
-        let key = token_key(plan);
+        let key = point_set(plan);
         if self.tokens.contains_key(&key) {
             return;
         }
@@ -398,7 +404,7 @@ impl Emitter<'_> {
         };
         let mut gives_up_now = gives_up;
         if !plan.useless.is_empty() && plan.points.len() + plan.useless.len() > 1 {
-            let token = self.tokens[&token_key(plan)];
+            let token = self.tokens[&point_set(plan)];
             let ty = self.module.int_type(32);
             let number = self.builder.load(ty, token);
             let is_final = self
@@ -439,11 +445,12 @@ impl Emitter<'_> {
         let mut releases = false;
         for acquire in plan.acquires.iter().rev() {
             releases |= self.extracted.acquires[acquire].what != Acquired::Result;
-            self.give_back(*acquire, near);
+            self.give_back(plan, *acquire, near);
         }
         for &cell in &plan.cells {
             let details = self.extracted.cells[cell];
-            let value = self.builder.load(details.ty, self.saved[&cell]);
+            let saved = self.saved[&(point_set(plan), cell)];
+            let value = self.builder.load(details.ty, saved);
             let place = self.builder.byte_offset(details.slot, details.offset);
             self.builder.store(value, place);
         }
@@ -455,7 +462,7 @@ impl Emitter<'_> {
             return;
         }
         let ty = self.module.int_type(32);
-        let number = self.builder.load(ty, self.tokens[&token_key(plan)]);
+        let number = self.builder.load(ty, self.tokens[&point_set(plan)]);
         let cases: Vec<(Value, Block)> = plan
             .points
             .iter()
@@ -470,9 +477,10 @@ impl Emitter<'_> {
             .switch(number, self.points[&plan.points[0]], &cases);
     }
 
-    fn give_back(&mut self, acquire: InstId, near: Value) {
+    fn give_back(&mut self, plan: &Plan, acquire: InstId, near: Value) {
         let pointer = self.module.pointer_type();
-        let held = self.builder.load(pointer, self.held[&acquire]);
+        let held = self.held[&(point_set(plan), acquire)];
+        let held = self.builder.load(pointer, held);
         let is_held = self
             .builder
             .compare(Predicate::LLVMIntNE, held, pointer.null());
@@ -495,7 +503,7 @@ impl Emitter<'_> {
     /// After every acquisition that a failing edge may have to undo: note what was taken.
     fn record_acquisitions(&mut self) {
         let pointer = self.module.pointer_type();
-        for (&acquire, &held) in &self.held {
+        for (&(_, acquire), &held) in &self.held {
             let inst = self.extracted.insts[acquire];
             let details = &self.extracted.acquires[&acquire];
             let result = self.results.get(&acquire).copied();
@@ -533,8 +541,9 @@ impl Emitter<'_> {
     /// Turns a call into one from which a failing callee may come back.
     fn pad(&mut self, call: InstId, mark: &Mark) {
         let function = self.extracted.function;
-        let is_cpp = function.personality().is_some();
-        if !is_cpp {
+        let personality = function.personality();
+        let is_cpp = personality.is_some_and(|routine| routine.name() == "__gxx_personality_v0");
+        if personality.is_none() {
             let ty = self.module.function_type(self.module.int_type(32), &[]);
             function.set_personality(self.module.function("raddle_harden_personality", ty));
         }
@@ -645,7 +654,7 @@ impl Emitter<'_> {
     }
 }
 
-fn token_key(plan: &Plan) -> Vec<InstId> {
+fn point_set(plan: &Plan) -> PointSet {
     let mut key = plan.points.clone();
     key.push(usize::MAX);
     key.extend(&plan.useless);

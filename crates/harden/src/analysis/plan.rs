@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::dominators;
 use super::model::{Acquire, BlockId, Effect, Function, InstId, Operand, Site, SiteKind};
 use super::region::{self, Extension, Form, Region};
 use super::slice::{self, Slice};
@@ -98,15 +99,19 @@ pub fn intra(
             Pruned::NoSharedRead
         });
     }
-    let mut lost_by_dominating = true;
     for (form, extension) in FORMS {
         let cheaper = candidate(function, idom, site, form, extension);
-        if cheaper.useful == best.useful {
-            lost_by_dominating = form == Form::All;
-            return Ok(finish(function, cheaper, lost_by_dominating));
+        if cheaper.useful == best.useful
+            && let Some(plan) = finish(function, idom, cheaper)
+        {
+            return Ok(plan);
         }
     }
-    Ok(finish(function, best, lost_by_dominating))
+    // No form has it all: the single point with the most to repeat is better than nothing.
+    let single = candidate(function, idom, site, Form::Dominating, FULL);
+    let is_worth_it = !single.useful.is_empty();
+    let plan = is_worth_it.then(|| finish(function, idom, single)).flatten();
+    plan.ok_or(Pruned::NoSharedRead)
 }
 
 /// The slice of a site over its full region, and whether that region reaches up to the entry on every path.
@@ -146,7 +151,8 @@ fn candidate(
     }
 }
 
-fn finish(function: &Function, candidate: Candidate, needs_paths: bool) -> Plan {
+/// The plan for a region, or none if no point of it can be used.
+fn finish(function: &Function, idom: &[Option<BlockId>], candidate: Candidate) -> Option<Plan> {
     let Candidate {
         form,
         region,
@@ -155,14 +161,34 @@ fn finish(function: &Function, candidate: Candidate, needs_paths: bool) -> Plan 
     let (points, useless): (Vec<InstId>, Vec<InstId>) = region.points.iter().partition(|&&point| {
         form == Form::Dominating
             || region::reaches(function, &region, point, &|inst| useful.contains(&inst))
+                && !redefines(function, idom, &region, point)
     });
-    Plan {
+    (!points.is_empty()).then(|| Plan {
         points,
         useless,
         cells: region.cells.into_iter().collect(),
         acquires: region.acquires.into_iter().collect(),
         length: region.inside.len(),
         reads: useful.len(),
-        needs_paths,
-    }
+        needs_paths: form == Form::All,
+    })
+}
+
+/// Whether the region, after `point`, runs again what was computed before it: then the values with which the point was
+/// passed are no longer there when the site fails. A point that dominates its site cannot have this trouble.
+fn redefines(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    region: &Region,
+    point: InstId,
+) -> bool {
+    let home = function.block_of[point];
+    region::reaches(function, region, point, &|inst| {
+        let block = function.block_of[inst];
+        if block == home {
+            inst < point
+        } else {
+            dominators::dominates(idom, block, home)
+        }
+    })
 }
