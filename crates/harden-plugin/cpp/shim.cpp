@@ -209,6 +209,11 @@ LLVMBasicBlockRef rdl_to_invoke(LLVMValueRef value, LLVMBasicBlockRef pad) {
 // is never read: the token says so.
 void rdl_repair_ssa(LLVMValueRef function) {
   auto *body = cast<Function>(unwrap(function));
+  // The result of an invoke exists on its normal edge only: give that edge a block of its own.
+  for (BasicBlock &block : make_early_inc_range(*body))
+    if (auto *invoke = dyn_cast<InvokeInst>(block.getTerminator()))
+      if (!invoke->use_empty() && !invoke->getNormalDest()->getSinglePredecessor())
+        SplitEdge(&block, invoke->getNormalDest());
   DominatorTree tree(*body);
   SmallVector<std::pair<Instruction *, SmallVector<Use *, 4>>, 16> broken;
   for (Instruction &inst : instructions(*body)) {
@@ -222,7 +227,12 @@ void rdl_repair_ssa(LLVMValueRef function) {
   for (auto &[inst, uses] : broken) {
     SSAUpdater updater;
     updater.Initialize(inst->getType(), inst->getName());
-    updater.AddAvailableValue(inst->getParent(), inst);
+    if (auto *invoke = dyn_cast<InvokeInst>(inst)) {
+      updater.AddAvailableValue(inst->getParent(), PoisonValue::get(inst->getType()));
+      updater.AddAvailableValue(invoke->getNormalDest(), inst);
+    } else {
+      updater.AddAvailableValue(inst->getParent(), inst);
+    }
     for (Use *use : uses)
       updater.RewriteUse(*use);
   }
@@ -295,7 +305,14 @@ void rdl_set_location_of(LLVMValueRef target, LLVMValueRef from, LLVMValueRef fu
 
 bool rdl_strip_debug(LLVMModuleRef module) { return StripDebugInfo(*unwrap(module)); }
 
-bool rdl_verify(LLVMModuleRef module) { return !verifyModule(*unwrap(module), &errs()); }
+bool rdl_verify(LLVMModuleRef module) {
+  std::string trouble;
+  raw_string_ostream stream(trouble);
+  bool is_broken = verifyModule(*unwrap(module), &stream);
+  if (is_broken)
+    errs() << StringRef(trouble).substr(0, 1000) << "\n";
+  return !is_broken;
+}
 
 void rdl_returns_twice(LLVMValueRef call) {
   auto *inst = cast<CallInst>(unwrap(call));

@@ -598,8 +598,12 @@ impl Emitter<'_> {
     }
 
     fn text(&self, content: &str) -> Value {
+        let name = format!("raddle.text.{content}");
+        if let Some(known) = self.module.named_global(&name) {
+            return known;
+        }
         let constant = self.module.string_constant(content);
-        let global = self.module.add_global("raddle.text", constant.ty());
+        let global = self.module.add_global(&name, constant.ty());
         global.set_initializer(constant);
         global.set_constant();
         global.set_internal();

@@ -68,7 +68,7 @@ fn run(module: Module) -> Result<bool, String> {
         .iter_mut()
         .map(|function| function.body.take().expect("each body is taken once"))
         .collect();
-    let program = Program::new(bodies);
+    let program = Program::new(bodies, settings.reach());
     let decisions = decide(&program, &extracted, &settings);
     let mut summary = ModuleRecord {
         module: module.source_name(),
@@ -192,7 +192,7 @@ fn one(
     let own = if candidate.only_from_callers {
         Err(Pruned::NoCallerToReexecute)
     } else {
-        plan::intra(&body.function, &body.idom, site)
+        plan::intra(&body.function, &body.idom, site, settings.reach())
     };
     let levels = settings.caller_levels;
     let goes_up = levels > 0 && interproc::extend(program, index, site, levels, marks);

@@ -194,6 +194,7 @@ fn reason_text(reason: Pruned) -> &'static str {
         Pruned::NoOracle => "output without an oracle",
         Pruned::AlreadyChecked => "checked before",
         Pruned::NotSelected => "not selected",
+        Pruned::TooManyPoints => "many points by path; --harden-regions=longest or fix mode hardens it",
         Pruned::UnsupportedFunction => "function cannot be changed safely",
         Pruned::AlwaysFails => "reached unconditionally",
         Pruned::NoCallerToReexecute => "no caller to re-execute",

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::analysis::plan::Reach;
+
 /// Name of the environment variable.
 pub const VARIABLE: &str = "RADDLE_HARDEN_SETTINGS";
 
@@ -27,6 +29,8 @@ pub struct Settings {
     /// Debug information was asked for by us, not by the user: remove it afterwards.
     pub strip_debug: bool,
     pub mechanism: Mechanism,
+    /// How long regions are; by default cheap in survival mode and longest in fix mode.
+    pub reach: Option<Reach>,
     /// Count the passes over re-execution points.
     pub count_points: bool,
     /// Let passing checks fail now and then (run time: `RADDLE_HARDEN_INJECT`).
@@ -50,10 +54,21 @@ impl Default for Settings {
             report: None,
             strip_debug: false,
             mechanism: Mechanism::Branch,
+            reach: None,
             count_points: false,
             inject: false,
             keep_useless: false,
         }
+    }
+}
+
+impl Settings {
+    /// The reach that was asked for, or that of the mode.
+    pub fn reach(&self) -> Reach {
+        self.reach.unwrap_or(match self.mode {
+            Mode::Survival => Reach::Cheap,
+            Mode::Fix => Reach::Longest,
+        })
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::{BlockId, Function, InstId, Operand, Shape, Site, SiteKind};
-use super::plan::{self, Plan};
+use super::plan::{self, Plan, Reach};
 use super::region::{self, Region};
 
 /// A function with what the module-wide analysis needs of it.
@@ -24,11 +24,13 @@ pub struct Body {
 #[derive(Debug)]
 pub struct Program {
     pub bodies: Vec<Body>,
+    /// For the regions in callers.
+    reach: Reach,
     callers: BTreeMap<usize, Vec<CallId>>,
 }
 
 impl Program {
-    pub fn new(bodies: Vec<Body>) -> Self {
+    pub fn new(bodies: Vec<Body>, reach: Reach) -> Self {
         let mut callers: BTreeMap<usize, Vec<CallId>> = BTreeMap::new();
         for (index, body) in bodies.iter().enumerate() {
             if !body.is_supported {
@@ -40,7 +42,11 @@ impl Program {
                 }
             }
         }
-        Self { bodies, callers }
+        Self {
+            bodies,
+            reach,
+            callers,
+        }
     }
 }
 
@@ -167,7 +173,7 @@ fn one_call(
         at: call.1,
         critical: values,
     };
-    if let Ok(plan) = plan::intra(&body.function, &body.idom, &site) {
+    if let Ok(plan) = plan::intra(&body.function, &body.idom, &site, program.reach) {
         return Marks::from([(call, Mark::Pad(plan))]);
     }
     let (region, slice) = plan::reach(&body.function, &body.idom, &site);

@@ -22,6 +22,8 @@ pub enum Pruned {
     AlreadyChecked,
     /// Fix mode was asked for other sites.
     NotSelected,
+    /// Only many points by path would do, and keeping track of them costs too much in survival mode.
+    TooManyPoints,
     /// The function holds something that cannot be proven safe to re-execute.
     UnsupportedFunction,
     /// The failing code is reached unconditionally.
@@ -85,12 +87,33 @@ const FORMS: [(Form, Extension); 6] = [
     (Form::All, FULL),
 ];
 
+/// In survival mode, a token for more points than this would occupy a register in exactly the large, hot functions
+/// (interpreter loops) that have many of them: on SQLite it costs a tenth of the running time.
+const CHEAP_POINTS_MAX: usize = 2;
+
+/// How much a region may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// A single dominating point wherever it repeats at least one read that matters; where it repeats none, two points
+    /// by path.
+    Cheap,
+    /// Everything that can be repeated: the most recent point on the path taken.
+    Longest,
+}
+
 /// Plans one site inside its function.
 pub fn intra(
     function: &Function,
     idom: &[Option<BlockId>],
     site: &Site,
+    reach: Reach,
 ) -> Result<Plan, Pruned> {
+    if reach == Reach::Cheap
+        && let Some(plan) = cheapest(function, idom, site)
+    {
+        return Ok(plan);
+    }
     let best = candidate(function, idom, site, Form::All, FULL);
     if best.useful.is_empty() {
         return Err(if site.kind == SiteKind::Deadlock {
@@ -98,6 +121,9 @@ pub fn intra(
         } else {
             Pruned::NoSharedRead
         });
+    }
+    if reach == Reach::Cheap {
+        return Err(Pruned::TooManyPoints);
     }
     for (form, extension) in FORMS {
         let cheaper = candidate(function, idom, site, form, extension);
@@ -112,6 +138,18 @@ pub fn intra(
     let is_worth_it = !single.useful.is_empty();
     let plan = is_worth_it.then(|| finish(function, idom, single)).flatten();
     plan.ok_or(Pruned::NoSharedRead)
+}
+
+/// The first form that repeats anything that matters. Of the dominating forms, one with more reads is taken only if it
+/// has to pay nothing for them.
+fn cheapest(function: &Function, idom: &[Option<BlockId>], site: &Site) -> Option<Plan> {
+    FORMS.iter().find_map(|&(form, extension)| {
+        let found = candidate(function, idom, site, form, extension);
+        if found.useful.is_empty() || found.region.points.len() > CHEAP_POINTS_MAX {
+            return None;
+        }
+        finish(function, idom, found)
+    })
 }
 
 /// The slice of a site over its full region, and whether that region reaches up to the entry on every path.

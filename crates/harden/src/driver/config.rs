@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use raddle_config::harden::Harden;
 use raddle_report::Finding;
 
+use crate::analysis::plan::Reach;
 use crate::settings::{
     AllocFunctions, LockFunctions, Mechanism, Mode, Settings, SitePlace, SitePlaceError,
 };
@@ -82,6 +83,13 @@ fn take_option(option: &str, options: &mut Options) -> Result<(), OptionError> {
         "inject" => settings.inject = true,
         "count-points" => settings.count_points = true,
         "keep-useless" => settings.keep_useless = true,
+        "regions" => {
+            settings.reach = Some(match value {
+                "cheap" => Reach::Cheap,
+                "longest" => Reach::Longest,
+                _ => return Err(not_allowed(name, value, "cheap, longest")),
+            });
+        }
         "mechanism" => {
             settings.mechanism = match value {
                 "branch" => Mechanism::Branch,

@@ -33,6 +33,7 @@ Options of ours begin with --harden-; they also come from RADDLE_HARDEN_OPTIONS:
   --harden-config=FILE        a raddle.toml; without it, the one of the nearest folder above
   --harden-pointer-bound=N    pointers below N are invalid (10000)
   --harden-caller-levels=N    re-execute up to N callers (3; 0 turns it off)
+  --harden-regions=longest    repeat all that can be repeated (default in fix mode); cheap is for survival mode
   --harden-assertion=NAME     a function whose call is a failure (repeatable)
   --harden-output=NAME        an output function (repeatable)
   --harden-volatile-is-io     volatile reads end regions
