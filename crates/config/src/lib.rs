@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 pub mod hooks;
 pub mod scan;
+pub mod harden;
 
 /// The only version there is so far.
 pub const VERSION: u32 = 1;
@@ -23,6 +24,9 @@ pub struct Config {
     /// What `raddle scan` reads.
     #[serde(default)]
     pub scan: scan::Scan,
+    /// For `raddle harden` and its compiler drivers.
+    #[serde(default)]
+    pub harden: harden::Harden,
 }
 
 /// Why a configuration was refused.

@@ -1,13 +1,19 @@
 //! One module per command; this file only lists and dispatches them.
 
+use std::ffi::OsString;
+use std::path::Path;
+
 use clap::Subcommand;
 
 use crate::exit::{Code, Failure};
 
+mod cargo_harden;
+mod cc;
 mod explain;
 mod run;
 mod table;
 mod scan;
+mod harden;
 
 /// What the user asked for.
 #[derive(Debug, Subcommand)]
@@ -17,6 +23,11 @@ pub(crate) enum Command {
     #[command(hide = true)]
     SystemCalls(table::SystemCalls),
     Scan(scan::Scan),
+    Harden(harden::Harden),
+    Cc(cc::Cc),
+    #[command(name = "c++")]
+    Cpp(cc::Cpp),
+    CargoHarden(cargo_harden::CargoHarden),
 }
 
 impl Command {
@@ -26,6 +37,23 @@ impl Command {
             Self::Run(command) => command.run(),
             Self::SystemCalls(command) => command.run(),
             Self::Scan(command) => command.run(),
+            Self::Harden(command) => command.run(),
+            Self::Cc(command) => command.run(),
+            Self::Cpp(command) => command.run(),
+            Self::CargoHarden(command) => command.run(),
         }
     }
+}
+
+/// A program that is called `raddle-cc` or `raddle-c++` is that command: some build systems want one word.
+pub(crate) fn under_other_names(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    let name = arguments
+        .first()
+        .and_then(|path| Path::new(path).file_name()?.to_str());
+    if let Some(command @ ("cc" | "c++")) = name.and_then(|name| name.strip_prefix("raddle-")) {
+        let command = OsString::from(command);
+        arguments.insert(1, command);
+    }
+    arguments
 }
