@@ -6,9 +6,9 @@
 
 use serde::Deserialize;
 
+pub mod harden;
 pub mod hooks;
 pub mod scan;
-pub mod harden;
 
 /// The only version there is so far.
 pub const VERSION: u32 = 1;

@@ -158,7 +158,9 @@ impl Module {
     pub(crate) fn target(self) -> String {
         let start = llvm!(LLVMGetTarget(self.0));
         // SAFETY: LLVM returns a string that ends with zero and lives as long as the module.
-        unsafe { CStr::from_ptr(start) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(start) }
+            .to_string_lossy()
+            .into_owned()
     }
 
     pub(crate) fn functions(self) -> Vec<Value> {
@@ -215,7 +217,12 @@ impl Module {
     pub(crate) fn function_type(self, result: Type, parameters: &[Type]) -> Type {
         let mut raw: Vec<LLVMTypeRef> = parameters.iter().map(|ty| ty.0).collect();
         let count = c_uint::try_from(raw.len()).expect("few parameters");
-        Type(llvm!(LLVMFunctionType(result.0, raw.as_mut_ptr(), count, 0)))
+        Type(llvm!(LLVMFunctionType(
+            result.0,
+            raw.as_mut_ptr(),
+            count,
+            0
+        )))
     }
 
     pub(crate) fn struct_type(self, fields: &[Type]) -> Type {
@@ -326,8 +333,7 @@ impl Value {
     }
 
     pub(crate) fn is_constant_global(self) -> bool {
-        !llvm!(LLVMIsAGlobalVariable(self.0)).is_null()
-            && llvm!(LLVMIsGlobalConstant(self.0)) != 0
+        !llvm!(LLVMIsAGlobalVariable(self.0)).is_null() && llvm!(LLVMIsGlobalConstant(self.0)) != 0
     }
 
     pub(crate) fn is_thread_local(self) -> bool {
@@ -418,12 +424,7 @@ impl Value {
     /// Adds an edge to a phi.
     pub(crate) fn add_incoming(self, value: Value, block: Block) {
         let (mut value, mut block) = (value.0, block.0);
-        llvm!(LLVMAddIncoming(
-            self.0,
-            &raw mut value,
-            &raw mut block,
-            1
-        ));
+        llvm!(LLVMAddIncoming(self.0, &raw mut value, &raw mut block, 1));
     }
 
     pub(crate) fn may_write(self) -> bool {
@@ -441,12 +442,8 @@ impl Value {
     pub(crate) fn constant_offset(self) -> Option<(Value, i64)> {
         let mut base = std::ptr::null_mut();
         let mut offset = 0;
-        llvm!(rdl_constant_offset(
-            self.0,
-            &raw mut base,
-            &raw mut offset
-        ))
-        .then_some((Value(base), offset))
+        llvm!(rdl_constant_offset(self.0, &raw mut base, &raw mut offset))
+            .then_some((Value(base), offset))
     }
 
     pub(crate) fn is_private_slot(self) -> bool {
@@ -721,11 +718,7 @@ impl Builder {
     }
 
     pub(crate) fn byte_offset(&self, base: Value, offset: i64) -> Value {
-        let mut index = self
-            .module
-            .int_type(64)
-            .constant(offset.cast_unsigned())
-            .0;
+        let mut index = self.module.int_type(64).constant(offset.cast_unsigned()).0;
         Value(llvm!(LLVMBuildGEP2(
             self.raw,
             self.module.int_type(8).0,

@@ -111,7 +111,9 @@ impl std::str::FromStr for SitePlace {
     type Err = SitePlaceError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (file, line) = text.rsplit_once(':').ok_or_else(|| SitePlaceError(text.into()))?;
+        let (file, line) = text
+            .rsplit_once(':')
+            .ok_or_else(|| SitePlaceError(text.into()))?;
         let line = line.parse().map_err(|_error| SitePlaceError(text.into()))?;
         if file.is_empty() {
             return Err(SitePlaceError(text.into()));

@@ -10,7 +10,6 @@ pub(crate) fn error(error: &anyhow::Error) {
 }
 
 /// Prints something worth knowing that is not an error.
-/// Prints a warning.
 #[expect(
     clippy::print_stderr,
     reason = "this module is where messages are printed"
@@ -26,6 +25,13 @@ pub(crate) fn note(text: &str) {
 )]
 pub(crate) fn trace(line: &str) {
     eprintln!("{line}");
+}
+
+/// Prints a warning.
+#[expect(
+    clippy::print_stderr,
+    reason = "this module is where messages are printed"
+)]
 pub(crate) fn warning(text: &str) {
     eprintln!("raddle: warning: {text}");
 }

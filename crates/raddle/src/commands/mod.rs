@@ -10,10 +10,10 @@ use crate::exit::{Code, Failure};
 mod cargo_harden;
 mod cc;
 mod explain;
-mod run;
-mod table;
-mod scan;
 mod harden;
+mod run;
+mod scan;
+mod table;
 
 /// What the user asked for.
 #[derive(Debug, Subcommand)]
