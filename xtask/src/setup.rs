@@ -13,6 +13,15 @@ const PACKAGES: &[(&str, &str)] = &[
         "libc6-dbg",
         "is the separate debug file that symbol tests look up",
     ),
+    ("git", "is run by the tests of real programs"),
+    ("golang-go", "builds a Go program for the tests of real programs"),
+    ("memcached", "is run by the tests of real programs"),
+    ("pbzip2", "is run by the tests of real programs"),
+    ("perl", "is run by the tests of real programs"),
+    ("python3", "is run by the tests of real programs"),
+    ("redis-server", "is run by the tests of real programs"),
+    ("sqlite3", "is run by the tests of real programs"),
+    ("xz-utils", "is run by the tests of real programs"),
 ];
 
 pub(crate) fn run() -> anyhow::Result<()> {
