@@ -30,6 +30,7 @@ pub(crate) enum HostNode {
     Denied,
     Directory {
         mode: u32,
+        links: u32,
         modified: Timestamp,
     },
     File {
@@ -41,6 +42,17 @@ pub(crate) enum HostNode {
     Symlink {
         target: Name,
     },
+}
+
+impl HostNode {
+    /// Hard links of a directory, which tell how many directories it holds. Other links of a host file are not
+    /// known to be the same file here.
+    pub(crate) fn links(&self) -> u32 {
+        match self {
+            Self::Directory { links, .. } => *links,
+            _ => 1,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -93,7 +105,11 @@ impl HostFiles {
         let modified = Timestamp::clamped(metadata.mtime(), metadata.mtime_nsec());
         let kind = metadata.file_type();
         if kind.is_dir() {
-            HostNode::Directory { mode, modified }
+            HostNode::Directory {
+                mode,
+                links: u32::try_from(metadata.nlink()).unwrap_or(1),
+                modified,
+            }
         } else if kind.is_symlink() {
             match path.read_link() {
                 Ok(target) => HostNode::Symlink {

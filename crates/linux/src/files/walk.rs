@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::flags::{AT_FDCWD, NAME_MAX, PATH_MAX};
 use super::host::{self, HostNode};
-use super::inode::{Directory, Entry, Inode, InodeId, Name, Node, Source, Times, Timestamp};
+use super::inode::{Directory, Entry, Inode, InodeId, Name, Node, Source, Timestamp};
 use super::state::number_of_path;
 use super::{open, procfs};
 use crate::errno::Errno;
@@ -327,17 +327,14 @@ fn lookup_host(
 ) -> Result<Option<InodeId>, Errno> {
     let host_path = host::join(path, name);
     let node = kernel.host.node(&host_path);
+    let links = node.links();
     let Some((mode, modified, node)) = node_of_host(directory, &host_path, name, node)? else {
         return Ok(None);
     };
     let files = &mut kernel.state.files;
     let number = number_of_path(&files.path_in(directory, name));
-    let is_directory = node.is_directory();
     let mut inode = Inode::new(number, mode, modified, node);
-    inode.times = Times::all(modified);
-    if is_directory {
-        inode.links = 2;
-    }
+    inode.links = links;
     let inode = files.add_inode(inode);
     if let Some(parent) = files.inode_mut(directory).directory_mut() {
         parent
@@ -359,7 +356,7 @@ pub(crate) fn node_of_host(
     Ok(Some(match node {
         HostNode::Absent => return Ok(None),
         HostNode::Denied => return Err(Errno::EACCES),
-        HostNode::Directory { mode, modified } => (
+        HostNode::Directory { mode, modified, .. } => (
             mode,
             modified,
             Node::Directory(Directory {
