@@ -31,7 +31,14 @@ fn native(directory: &Path, command: &[&str]) -> Output {
         .args(&command[1..])
         .current_dir(directory)
         .env_clear()
-        .envs([("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"), ("HOME", "/root"), ("LC_ALL", "C")])
+        .envs([
+            (
+                "PATH",
+                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            ),
+            ("HOME", "/root"),
+            ("LC_ALL", "C"),
+        ])
         .stdin(Stdio::null())
         .output()
         .unwrap_or_else(|error| panic!("{}: {error}; `cargo xtask setup` installs it", command[0]))
@@ -52,7 +59,12 @@ fn raddle(directory: &Path, options: &[&str], command: &[&str]) -> Output {
 
 #[track_caller]
 fn check(command: &[&str]) {
-    let name: String = command.join(" ").chars().filter(char::is_ascii_alphanumeric).take(40).collect();
+    let name: String = command
+        .join(" ")
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .take(40)
+        .collect();
     let scratch = Scratch::new(&name);
     check_in(&scratch, command);
 }
@@ -63,7 +75,12 @@ fn check_in(scratch: &Scratch, command: &[&str]) {
     let ours = raddle(&scratch.0, &[], command);
     let theirs = native(&scratch.0, command);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert_eq!(text(&ours.stdout), text(&theirs.stdout), "standard error was:\n{}", text(&ours.stderr));
+    assert_eq!(
+        text(&ours.stdout),
+        text(&theirs.stdout),
+        "standard error was:\n{}",
+        text(&ours.stderr)
+    );
     assert_eq!(text(&ours.stderr), text(&theirs.stderr));
     assert_eq!(ours.status.code(), theirs.status.code());
 }
@@ -76,24 +93,50 @@ fn check_script(script: &str) {
 #[test]
 fn coreutils() {
     check(&["/bin/ls", "-la", "/usr/share/common-licenses"]);
-    check(&["/usr/bin/sort", "--parallel=4", "/usr/share/common-licenses/GPL-3"]);
-    check(&["/usr/bin/sha256sum", "/usr/share/common-licenses/GPL-2", "/bin/bash"]);
-    check(&["/usr/bin/wc", "/usr/share/common-licenses/GPL-1", "/does/not/exist"]);
-    check_script("mkdir d; cp -r /usr/share/common-licenses d/; du -s --apparent-size d | cut -f2; rm -r d; ls");
-    check_script("seq 1 1000 | tac | head -n 3 | od -c; expr 6 '*' 7; printf '%5.2f|%e\\n' 3.14159 1e10");
+    check(&[
+        "/usr/bin/sort",
+        "--parallel=4",
+        "/usr/share/common-licenses/GPL-3",
+    ]);
+    check(&[
+        "/usr/bin/sha256sum",
+        "/usr/share/common-licenses/GPL-2",
+        "/bin/bash",
+    ]);
+    check(&[
+        "/usr/bin/wc",
+        "/usr/share/common-licenses/GPL-1",
+        "/does/not/exist",
+    ]);
+    check_script(
+        "mkdir d; cp -r /usr/share/common-licenses d/; du -s --apparent-size d | cut -f2; rm -r d; ls",
+    );
+    check_script(
+        "seq 1 1000 | tac | head -n 3 | od -c; expr 6 '*' 7; printf '%5.2f|%e\\n' 3.14159 1e10",
+    );
 }
 
 #[test]
 fn bash_with_pipes_and_jobs() {
-    check_script("for i in 1 2 3; do echo $i | cat; done; (sleep 0.2; echo late) & echo early; wait; echo status $?");
+    check_script(
+        "for i in 1 2 3; do echo $i | cat; done; (sleep 0.2; echo late) & echo early; wait; echo status $?",
+    );
     check_script("trap 'echo trapped; exit 5' TERM; kill -TERM $$; echo not reached");
-    check_script("set -o pipefail; false | true; echo $?; seq 1 100000 | head -n 1; echo ${PIPESTATUS[@]}");
-    check_script("sleep 100 & kill %1; wait %1; echo $?; x=$(cat <(echo one) <(echo two)); echo $x");
+    check_script(
+        "set -o pipefail; false | true; echo $?; seq 1 100000 | head -n 1; echo ${PIPESTATUS[@]}",
+    );
+    check_script(
+        "sleep 100 & kill %1; wait %1; echo $?; x=$(cat <(echo one) <(echo two)); echo $x",
+    );
 }
 
 #[test]
 fn perl() {
-    check(&["/usr/bin/perl", "-e", "my %h = map { $_ => $_ ** 2 } 1 .. 50; print join(',', sort { $a <=> $b } values %h), \"\\n\"; print `echo child`; printf \"%.12f\\n\", sin(1) * exp(2); die 'the end'"]);
+    check(&[
+        "/usr/bin/perl",
+        "-e",
+        "my %h = map { $_ => $_ ** 2 } 1 .. 50; print join(',', sort { $a <=> $b } values %h), \"\\n\"; print `echo child`; printf \"%.12f\\n\", sin(1) * exp(2); die 'the end'",
+    ]);
 }
 
 #[test]
@@ -126,15 +169,25 @@ fn sqlite_shell() {
 
 #[test]
 fn xz_and_pbzip2_round_trips() {
-    check_script("cat /usr/share/common-licenses/GPL-* > in; xz -T4 -k in; ls -s in.xz | wc -l; xz -dc in.xz | sha256sum");
-    check_script("head -c 400000 /bin/bash > in; pbzip2 -p4 -k -1 in; pbzip2 -dc -p2 in.bz2 | cmp - in && echo same");
+    check_script(
+        "cat /usr/share/common-licenses/GPL-* > in; xz -T4 -k in; ls -s in.xz | wc -l; xz -dc in.xz | sha256sum",
+    );
+    check_script(
+        "head -c 400000 /bin/bash > in; pbzip2 -p4 -k -1 in; pbzip2 -dc -p2 in.bz2 | cmp - in && echo same",
+    );
 }
 
 #[test]
 fn gcc_compiles_and_links() {
     let scratch = Scratch::new("gcc");
-    scratch.file("a.c", "#include <stdio.h>\nint main(void) { puts(\"compiled\"); return 3; }\n");
-    check_in(&scratch, &["/bin/bash", "-c", "gcc -O2 -Wall a.c -o a && ./a; echo $?"]);
+    scratch.file(
+        "a.c",
+        "#include <stdio.h>\nint main(void) { puts(\"compiled\"); return 3; }\n",
+    );
+    check_in(
+        &scratch,
+        &["/bin/bash", "-c", "gcc -O2 -Wall a.c -o a && ./a; echo $?"],
+    );
 }
 
 #[test]
@@ -152,11 +205,19 @@ fn rust_test_binary() {
         "use std::{sync::*, thread};\n#[test] fn mutex() { let m = Arc::new(Mutex::new(0)); let h: Vec<_> = (0..4).map(|_| { let m = m.clone(); thread::spawn(move || for _ in 0..100 { *m.lock().unwrap() += 1; }) }).collect(); for x in h { x.join().unwrap(); } assert_eq!(*m.lock().unwrap(), 400); }\n#[test] fn channel() { let (s, r) = mpsc::channel(); thread::spawn(move || for i in 0..10 { s.send(i).unwrap(); }); assert_eq!(r.iter().sum::<i32>(), 45); }\n#[test] #[should_panic(expected = \"boom\")] fn panics() { panic!(\"boom\"); }\n",
     );
     let program = scratch.0.join("t");
-    let built = Command::new("rustc").args(["--test", "-O", &source, "-o"]).arg(&program).status().unwrap();
+    let built = Command::new("rustc")
+        .args(["--test", "-O", &source, "-o"])
+        .arg(&program)
+        .status()
+        .unwrap();
     assert!(built.success());
     let output = raddle(&scratch.0, &[], &[program.to_str().unwrap()]);
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("test result: ok. 3 passed; 0 failed"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        text.contains("test result: ok. 3 passed; 0 failed"),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_eq!(output.status.code(), Some(0));
 }
 
@@ -198,7 +259,9 @@ fn memcached_and_scripted_client() {
 /// The digest that `--stats` prints.
 fn digest(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
-    let at = text.rfind("digest ").unwrap_or_else(|| panic!("no digest in:\n{text}"));
+    let at = text
+        .rfind("digest ")
+        .unwrap_or_else(|| panic!("no digest in:\n{text}"));
     text[at + 7..].split_whitespace().next().unwrap().to_owned()
 }
 
@@ -206,22 +269,52 @@ fn digest(output: &Output) -> String {
 fn a_run_depends_on_nothing_but_program_input_and_seed() {
     let scratch = Scratch::new("determinism");
     let programs: [&[&str]; 4] = [
-        &["/usr/bin/sort", "--parallel=4", "/usr/share/common-licenses/GPL-3"],
-        &["/bin/bash", "-c", "for i in 1 2 3; do echo $RANDOM | wc -c & done; wait; date; echo $$"],
-        &["/usr/bin/python3", "-c", "import threading, random, os, time\nfor t in [threading.Thread(target=lambda: random.random()) for _ in range(4)]: t.start()\nprint(os.getpid(), time.time() > 0, hash('x'))"],
-        &["/bin/bash", "-c", "head -c 300000 /bin/bash | pbzip2 -p4 -c | sha256sum"],
+        &[
+            "/usr/bin/sort",
+            "--parallel=4",
+            "/usr/share/common-licenses/GPL-3",
+        ],
+        &[
+            "/bin/bash",
+            "-c",
+            "for i in 1 2 3; do echo $RANDOM | wc -c & done; wait; date; echo $$",
+        ],
+        &[
+            "/usr/bin/python3",
+            "-c",
+            "import threading, random, os, time\nfor t in [threading.Thread(target=lambda: random.random()) for _ in range(4)]: t.start()\nprint(os.getpid(), time.time() > 0, hash('x'))",
+        ],
+        &[
+            "/bin/bash",
+            "-c",
+            "head -c 300000 /bin/bash | pbzip2 -p4 -c | sha256sum",
+        ],
     ];
     for program in programs {
         let first = raddle(&scratch.0, &["--stats"], program);
         let busy: Vec<_> = (0..3)
-            .map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+            .map(|_| {
+                Command::new("sh")
+                    .args(["-c", "while :; do :; done"])
+                    .spawn()
+                    .unwrap()
+            })
             .collect();
         let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
         let other = command
             .current_dir("/")
             .env("UNRELATED", "value")
             .env("LANG", "xx_XX.UTF-8")
-            .args(["run", "--env", "LC_ALL=C", "--env", "HOME=/root", "--stats", "--trace=/dev/null", "--cwd"])
+            .args([
+                "run",
+                "--env",
+                "LC_ALL=C",
+                "--env",
+                "HOME=/root",
+                "--stats",
+                "--trace=/dev/null",
+                "--cwd",
+            ])
             .arg(&scratch.0)
             .arg("--")
             .args(program)
@@ -240,12 +333,19 @@ fn a_run_depends_on_nothing_but_program_input_and_seed() {
 #[test]
 fn other_seeds_give_other_interleavings() {
     let scratch = Scratch::new("seeds");
-    let program = ["/bin/bash", "-c", "head -c 300000 /bin/bash | pbzip2 -p4 -c | sha256sum"];
+    let program = [
+        "/bin/bash",
+        "-c",
+        "head -c 300000 /bin/bash | pbzip2 -p4 -c | sha256sum",
+    ];
     let of_seed = |seed: &str| {
         let output = raddle(&scratch.0, &["--stats", "--seed", seed], &program);
         (output.stdout.clone(), digest(&output))
     };
     let (one, two) = (of_seed("1"), of_seed("2"));
-    assert_eq!(one.0, two.0, "the result does not depend on the interleaving");
+    assert_eq!(
+        one.0, two.0,
+        "the result does not depend on the interleaving"
+    );
     assert_ne!(one.1, two.1);
 }
