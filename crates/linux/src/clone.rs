@@ -13,7 +13,7 @@ use crate::errno::Errno;
 use crate::files;
 use crate::kernel::{Kernel, Space};
 use crate::process::{Life, Pid, Process, SpaceId, Usage};
-use crate::signal::{AltStack, PendingSignals};
+use crate::signal::{AltStack, PendingSignals, SIGMAX};
 use crate::thread::{Activity, Thread, Tid};
 
 /// Flags of clone(2).
@@ -174,7 +174,12 @@ fn make_process(kernel: &mut Kernel, creator: Tid, pid: Pid, request: &Request) 
         threads: Vec::new(),
         actions,
         pending: PendingSignals::default(),
-        exit_signal: request.exit_signal,
+        // As in Linux a number that is no signal is accepted and never sent.
+        exit_signal: if request.exit_signal <= SIGMAX {
+            request.exit_signal
+        } else {
+            0
+        },
         is_vfork_child: false,
         life: Life::Running,
         unreported: None,
