@@ -20,6 +20,8 @@ const LINKS_MAX: u32 = 40;
 pub(crate) struct WalkOptions {
     /// Follow a symbolic link in the last place.
     pub(crate) follow: bool,
+    /// The caller makes, removes or renames the last name: it is not followed even before a trailing slash.
+    pub(crate) for_change: bool,
     /// `RESOLVE_NO_SYMLINKS`.
     pub(crate) no_symlinks: bool,
     /// `RESOLVE_NO_MAGICLINKS`.
@@ -35,8 +37,14 @@ impl WalkOptions {
         follow: true,
         ..Self::NOFOLLOW
     };
+    /// For calls that change the entry itself.
+    pub(crate) const CHANGE: Self = Self {
+        for_change: true,
+        ..Self::NOFOLLOW
+    };
     pub(crate) const NOFOLLOW: Self = Self {
         follow: false,
+        for_change: false,
         no_symlinks: false,
         no_magic: false,
         beneath: false,
@@ -73,6 +81,9 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) fn existing(&self) -> Result<InodeId, Errno> {
+        if self.name.len() > NAME_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
         self.inode.ok_or(Errno::ENOENT)
     }
 
@@ -181,9 +192,6 @@ impl Walk {
             if !kernel.state.files.inode(self.at).node.is_directory() {
                 return Err(Errno::ENOTDIR);
             }
-            if name.len() > NAME_MAX {
-                return Err(Errno::ENAMETOOLONG);
-            }
             if &*name == b"." {
                 last = Last::Dot;
                 continue;
@@ -194,13 +202,22 @@ impl Walk {
                 continue;
             }
             let is_last = self.rest.is_empty();
+            if name.len() > NAME_MAX {
+                // For the last name the caller tells, after it has looked at its other path.
+                if is_last {
+                    return Ok(self.target(name, None));
+                }
+                return Err(Errno::ENAMETOOLONG);
+            }
             let Some(inode) = lookup(kernel, self.tid, self.at, &name)? else {
                 if is_last {
                     return Ok(self.target(name, None));
                 }
                 return Err(Errno::ENOENT);
             };
-            let follows = !is_last || self.options.follow || self.wants_directory;
+            let follows = !is_last
+                || self.options.follow
+                || (self.wants_directory && !self.options.for_change);
             match kernel.state.files.inode(inode).node.clone() {
                 Node::Symlink(target) if follows => {
                     last = Last::Root;

@@ -90,7 +90,7 @@ fn bind_path(
     path: &Name,
     mode: u32,
 ) -> Result<(), Errno> {
-    let target = walk::resolve(kernel, tid, AT_FDCWD, path, WalkOptions::NOFOLLOW)?;
+    let target = walk::resolve(kernel, tid, AT_FDCWD, path, WalkOptions::CHANGE)?;
     let node = Node::SocketName(Some(id));
     let name = tree::create(kernel, &target, mode, node).map_err(|errno| match errno {
         Errno::EEXIST => Errno::EADDRINUSE,
