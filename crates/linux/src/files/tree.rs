@@ -53,6 +53,14 @@ pub(crate) fn create(
     if is_directory {
         inode.links = 2;
     }
+    let parent = files.inode(target.parent);
+    if parent.mode & 0o2000 != 0 {
+        // A set-group-id directory hands its group on (inode(7)).
+        inode.gid = parent.gid;
+        if is_directory {
+            inode.mode |= 0o2000;
+        }
+    }
     let id = files.add_inode(inode);
     insert(kernel, target.parent, &target.name, id);
     if is_directory {
@@ -481,6 +489,7 @@ fn listed_host(
         HostNode::Directory { .. } => 4,
         HostNode::File { .. } => 8,
         HostNode::Symlink { .. } => 10,
+        HostNode::Fifo { .. } => 1,
     };
     Some(Listed {
         number: number_of_path(&kernel.state.files.path_in(directory, name)),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::flags::{AT_FDCWD, NAME_MAX, PATH_MAX};
 use super::host::{self, HostNode};
 use super::inode::{Directory, Entry, Inode, InodeId, Name, Node, Source, Timestamp};
+use super::pipe::Pipe;
 use super::state::number_of_path;
 use super::{open, procfs};
 use crate::errno::Errno;
@@ -22,6 +23,8 @@ pub(crate) struct WalkOptions {
     pub(crate) follow: bool,
     /// The caller makes, removes or renames the last name: it is not followed even before a trailing slash.
     pub(crate) for_change: bool,
+    /// The caller makes a file if there is none: a name before a trailing slash is not followed.
+    pub(crate) for_create: bool,
     /// `RESOLVE_NO_SYMLINKS`.
     pub(crate) no_symlinks: bool,
     /// `RESOLVE_NO_MAGICLINKS`.
@@ -45,6 +48,7 @@ impl WalkOptions {
     pub(crate) const NOFOLLOW: Self = Self {
         follow: false,
         for_change: false,
+        for_create: false,
         no_symlinks: false,
         no_magic: false,
         beneath: false,
@@ -215,9 +219,12 @@ impl Walk {
                 }
                 return Err(Errno::ENOENT);
             };
-            let follows = !is_last
-                || self.options.follow
-                || (self.wants_directory && !self.options.for_change);
+            let stays = self.options.for_change || self.options.for_create;
+            let follows = match (is_last, self.wants_directory) {
+                (false, _) => true,
+                (true, true) => !stays,
+                (true, false) => self.options.follow,
+            };
             match kernel.state.files.inode(inode).node.clone() {
                 Node::Symlink(target) if follows => {
                     last = Last::Root;
@@ -393,6 +400,7 @@ pub(crate) fn node_of_host(
             modified,
             Node::File(super::content::Content::of_host(file, size)),
         ),
+        HostNode::Fifo { mode, modified } => (mode, modified, Node::Pipe(Pipe::default())),
         HostNode::Symlink { target } => (0o777, Timestamp::EPOCH, Node::Symlink(target)),
     }))
 }

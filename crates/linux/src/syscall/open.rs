@@ -126,13 +126,9 @@ fn open_at(call: &mut Call<'_>, dirfd: i32, path: &[u8], request: &Request) -> S
     } else {
         request.flags
     };
-    // A file cannot be made with the name of a directory, whatever is there.
-    let makes_directory = flags & O_CREAT != 0 && path.ends_with(b"/");
     let options = WalkOptions {
-        follow: flags & O_NOFOLLOW == 0
-            && flags & (O_CREAT | O_EXCL) != O_CREAT | O_EXCL
-            && !makes_directory,
-        for_change: makes_directory,
+        follow: flags & O_NOFOLLOW == 0 && flags & (O_CREAT | O_EXCL) != O_CREAT | O_EXCL,
+        for_create: flags & O_CREAT != 0,
         ..request.options
     };
     let mut target = call.resolve(dirfd, path, options)?;
@@ -143,7 +139,8 @@ fn open_at(call: &mut Call<'_>, dirfd: i32, path: &[u8], request: &Request) -> S
         if flags & O_DIRECTORY != 0 {
             return Err(Errno::EINVAL.into());
         }
-        if makes_directory {
+        // A file cannot be made with the name of a directory, whatever is there.
+        if target.wants_directory {
             return Err(Errno::EISDIR.into());
         }
         create(call, &mut target, flags, request.mode)?;
