@@ -140,7 +140,7 @@ fn open_at(call: &mut Call<'_>, dirfd: i32, path: &[u8], request: &Request) -> S
             return Err(Errno::EINVAL.into());
         }
         // A file cannot be made with the name of a directory, whatever is there.
-        if target.wants_directory {
+        if target.wants_directory && target.last == Last::Name {
             return Err(Errno::EISDIR.into());
         }
         create(call, &mut target, flags, request.mode)?;

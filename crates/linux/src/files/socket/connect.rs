@@ -232,6 +232,8 @@ pub(crate) fn connect(
         Stage::Connected { .. } | Stage::Listening { .. } => return Err(Errno::EISCONN.into()),
         Stage::Failed => {
             socket.stage = Stage::Idle;
+            socket.is_read_shut = false;
+            socket.is_write_shut = false;
             let errno = socket.take_error().unwrap_or(Errno::ECONNABORTED);
             return Err(errno.into());
         }
@@ -279,13 +281,13 @@ fn connect_unix(
 }
 
 fn refuse(kernel: &mut Kernel, id: InodeId, no_wait: bool) -> Result<(), IoError> {
-    let socket = get_mut(kernel, id)?;
-    // A reset ends both directions.
-    socket.is_read_shut = true;
-    socket.is_write_shut = true;
     if !no_wait {
         return Err(Errno::ECONNREFUSED.into());
     }
+    let socket = get_mut(kernel, id)?;
+    // A reset ends both directions, until the program hears of it by another connect.
+    socket.is_read_shut = true;
+    socket.is_write_shut = true;
     socket.stage = Stage::Failed;
     socket.error = Some(Errno::ECONNREFUSED);
     ready::notify(kernel, id, POLLIN | POLLOUT);
@@ -466,16 +468,17 @@ pub(crate) fn shutdown(
     let is_unix = socket.family == Family::Unix;
     let partner = match &mut socket.stage {
         Stage::Connected { partner } => *partner,
+        Stage::Listening { .. } if is_unix => None,
         Stage::Listening { waiting, .. } if receive => {
             let waiting = std::mem::take(waiting);
             socket.stage = Stage::Idle;
-            socket.is_read_shut = is_unix;
-            socket.is_write_shut &= is_unix;
+            socket.is_read_shut = false;
+            socket.is_write_shut = false;
             drop_waiting(kernel, waiting);
             ready::notify(kernel, id, POLLIN | POLLOUT);
             return Ok(());
         }
-        Stage::Listening { .. } if !is_unix => return Ok(()),
+        Stage::Listening { .. } => return Ok(()),
         Stage::Idle if socket.remote.is_some() || is_unix => None,
         _ => {
             // It takes effect all the same.

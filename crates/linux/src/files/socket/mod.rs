@@ -178,7 +178,7 @@ impl Socket {
                     bits |= POLLIN | POLLRDNORM;
                 }
             }
-            Stage::Connected { partner: None } => {
+            Stage::Connected { partner: None } if self.is_connection_oriented() => {
                 bits |= POLLIN | POLLOUT | POLLHUP | POLLRDHUP | POLLRDNORM | POLLWRNORM;
             }
             Stage::Connected {
@@ -194,7 +194,7 @@ impl Socket {
             Stage::Idle if self.is_connection_oriented() => {
                 bits |= POLLHUP | POLLOUT | POLLWRNORM;
             }
-            Stage::Idle => bits |= POLLOUT | POLLWRNORM,
+            Stage::Idle | Stage::Connected { partner: None } => bits |= POLLOUT | POLLWRNORM,
         }
         if self.is_read_shut && self.is_write_shut {
             bits |= POLLHUP;

@@ -3,7 +3,7 @@
 use super::connect::{bind_anywhere, find_unix, wake_idle};
 use super::inbox::Segment;
 use super::ports::Protocol;
-use super::{Address, Credentials, Family, Kind, Socket, Stage, socket_mut, socket_of};
+use super::{Address, Credentials, Family, Kind, Socket, Stage, UnixName, socket_mut, socket_of};
 use crate::errno::Errno;
 use crate::files::flags::{POLLIN, POLLOUT};
 use crate::files::inode::InodeId;
@@ -148,7 +148,9 @@ fn deliver(
     let bytes = outgoing.buffer.get(kernel, outgoing.from, count)?;
     let source = socket_of(&kernel.state.files, sender).ok_or(Errno::ENOTSOCK)?;
     let (is_unix, is_stream) = (source.family == Family::Unix, source.is_stream());
-    let mut from = (is_unix || !is_stream).then(|| source.local.clone());
+    let mut from = (is_unix || !is_stream)
+        .then(|| source.local.clone())
+        .filter(|address| *address != Address::Unix(UnixName::Unnamed));
     let credentials = if is_unix {
         Some(
             outgoing
