@@ -42,6 +42,11 @@ pub(crate) enum HostNode {
     Symlink {
         target: Name,
     },
+    /// A pipe by name: the guest sees one of its own there.
+    Fifo {
+        mode: u32,
+        modified: Timestamp,
+    },
 }
 
 impl HostNode {
@@ -133,8 +138,10 @@ impl HostFiles {
                 mode,
                 modified,
             }
+        } else if kind.is_fifo() {
+            HostNode::Fifo { mode, modified }
         } else {
-            // Devices, sockets and pipes of the host have no place in the guest's world.
+            // Devices and sockets of the host have no place in the guest's world.
             HostNode::Absent
         }
     }
@@ -151,10 +158,7 @@ impl HostFiles {
             .filter_map(Result::ok)
             .filter(|entry| {
                 entry.file_type().is_ok_and(|kind| {
-                    !(kind.is_fifo()
-                        || kind.is_socket()
-                        || kind.is_block_device()
-                        || kind.is_char_device())
+                    !(kind.is_socket() || kind.is_block_device() || kind.is_char_device())
                 })
             })
             .map(|entry| Name::from(entry.file_name().into_vec()))

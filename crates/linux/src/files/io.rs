@@ -410,13 +410,6 @@ pub(crate) fn store(
     }
     found.times.modified = at;
     found.times.changed = at;
-    // Writing takes away the set-id bits (inode(7)).
-    if found.mode & 0o6000 != 0 {
-        found.mode &= !0o4000;
-        if found.mode & 0o010 != 0 {
-            found.mode &= !0o2000;
-        }
-    }
     let Node::File(content) = &mut found.node else {
         return Err(Errno::EINVAL);
     };

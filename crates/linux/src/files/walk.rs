@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::flags::{AT_FDCWD, NAME_MAX, PATH_MAX};
 use super::host::{self, HostNode};
 use super::inode::{Directory, Entry, Inode, InodeId, Name, Node, Source, Timestamp};
+use super::pipe::Pipe;
 use super::state::number_of_path;
 use super::{open, procfs};
 use crate::errno::Errno;
@@ -20,6 +21,10 @@ const LINKS_MAX: u32 = 40;
 pub(crate) struct WalkOptions {
     /// Follow a symbolic link in the last place.
     pub(crate) follow: bool,
+    /// The caller makes, removes or renames the last name: it is not followed even before a trailing slash.
+    pub(crate) for_change: bool,
+    /// The caller makes a file if there is none: a name before a trailing slash is not followed.
+    pub(crate) for_create: bool,
     /// `RESOLVE_NO_SYMLINKS`.
     pub(crate) no_symlinks: bool,
     /// `RESOLVE_NO_MAGICLINKS`.
@@ -35,8 +40,15 @@ impl WalkOptions {
         follow: true,
         ..Self::NOFOLLOW
     };
+    /// For calls that change the entry itself.
+    pub(crate) const CHANGE: Self = Self {
+        for_change: true,
+        ..Self::NOFOLLOW
+    };
     pub(crate) const NOFOLLOW: Self = Self {
         follow: false,
+        for_change: false,
+        for_create: false,
         no_symlinks: false,
         no_magic: false,
         beneath: false,
@@ -73,6 +85,9 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) fn existing(&self) -> Result<InodeId, Errno> {
+        if self.name.len() > NAME_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
         self.inode.ok_or(Errno::ENOENT)
     }
 
@@ -181,9 +196,6 @@ impl Walk {
             if !kernel.state.files.inode(self.at).node.is_directory() {
                 return Err(Errno::ENOTDIR);
             }
-            if name.len() > NAME_MAX {
-                return Err(Errno::ENAMETOOLONG);
-            }
             if &*name == b"." {
                 last = Last::Dot;
                 continue;
@@ -194,13 +206,25 @@ impl Walk {
                 continue;
             }
             let is_last = self.rest.is_empty();
+            if name.len() > NAME_MAX {
+                // For the last name the caller tells, after it has looked at its other path.
+                if is_last {
+                    return Ok(self.target(name, None));
+                }
+                return Err(Errno::ENAMETOOLONG);
+            }
             let Some(inode) = lookup(kernel, self.tid, self.at, &name)? else {
                 if is_last {
                     return Ok(self.target(name, None));
                 }
                 return Err(Errno::ENOENT);
             };
-            let follows = !is_last || self.options.follow || self.wants_directory;
+            let stays = self.options.for_change || self.options.for_create;
+            let follows = match (is_last, self.wants_directory) {
+                (false, _) => true,
+                (true, true) => !stays,
+                (true, false) => self.options.follow,
+            };
             match kernel.state.files.inode(inode).node.clone() {
                 Node::Symlink(target) if follows => {
                     last = Last::Root;
@@ -376,6 +400,7 @@ pub(crate) fn node_of_host(
             modified,
             Node::File(super::content::Content::of_host(file, size)),
         ),
+        HostNode::Fifo { mode, modified } => (mode, modified, Node::Pipe(Pipe::default())),
         HostNode::Symlink { target } => (0o777, Timestamp::EPOCH, Node::Symlink(target)),
     }))
 }
