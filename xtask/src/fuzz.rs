@@ -13,6 +13,9 @@ pub(crate) struct FuzzCpu {
     /// Only instruction forms whose name contains this.
     #[arg(long)]
     form: Option<String>,
+    /// What is compared: `generic`, `engine` or `observed`.
+    #[arg(long, default_value = "engine")]
+    subject: String,
     /// Name every form, with its number of cases or why it is not compared.
     #[arg(long)]
     list: bool,
@@ -35,6 +38,8 @@ pub(crate) fn run(arguments: &FuzzCpu) -> anyhow::Result<()> {
         &cases,
         "--seed",
         &seed,
+        "--subject",
+        &arguments.subject,
     ];
     if let Some(form) = &arguments.form {
         command.extend(["--form", form]);

@@ -3,19 +3,25 @@
 
 use std::process::ExitCode;
 
-use raddle_x86::fuzz::{Config, Report, fuzz_interpreter};
+use raddle_x86::Observe;
+use raddle_x86::fuzz::{Config, Report, fuzz_engine, fuzz_interpreter};
 
-const USAGE: &str = "usage: fuzz-cpu [--cases N] [--seed S] [--form NAME] [--list]";
+const USAGE: &str = "usage: fuzz-cpu [--cases N] [--seed S] [--form NAME] [--subject generic|engine|observed] [--list]";
 
 fn main() -> ExitCode {
-    let (config, is_listing) = match arguments() {
+    let (config, subject, is_listing) = match arguments() {
         Ok(parsed) => parsed,
         Err(problem) => {
             println!("{problem}\n{USAGE}");
             return ExitCode::from(2);
         }
     };
-    let report = match fuzz_interpreter(&config) {
+    let result = match subject {
+        Subject::Generic => fuzz_interpreter(&config),
+        Subject::Engine => fuzz_engine(&config, Observe::None),
+        Subject::Observed => fuzz_engine(&config, Observe::AddrValue),
+    };
+    let report = match result {
         Ok(report) => report,
         Err(error) => {
             println!("The native side of the fuzzer cannot start: {error}.");
@@ -30,13 +36,25 @@ fn main() -> ExitCode {
     }
 }
 
-fn arguments() -> Result<(Config, bool), String> {
+/// What is compared with the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    /// The generic interpreter alone.
+    Generic,
+    /// The engine with its fast handlers.
+    Engine,
+    /// The engine while it observes every access.
+    Observed,
+}
+
+fn arguments() -> Result<(Config, Subject, bool), String> {
     let mut config = Config {
         cases: 10_000_000,
         seed: 1,
         form: None,
     };
     let mut is_listing = false;
+    let mut subject = Subject::Generic;
     let mut rest = std::env::args().skip(1);
     while let Some(name) = rest.next() {
         if name == "--list" {
@@ -53,10 +71,18 @@ fn arguments() -> Result<(Config, bool), String> {
             "--cases" => config.cases = number()?,
             "--seed" => config.seed = number()?,
             "--form" => config.form = Some(value),
+            "--subject" => {
+                subject = match value.as_str() {
+                    "generic" => Subject::Generic,
+                    "engine" => Subject::Engine,
+                    "observed" => Subject::Observed,
+                    _ => return Err(format!("`{value}` is not a subject")),
+                }
+            }
             _ => return Err(format!("`{name}` is not an option")),
         }
     }
-    Ok((config, is_listing))
+    Ok((config, subject, is_listing))
 }
 
 fn print(report: &Report, is_listing: bool) {

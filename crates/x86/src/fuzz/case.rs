@@ -1,13 +1,13 @@
 //! What goes in and what comes out.
 
-use super::layout::{DATA, WINDOW_BYTES, WINDOWS};
+use super::layout::{CODE_BYTES, DATA, WINDOW_BYTES, WINDOWS};
 use crate::cpu::{Cpu, FxState, Reg};
 
-/// One instruction with everything it can see.
+/// One instruction, perhaps with a conditional branch behind it, and everything they can see.
 #[derive(Debug, Clone)]
 pub struct Case {
     /// The encoding, at [`super::CODE`].
-    pub bytes: [u8; 15],
+    pub bytes: [u8; CODE_BYTES],
     pub len: usize,
     /// General registers as the encoding numbers them.
     pub regs: [u64; 16],

@@ -21,3 +21,6 @@ pub(super) const CONTEXT: u64 = 0x3100_0000;
 pub const WINDOW_BYTES: usize = 640;
 /// Offsets into the data of the parts that operands lie in and that are compared: beginning, page crossing, end.
 pub const WINDOWS: [usize; 3] = [0, 4096 - WINDOW_BYTES / 2, DATA_BYTES - WINDOW_BYTES];
+
+/// Room for the code of a case: one instruction and sometimes a branch behind it.
+pub const CODE_BYTES: usize = 24;

@@ -3,13 +3,14 @@
 //! ```text
 //!   forms (all implemented `Code`s) ─▶ plan (one encoding) ─▶ cases (many states)
 //!                                                              ├─▶ native::Native  (trampoline, signals as outcomes)
-//!                                                              └─▶ any Subject     (the generic interpreter, the engine)
+//!                                                              └─▶ any Subject     (the generic interpreter; the engine)
 //!   compare: registers, flags that are defined, XMM, x87, memory windows, where it went or how it faulted
 //! ```
 //! Everything is a function of the seed.
 
 mod case;
 mod compare;
+mod engine;
 mod forms;
 mod layout;
 mod native;
@@ -22,7 +23,8 @@ mod tests;
 mod values;
 
 pub use case::{Case, CaseResult, Ending};
-pub use layout::{CODE, DATA, DATA_BYTES, TAKEN, WINDOW_BYTES, WINDOWS};
+pub use engine::WholeEngine;
+pub use layout::{CODE, CODE_BYTES, DATA, DATA_BYTES, TAKEN, WINDOW_BYTES, WINDOWS};
 pub use native::Native;
-pub use run::{Config, Mismatch, Report, fuzz, fuzz_interpreter};
+pub use run::{Config, Mismatch, Report, fuzz, fuzz_engine, fuzz_interpreter};
 pub use subject::{Interpreter, Subject};

@@ -13,7 +13,7 @@ use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::case::{Case, CaseResult, Ending};
-use super::layout::{CODE, CONTEXT, DATA, DATA_BYTES, TAKEN, WINDOW_BYTES, WINDOWS};
+use super::layout::{CODE, CODE_BYTES, CONTEXT, DATA, DATA_BYTES, TAKEN, WINDOW_BYTES, WINDOWS};
 use super::subject::Subject;
 use crate::cpu::FxState;
 
@@ -163,7 +163,7 @@ pub struct Native {
     mappings: Vec<(*mut u8, usize)>,
     /// The writable view of the code page.
     code: *mut u8,
-    current: [u8; 15],
+    current: [u8; CODE_BYTES],
     _only: MutexGuard<'static, ()>,
 }
 
@@ -179,7 +179,7 @@ impl Native {
             alternate_stack: vec![0; 1 << 16].into_boxed_slice(),
             mappings: Vec::new(),
             code: ptr::null_mut(),
-            current: [0; 15],
+            current: [0; CODE_BYTES],
             _only: guard,
         };
         native.map_code()?;

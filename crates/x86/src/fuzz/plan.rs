@@ -1,10 +1,10 @@
 //! One encoding, and states for it that reach its interesting paths.
 
-use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Code, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 use raddle_stdx::Prng;
 
 use super::case::Case;
-use super::layout::{DATA, DATA_BYTES, TAKEN, WINDOW_BYTES};
+use super::layout::{CODE, CODE_BYTES, DATA, DATA_BYTES, TAKEN, WINDOW_BYTES};
 use super::{operands, values};
 use crate::cpu::{FxState, Reg};
 use crate::flags::rflags;
@@ -17,7 +17,7 @@ const ATTEMPTS: usize = 200;
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) insn: Instruction,
-    bytes: [u8; 15],
+    bytes: [u8; CODE_BYTES],
     len: usize,
     class: Class,
 }
@@ -26,12 +26,17 @@ impl Plan {
     /// A random encoding of `code`; None if it has none that we can steer.
     pub(super) fn new(code: Code, prng: &mut Prng) -> Option<Self> {
         let (insn, encoded) = (0..ATTEMPTS).find_map(|_| operands::encode(code, prng))?;
-        let mut bytes = [0x90; 15];
+        let mut bytes = [0x90; CODE_BYTES];
         bytes[..encoded.len()].copy_from_slice(&encoded);
+        let mut len = encoded.len();
+        if let Some(branch) = branch_behind(&insn, prng) {
+            bytes[len..len + branch.len()].copy_from_slice(&branch);
+            len += branch.len();
+        }
         Some(Self {
             insn,
             bytes,
-            len: encoded.len(),
+            len,
             class: class_of(code),
         })
     }
@@ -304,6 +309,29 @@ impl Plan {
             case.regs[first.full_register().number()] = case.regs[second.full_register().number()];
         }
     }
+}
+
+/// Now and then a Jcc that only reads flags which are defined after the instruction: engines like to fuse the two.
+fn branch_behind(insn: &Instruction, prng: &mut Prng) -> Option<[u8; 2]> {
+    const READ: [u32; 8] = [
+        RflagsBits::OF,
+        RflagsBits::CF,
+        RflagsBits::ZF,
+        RflagsBits::CF | RflagsBits::ZF,
+        RflagsBits::SF,
+        RflagsBits::PF,
+        RflagsBits::SF | RflagsBits::OF,
+        RflagsBits::ZF | RflagsBits::SF | RflagsBits::OF,
+    ];
+    let goes_on = insn.flow_control() == FlowControl::Next;
+    let condition = prng.below(16).to_le_bytes()[0];
+    let is_defined = READ[usize::from(condition >> 1)] & insn.rflags_undefined() == 0;
+    if !goes_on || !is_defined || !prng.chance(1, 4) {
+        return None;
+    }
+    let end = CODE + insn.len() as u64 + 2;
+    let displacement = TAKEN - end;
+    Some([0x70 | condition, displacement.to_le_bytes()[0]])
 }
 
 fn is_bit_test(insn: &Instruction) -> bool {

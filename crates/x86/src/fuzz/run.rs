@@ -8,10 +8,12 @@ use raddle_stdx::Prng;
 
 use super::case::CaseResult;
 use super::compare::{Mask, differences};
+use super::engine::WholeEngine;
 use super::forms::{self, Exempt};
 use super::native::Native;
 use super::plan::Plan;
 use super::subject::{Interpreter, Subject};
+use crate::engine::Observe;
 
 /// States tried with one encoding.
 const CASES_PER_ENCODING: u64 = 64;
@@ -60,6 +62,15 @@ pub struct Report {
 pub fn fuzz_interpreter(config: &Config) -> std::io::Result<Report> {
     let mut native = Native::new()?;
     Ok(fuzz(config, &mut native, &mut Interpreter::default()))
+}
+
+/// Runs the whole engine against the host, observing as told.
+///
+/// # Errors
+/// If the host refuses the memory or signal handlers that either side needs.
+pub fn fuzz_engine(config: &Config, observe: Observe) -> std::io::Result<Report> {
+    let mut native = Native::new()?;
+    Ok(fuzz(config, &mut native, &mut WholeEngine::new(observe)?))
 }
 
 /// Runs `subject` against `oracle`.

@@ -4,7 +4,7 @@ use iced_x86::{Decoder, DecoderOptions, Instruction};
 use raddle_mem::{Access, GuestAddr, PageFault};
 
 use super::case::{Case, CaseResult, Ending};
-use super::layout::{CODE, DATA, DATA_BYTES, WINDOW_BYTES, WINDOWS};
+use super::layout::{CODE, CODE_BYTES, DATA, DATA_BYTES, WINDOW_BYTES, WINDOWS};
 use crate::cpu::Cpu;
 use crate::exit::{Fault, MemoryFault};
 use crate::generic::{AccessKind, Bus, Flow, SystemBus, step};
@@ -25,7 +25,8 @@ pub struct Interpreter {
     cpu: Cpu,
     stubs: StubCache,
     data: Data,
-    decoded: ([u8; 15], Instruction),
+    /// The code that was decoded last, and its one or two instructions.
+    decoded: ([u8; CODE_BYTES], Vec<Instruction>),
 }
 
 /// The two data pages.
@@ -87,39 +88,48 @@ impl Default for Interpreter {
             cpu: Cpu::default(),
             stubs: StubCache::default(),
             data: Data(Box::new([0; DATA_BYTES])),
-            decoded: ([0; 15], Instruction::default()),
+            decoded: ([0; CODE_BYTES], Vec::new()),
         }
     }
 }
 
 impl Interpreter {
-    fn decode(&mut self, case: &Case) -> Instruction {
-        if self.decoded.0 != case.bytes {
-            let mut decoder = Decoder::with_ip(64, case.code(), CODE, DecoderOptions::NONE);
-            self.decoded = (case.bytes, decoder.decode());
+    fn decode(&mut self, case: &Case) {
+        if self.decoded.0 != case.bytes || self.decoded.1.is_empty() {
+            let decoder = Decoder::with_ip(64, case.code(), CODE, DecoderOptions::NONE);
+            self.decoded = (case.bytes, decoder.into_iter().collect());
         }
-        self.decoded.1
     }
-}
 
-impl Subject for Interpreter {
-    fn execute(&mut self, case: &Case, result: &mut CaseResult) {
-        let insn = self.decode(case);
-        for (offset, window) in WINDOWS.iter().zip(case.memory.iter()) {
-            self.data.0[*offset..][..WINDOW_BYTES].copy_from_slice(window);
-        }
-        case.load(&mut self.cpu);
-        result.ending = Ending::Unsupported;
+    /// One instruction with all its iterations.
+    fn instruction(&mut self, index: usize) -> Ending {
+        let insn = &self.decoded.1[index];
         for _ in 0..ITERATIONS_MAX {
-            let flow = step(&mut self.cpu, &insn, &mut self.stubs, &mut self.data);
-            result.ending = match flow {
+            let flow = step(&mut self.cpu, insn, &mut self.stubs, &mut self.data);
+            return match flow {
                 Ok(Flow::Repeat) => continue,
                 Ok(Flow::Next) => Ending::At(insn.next_ip()),
                 Ok(Flow::Jump) => Ending::At(self.cpu.rip),
                 Ok(_) => Ending::Unsupported,
                 Err(fault) => ending_of(fault),
             };
-            break;
+        }
+        Ending::Unsupported
+    }
+}
+
+impl Subject for Interpreter {
+    fn execute(&mut self, case: &Case, result: &mut CaseResult) {
+        self.decode(case);
+        for (offset, window) in WINDOWS.iter().zip(case.memory.iter()) {
+            self.data.0[*offset..][..WINDOW_BYTES].copy_from_slice(window);
+        }
+        case.load(&mut self.cpu);
+        for index in 0..self.decoded.1.len() {
+            result.ending = self.instruction(index);
+            if result.ending != Ending::At(self.decoded.1[index].next_ip()) {
+                break;
+            }
         }
         result.store(&self.cpu, case.uses_vectors);
         for (offset, window) in WINDOWS.iter().zip(result.memory.iter_mut()) {
@@ -128,7 +138,8 @@ impl Subject for Interpreter {
     }
 }
 
-fn ending_of(fault: Fault) -> Ending {
+/// A fault as an ending.
+pub(super) fn ending_of(fault: Fault) -> Ending {
     match fault {
         Fault::Memory(fault) => Ending::Fault {
             vector: 14,

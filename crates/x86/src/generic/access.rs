@@ -15,6 +15,8 @@ pub(crate) enum AccessKind {
     UpdateWrite {
         atomic: bool,
     },
+    /// A read that only finds out whether the place can be written; nobody observes it.
+    Probe,
 }
 
 /// Memory and environment as one instruction sees them.

@@ -1,0 +1,161 @@
+//! The whole engine as a subject: code cache, fast handlers, software TLB.
+
+use std::io;
+
+use raddle_mem::{Access, AddressSpace, Backing, FrameId, Frames, GuestAddr, Perm, Vma};
+
+use super::case::{Case, CaseResult, Ending};
+use super::layout::{CODE, CODE_BYTES, DATA, DATA_BYTES, TAKEN, WINDOW_BYTES, WINDOWS};
+use super::subject::{Subject, ending_of};
+use crate::cpu::Cpu;
+use crate::engine::{Engine, Memory, Observe, Slice};
+use crate::exit::Exit;
+
+const PAGE: usize = 4096;
+/// Ends a case: INT3.
+const STOP: u8 = 0xCC;
+/// More than any case needs, with all iterations.
+const STEPS: u64 = 200;
+/// Memory for code, data and nothing else.
+const FRAMES_BYTES: u64 = 1 << 20;
+
+/// An engine with the pages of a case.
+#[derive(Debug)]
+pub struct WholeEngine {
+    engine: Engine,
+    cpu: Cpu,
+    frames: Frames,
+    space: AddressSpace,
+    code: FrameId,
+    data: [FrameId; 2],
+    current: [u8; CODE_BYTES],
+}
+
+impl WholeEngine {
+    /// Maps the pages; `observe` is what the engine writes down meanwhile.
+    ///
+    /// # Errors
+    /// If the host refuses memory.
+    pub fn new(observe: Observe) -> io::Result<Self> {
+        let mut frames = Frames::new(FRAMES_BYTES)?;
+        let mut space = AddressSpace::default();
+        let code = map(&mut frames, &mut space, CODE, 1, Perm::RX)?;
+        let low = map(&mut frames, &mut space, DATA, 2, Perm::RW)?;
+        let high = touch(&mut frames, &mut space, DATA + PAGE as u64, Access::Write)?;
+        frames.write(code, offset_of(TAKEN), &[STOP]);
+        let mut engine = Engine::default();
+        engine.set_observe(observe);
+        Ok(Self {
+            engine,
+            cpu: Cpu::default(),
+            frames,
+            space,
+            code,
+            data: [low, high],
+            current: [0; CODE_BYTES],
+        })
+    }
+
+    fn write_code(&mut self, case: &Case) {
+        if self.current != case.bytes {
+            self.current = case.bytes;
+            let mut bytes = [STOP; CODE_BYTES + 1];
+            bytes[..case.len].copy_from_slice(case.code());
+            self.frames.write(self.code, offset_of(CODE), &bytes);
+        }
+    }
+}
+
+/// The parts of a window, page by page: frame, offset in it, range of the window.
+fn pieces(
+    data: [FrameId; 2],
+    window: usize,
+) -> impl Iterator<Item = (FrameId, usize, std::ops::Range<usize>)> {
+    let start = WINDOWS[window];
+    let to_page_end = PAGE - start % PAGE;
+    let split = to_page_end.min(WINDOW_BYTES);
+    [0..split, split..WINDOW_BYTES]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .map(move |part| {
+            let at = start + part.start;
+            (data[at / PAGE], at % PAGE, part)
+        })
+}
+
+fn offset_of(addr: u64) -> usize {
+    GuestAddr(addr).page_offset()
+}
+
+fn map(
+    frames: &mut Frames,
+    space: &mut AddressSpace,
+    addr: u64,
+    pages: u64,
+    perm: Perm,
+) -> io::Result<FrameId> {
+    let start = GuestAddr(addr).page();
+    let vma = Vma {
+        start,
+        end: start.offset(pages),
+        perm,
+        shared: false,
+        backing: Backing::Anonymous,
+        label: "".into(),
+    };
+    space.map(frames, vma);
+    let access = if perm.write {
+        Access::Write
+    } else {
+        Access::Execute
+    };
+    touch(frames, space, addr, access)
+}
+
+fn touch(
+    frames: &mut Frames,
+    space: &mut AddressSpace,
+    addr: u64,
+    access: Access,
+) -> io::Result<FrameId> {
+    space
+        .translate(frames, GuestAddr(addr).page(), access)
+        .map(|found| found.frame)
+        .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))
+}
+
+impl Subject for WholeEngine {
+    fn execute(&mut self, case: &Case, result: &mut CaseResult) {
+        self.write_code(case);
+        for (index, window) in case.memory.iter().enumerate() {
+            for (frame, offset, part) in pieces(self.data, index) {
+                self.frames.write(frame, offset, &window[part]);
+            }
+        }
+        case.load(&mut self.cpu);
+        let memory = Memory {
+            frames: &mut self.frames,
+            space: &mut self.space,
+        };
+        let slice = Slice {
+            steps: STEPS,
+            tsc: 0,
+            skip_point: false,
+        };
+        let outcome = self.engine.run(&mut self.cpu, memory, slice);
+        self.engine.clear_log();
+        result.ending = match outcome.exit {
+            Exit::SoftwareInterrupt(3) => Ending::At(self.cpu.rip - 1),
+            Exit::Fault(fault) => ending_of(fault),
+            _ => Ending::Unsupported,
+        };
+        result.store(&self.cpu, case.uses_vectors);
+        for index in 0..WINDOWS.len() {
+            for (frame, offset, part) in pieces(self.data, index) {
+                let bytes = &self.frames.bytes(frame)[offset..offset + part.len()];
+                result.memory[index][part].copy_from_slice(bytes);
+            }
+        }
+        debug_assert_eq!(DATA_BYTES, self.data.len() * PAGE);
+    }
+}
