@@ -37,6 +37,8 @@ pub use cpuid::{CpuidResult, cpuid};
 pub use engine::{Engine, Memory, Observe, Outcome, Slice};
 pub use exit::{Exit, Fault, MemoryFault, Vector};
 pub use flags::{Flags, rflags};
+pub use generic::{Origin, Shutdown, SystemBus, deliver, raise};
 pub use log::{Log, Record};
 pub use op::LogKind;
+pub use paging::{Mapping, PhysicalMemory, walk};
 pub use system::{DescriptorTable, Segment, SystemState};

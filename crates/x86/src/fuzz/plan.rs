@@ -110,7 +110,9 @@ impl Plan {
         let mnemonic = self.insn.mnemonic();
         if self.insn.is_stack_instruction() && !self.is_addressed_by(Register::RSP) {
             let top = address(prng, 8, false);
-            case.set(Reg::Rsp, top);
+            // Not canonical, now and then.
+            let wild = u64::from(prng.chance(1, 128)) << (48 + prng.below(15));
+            case.set(Reg::Rsp, top | wild);
         }
         if matches!(mnemonic, M::Enter | M::Leave) {
             let frame = address(prng, 8, false);

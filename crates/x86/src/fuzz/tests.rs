@@ -1,19 +1,35 @@
 //! A short deterministic slice of the fuzzer.
 
 use super::*;
+use crate::engine::Observe;
 
-#[test]
-fn every_form_agrees_with_the_host() {
-    let config = Config {
-        cases: 1,
-        seed: 1,
-        form: None,
-    };
-    let report = fuzz_interpreter(&config).unwrap();
+/// Enough for every form to get two encodings with 64 states each.
+const SLICE: Config = Config {
+    cases: 150_000,
+    seed: 1,
+    form: None,
+};
+
+fn check(report: &Report) {
     let texts: Vec<String> = report.mismatches.iter().map(ToString::to_string).collect();
     assert!(texts.is_empty(), "{}", texts.join("\n"));
     assert!(report.unreachable.is_empty(), "{:?}", report.unreachable);
     assert!(report.forms.len() > 1000, "{}", report.forms.len());
+}
+
+#[test]
+fn the_generic_interpreter_agrees_with_the_host_on_every_form() {
+    check(&fuzz_interpreter(&SLICE).unwrap());
+}
+
+#[test]
+fn the_engine_agrees_with_the_host_on_every_form() {
+    check(&fuzz_engine(&SLICE, Observe::None).unwrap());
+}
+
+#[test]
+fn the_observing_engine_agrees_with_the_host_on_every_form() {
+    check(&fuzz_engine(&SLICE, Observe::AddrValue).unwrap());
 }
 
 /// An interpreter with one fault: the carry flag after additions.

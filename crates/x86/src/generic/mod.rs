@@ -30,7 +30,7 @@ pub(crate) mod fault;
 mod flow;
 mod fpu;
 mod fpu_env;
-pub(crate) mod interrupt;
+mod interrupt;
 mod muldiv;
 mod operand;
 mod reciprocal;
@@ -50,11 +50,13 @@ use iced_x86::{Instruction, Mnemonic};
 use crate::cpu::Cpu;
 use crate::exit::Fault;
 use crate::stub::StubCache;
-pub(crate) use access::{AccessKind, Bus, SystemBus};
+pub use access::SystemBus;
+pub(crate) use access::{AccessKind, Bus};
 #[cfg(not(any(test, feature = "fuzz")))]
 use class::Class;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use class::{Class, is_implemented_form, of as class_of};
+pub use interrupt::{Origin, Shutdown, deliver, raise};
 use operand::Exec;
 
 /// What the caller of [`step`] must do next.
@@ -102,6 +104,40 @@ pub(crate) fn step(
         Class::Mmx => fpu::mmx(&mut exec),
         Class::X87 => fpu::x87(&mut exec),
         Class::Absent => Err(fault::undefined()),
+    }
+}
+
+/// The exception of an instruction for which a fast handler found `fault`.
+///
+/// Fast handlers do not know which segment an address belongs to: #GP becomes #SS where it is the stack's.
+pub(crate) fn exact_fault(cpu: &Cpu, instruction: &Instruction, fault: Fault) -> Fault {
+    let mut cpu = cpu.clone();
+    let mut stubs = StubCache::default();
+    match step(&mut cpu, instruction, &mut stubs, &mut Refusing(fault)) {
+        Err(found) => found,
+        Ok(_) => fault,
+    }
+}
+
+/// Memory that reads as zero and refuses every store, so that only faults of addresses can differ.
+struct Refusing(Fault);
+
+impl Bus for Refusing {
+    fn read(&mut self, _: u64, into: &mut [u8], _: AccessKind) -> Result<(), Fault> {
+        into.fill(0);
+        Ok(())
+    }
+
+    fn write(&mut self, _: u64, _: &[u8], _: AccessKind) -> Result<(), Fault> {
+        Err(self.0)
+    }
+
+    fn tsc(&mut self) -> u64 {
+        0
+    }
+
+    fn system(&mut self) -> Option<&mut dyn SystemBus> {
+        None
     }
 }
 
