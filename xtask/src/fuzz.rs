@@ -13,7 +13,7 @@ pub(crate) struct FuzzCpu {
     /// Only instruction forms whose name contains this.
     #[arg(long)]
     form: Option<String>,
-    /// What is compared: `generic`, `engine` or `observed`.
+    /// What is compared: `interpreter`, `engine`, `engine-addr` or `engine-value`.
     #[arg(long, default_value = "engine")]
     subject: String,
     /// Name every form, with its number of cases or why it is not compared.

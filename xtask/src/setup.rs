@@ -8,6 +8,11 @@ use crate::shell;
 const PACKAGES: &[(&str, &str)] = &[
     ("gcc", "compiles the corpus programs"),
     ("g++", "compiles the C++ corpus programs"),
+    ("dwz", "makes shared debug files for the symbol tests"),
+    (
+        "libc6-dbg",
+        "is the separate debug file that symbol tests look up",
+    ),
 ];
 
 pub(crate) fn run() -> anyhow::Result<()> {

@@ -6,6 +6,8 @@
 
 use serde::Deserialize;
 
+pub mod hooks;
+
 /// The only version there is so far.
 pub const VERSION: u32 = 1;
 
@@ -14,6 +16,9 @@ pub const VERSION: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub version: u32,
+    /// Functions of the project that mean synchronisation or allocation.
+    #[serde(default)]
+    pub hooks: Vec<hooks::Hook>,
 }
 
 /// Why a configuration was refused.

@@ -1,5 +1,7 @@
 //! Creation of threads and processes.
 
+use std::collections::BTreeMap;
+
 use std::sync::Arc;
 
 use raddle_mem::GuestAddr;
@@ -186,6 +188,7 @@ fn make_process(kernel: &mut Kernel, creator: Tid, pid: Pid, request: &Request) 
         started: kernel.state.now,
         leader_status: None,
         next_timer: 0,
+        thread_handles: BTreeMap::new(),
         ..parent.clone()
     };
     kernel.state.processes.insert(pid, child);
@@ -253,6 +256,8 @@ fn make_thread(kernel: &mut Kernel, creator: Tid, tid: Tid, pid: Pid, request: &
         is_stopped: false,
         has_yielded: false,
         stopped_at_point: None,
+        hooked_calls: Vec::new(),
+        held_locks: Vec::new(),
         ..parent
     };
     kernel.state.threads.insert(tid, thread);

@@ -364,7 +364,7 @@ fn commit(kernel: &mut Kernel, tid: Tid, id: SpaceId, start: Start, file: &load:
     kernel.process_mut(pid).space = id;
     life::release_space(kernel, old);
     life::release_vfork_parent(kernel, pid);
-    files::close_on_exec(kernel, tid);
+    files::close_on_exec(kernel, pid);
     time::forget_posix_timers(kernel, pid);
     let name = Process::command_name(&file.path);
     let process = kernel.process_mut(pid);

@@ -29,6 +29,8 @@ pub(crate) struct Kernel {
     pub(crate) config: Config,
     /// A limit was hit that the guest cannot be told about; the text says which and how to raise it.
     pub(crate) exhausted: Option<String>,
+    /// Where and why the last process died of an exception.
+    pub(crate) crash: Option<String>,
 }
 
 /// What is fixed for the life of a world.
@@ -197,6 +199,27 @@ impl Kernel {
         self.exhausted.get_or_insert_with(|| {
             format!("the program uses more than the {mebibytes} MiB of memory it was given; raise the limit with --max-memory")
         });
+    }
+
+    /// `libc.so.6 + 0x1234` for an address of code, if something is mapped there.
+    pub(crate) fn describe_place(&self, tid: Tid, addr: u64) -> String {
+        match self.space_of(tid).map.vma_at(GuestAddr(addr).page()) {
+            None => "nothing is mapped there".into(),
+            Some(vma) => {
+                let file_offset = match vma.backing {
+                    raddle_mem::Backing::Object { first_page, .. } => {
+                        first_page << raddle_mem::PAGE_BITS
+                    }
+                    raddle_mem::Backing::Anonymous => 0,
+                };
+                let label: &str = if vma.label.is_empty() {
+                    "anonymous memory"
+                } else {
+                    &vma.label
+                };
+                format!("{label} + {:#x}", addr - vma.start.start().0 + file_offset)
+            }
+        }
     }
 
     /// Appends an event of this thread.

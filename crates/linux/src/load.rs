@@ -212,8 +212,10 @@ fn map_segment(
             },
         );
     }
-    let tail_end = memory_end.min(file_last.start().0);
-    if segment.write && segment.file_size > 0 && file_end < tail_end {
+    // The whole rest of the page, as Linux does: the dynamic linker allocates its first objects there.
+    let tail_end = file_last.start().0;
+    let has_tail = segment.memory_size > segment.file_size && file_end < tail_end;
+    if segment.write && segment.file_size > 0 && has_tail {
         let zeros = vec![0; to_usize(tail_end - file_end)];
         kernel.write_space(id, GuestAddr(file_end), &zeros)?;
     }

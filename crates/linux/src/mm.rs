@@ -30,8 +30,6 @@ pub(crate) mod flags {
     pub(crate) const FIXED_NOREPLACE: u64 = 0x10_0000;
 }
 
-const PROT_WRITE: u64 = 2;
-
 /// Permissions from PROT_ bits: x86 pages that can be written or executed can be read, too.
 pub(crate) fn perm(prot: u64) -> Perm {
     Perm {
@@ -131,16 +129,14 @@ fn backing(
     is_shared: bool,
 ) -> Result<(Backing, Arc<str>), Errno> {
     if request.flags & flags::ANONYMOUS == 0 {
-        let writable = request.prot & PROT_WRITE != 0;
-        let target = files::map_target(kernel, tid, request.fd, is_shared, writable)?;
+        let target = files::map_target(kernel, tid, request.fd, request.prot, request.flags)?;
         let backing = target
             .object
             .map_or(Backing::Anonymous, |object| Backing::Object {
                 object,
                 first_page: request.offset >> PAGE_BITS,
             });
-        let label = String::from_utf8_lossy(&target.label).into();
-        return Ok((backing, label));
+        return Ok((backing, target.label));
     }
     if is_shared {
         let object = files::anonymous_object(kernel, length)?;

@@ -73,14 +73,11 @@ pub(crate) fn start(setup: Setup) -> Result<Kernel, StartError> {
     })?;
     let program = String::from_utf8_lossy(&setup.program).into_owned();
     let mut kernel = empty_kernel(&setup, frames);
-    let first = files::Start {
-        stdin: Some(setup.stdin.clone()),
-        cwd: setup.directory.clone(),
-    };
-    let (fds, fs) = files::start(&mut kernel, &first).map_err(|errno| StartError::Directory {
-        directory: String::from_utf8_lossy(&setup.directory).into_owned(),
-        reason: errno.message().into(),
-    })?;
+    let (fds, fs) =
+        files::first_process(&mut kernel, &setup).map_err(|errno| StartError::Directory {
+            directory: String::from_utf8_lossy(&setup.directory).into_owned(),
+            reason: errno.message().into(),
+        })?;
     let space = insert_space(
         &mut kernel,
         Space {
@@ -116,15 +113,7 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
             contexts: ContextTable::default(),
             context_threads: Vec::new(),
             choices: setup.choices.clone(),
-            files: files::State::new(files::Config {
-                maps: setup
-                    .mappings
-                    .iter()
-                    .map(|map| (map.host.clone(), map.guest.clone()))
-                    .collect(),
-                cpus: setup.cpus,
-                memory_bytes: setup.memory_max,
-            }),
+            files: files::new_state(setup),
             sleepers: Sleepers::default(),
             futexes: Futexes::default(),
             timers: Timers::default(),
@@ -143,6 +132,7 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
             cpus: setup.cpus,
         },
         exhausted: None,
+        crash: None,
     }
 }
 
@@ -192,6 +182,7 @@ pub(crate) fn add_first_process(
             started: VirtualTime(0),
             leader_status: None,
             next_timer: 0,
+            thread_handles: BTreeMap::new(),
         },
     );
     kernel.state.threads.insert(
@@ -215,6 +206,8 @@ pub(crate) fn add_first_process(
             is_stopped: false,
             has_yielded: false,
             stopped_at_point: None,
+            hooked_calls: Vec::new(),
+            held_locks: Vec::new(),
             schedule: Schedule {
                 policy: 0,
                 priority: 0,

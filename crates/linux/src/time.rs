@@ -11,8 +11,9 @@ use crate::process::Pid;
 use crate::signal::SigInfo;
 use crate::thread::{Tid, Waiting};
 
-/// Realtime when the world begins: 2024-01-01T00:00:00Z.
-pub(crate) const EPOCH_SECONDS: u64 = 1_704_067_200;
+/// Realtime when the world begins: 2026-01-01T00:00:00Z. Host files are never shown younger, so an epoch in the
+/// past would tear the times of installed files from those that caches (`.pyc`) remember.
+pub(crate) const EPOCH_SECONDS: u64 = 1_767_225_600;
 /// The world begins this long after its machine was switched on.
 pub(crate) const UPTIME_SECONDS: u64 = 1000;
 pub(crate) const SECOND: u64 = 1_000_000_000;

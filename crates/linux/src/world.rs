@@ -1,17 +1,23 @@
 //! The world itself: runs threads on the engine and answers what they ask for.
 
+use std::collections::BTreeSet;
+
+use raddle_config::hooks::Hook;
 use raddle_mem::{Access, Frames, PageFault, SnapshotDepth};
 use raddle_stdx::Digest;
 use raddle_stdx::width::{as_i64, low_u32, to_u64};
+use raddle_symbols::SymbolSpace;
 use raddle_world::{
-    Choice, Context, ContextId, ContextTable, Duration, Event, EventKind, Liveness, Pending,
-    PendingKind, Snapshot, Stop, Until, VirtualTime, World,
+    Choice, Context, ContextId, ContextTable, Duration, Event, EventKind, Liveness, LockMode,
+    Pending, PendingKind, Snapshot, Stop, Until, VirtualTime, World,
 };
-use raddle_x86::{Engine, Exit, Fault, Memory, MemoryFault, Reg, Slice};
+use raddle_x86::{Engine, Exit, Fault, Memory, MemoryFault, Observe, Reg, Slice};
 
 use crate::call::{Call, Trouble};
 use crate::errno::Errno;
+use crate::hooks::Hooks;
 use crate::kernel::{Kernel, State};
+use crate::observe;
 use crate::setup::{self, Setup, StartError};
 use crate::signal::{SIGBUS, SIGSEGV, SigInfo, code, exception_signal, signal_name};
 use crate::syscall::{lookup, syscall_name};
@@ -26,6 +32,10 @@ pub struct LinuxWorld {
     saved: Vec<Saved>,
     digest: Digest,
     statistics: Statistics,
+    hooks: Hooks,
+    observe: Observe,
+    /// Program points that the caller set, besides those of hooks.
+    points: BTreeSet<u64>,
 }
 
 /// What a snapshot keeps beside the undo log of guest memory.
@@ -69,12 +79,38 @@ impl LinuxWorld {
             saved: Vec::new(),
             digest: Digest::default(),
             statistics: Statistics::default(),
+            hooks: Hooks::default(),
+            observe: Observe::None,
+            points: BTreeSet::new(),
         })
     }
 
     /// Makes system calls, signals and mappings events, too.
     pub fn set_tracing(&mut self, is_on: bool) {
         self.kernel.is_tracing = is_on;
+    }
+
+    /// Turns calls of these functions into events.
+    pub fn set_hooks(&mut self, rules: Vec<Hook>) {
+        self.hooks = Hooks::new(rules);
+    }
+
+    /// Chooses whether memory accesses become events.
+    pub fn set_observe(&mut self, observe: Observe) {
+        self.observe = observe;
+        self.engine.set_observe(observe);
+    }
+
+    /// The symbols of the process of a live context, as it is mapped now.
+    pub fn symbols(&mut self, who: ContextId) -> Option<SymbolSpace> {
+        let tid = self.tid(who)?;
+        Some(self.hooks.symbols(&mut self.kernel, tid))
+    }
+
+    /// Locks that a live context holds, as far as hooked functions tell, oldest first.
+    pub fn held_locks(&self, who: ContextId) -> Vec<(u64, LockMode)> {
+        self.tid(who)
+            .map_or_else(Vec::new, |tid| self.kernel.thread(tid).held_locks.clone())
     }
 
     /// Digest of the run so far: contexts, program counters and steps of all slices, system calls and results.
@@ -100,9 +136,18 @@ impl LinuxWorld {
         self.kernel.state.choices.choose(choice)
     }
 
-    /// The engine, for observation and program points.
-    pub fn engine_mut(&mut self) -> &mut Engine {
-        &mut self.engine
+    /// Flags a program point: a slice with [`Until::Point`] ends before it is executed.
+    pub fn add_point(&mut self, pc: u64) {
+        self.points.insert(pc);
+        self.engine.add_point(pc);
+    }
+
+    /// Removes a flag.
+    pub fn remove_point(&mut self, pc: u64) {
+        self.points.remove(&pc);
+        if !self.hooks.uses(pc) {
+            self.engine.remove_point(pc);
+        }
     }
 
     /// Wait status of the first process, once it has ended.
@@ -110,8 +155,13 @@ impl LinuxWorld {
         self.kernel.state.ended
     }
 
-    /// Writes everything the guest wrote to files out below a host directory; gives the number of files.
-    pub fn export(&mut self, to: &std::path::Path) -> std::io::Result<u64> {
+    /// Where and why the last process died of an exception, if one did.
+    pub fn crash(&self) -> Option<&str> {
+        self.kernel.crash.as_deref()
+    }
+
+    /// Writes everything the guest wrote to files out below a host directory.
+    pub fn export(&mut self, to: &std::path::Path) -> std::io::Result<()> {
         crate::files::export(&mut self.kernel, to)
     }
 
@@ -185,6 +235,7 @@ impl LinuxWorld {
 
     /// Runs the thread's own instructions for a while.
     fn execute(&mut self, tid: Tid, until: Until, left: &mut u64) -> Flow {
+        self.hooks.refresh(&mut self.kernel, &mut self.engine, tid);
         let kernel = &mut self.kernel;
         let now = kernel.state.now;
         let quiet = kernel
@@ -217,6 +268,10 @@ impl LinuxWorld {
                 skip_point,
             },
         );
+        if self.observe != Observe::None {
+            observe::drain(&mut self.engine, kernel, tid);
+        }
+        let kernel = &mut self.kernel;
         *left -= outcome.steps.min(*left);
         kernel.state.now = now.after(Duration(outcome.steps));
         kernel.state.contexts.get_mut(context).steps += outcome.steps;
@@ -254,39 +309,35 @@ impl LinuxWorld {
                 self.general_protection(tid);
                 Flow::On
             }
-            Exit::Point(addr) => {
-                self.kernel.thread_mut(tid).stopped_at_point = Some(addr.0);
-                if matches!(until, Until::Point { .. }) {
-                    Flow::Stop(Stop::Point { pc: addr.0 })
-                } else {
-                    Flow::On
-                }
-            }
+            Exit::Point(addr) => self.at_point(tid, addr.0, until),
             Exit::Unsupported { bytes } => {
                 Flow::Stop(Stop::Unsupported(self.unsupported_instruction(tid, &bytes)))
             }
         }
     }
 
+    /// A flagged program point: a hooked function, a point that the caller set, or both.
+    fn at_point(&mut self, tid: Tid, pc: u64, until: Until) -> Flow {
+        self.kernel.thread_mut(tid).stopped_at_point = Some(pc);
+        let is_hook = self
+            .hooks
+            .at_point(&mut self.kernel, &mut self.engine, tid, pc);
+        match until {
+            Until::Point { .. } if !is_hook || self.points.contains(&pc) => {
+                Flow::Stop(Stop::Point { pc })
+            }
+            Until::Sync { .. } if is_hook => Flow::Stop(Stop::Sync),
+            _ => Flow::On,
+        }
+    }
+
     fn unsupported_instruction(&self, tid: Tid, bytes: &[u8]) -> String {
         let thread = self.kernel.thread(tid);
         let pc = thread.cpu.rip;
-        let page = raddle_mem::GuestAddr(pc).page();
-        let vma = self.kernel.space_of(tid).map.vma_at(page);
-        let place = vma.map_or_else(String::new, |vma| {
-            format!(
-                " ({} + {:#x})",
-                if vma.label.is_empty() {
-                    "anonymous memory"
-                } else {
-                    &vma.label
-                },
-                pc - vma.start.start().0
-            )
-        });
+        let place = self.kernel.describe_place(tid, pc);
         let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         format!(
-            "thread {} `{}` reached an instruction that raddle does not implement at {pc:#x}{place}: bytes {}; please report these bytes with the name of the program",
+            "thread {} `{}` reached an instruction that raddle does not implement at {pc:#x} ({place}): bytes {}; please report these bytes with the name of the program",
             tid.0,
             thread.name,
             bytes.join(" ")
@@ -645,6 +696,7 @@ impl World for LinuxWorld {
         self.kernel.state.clone_from(&saved.state);
         self.kernel.events.clear();
         self.kernel.exhausted = None;
+        self.kernel.crash = None;
         self.digest = saved.digest;
         self.statistics.restores += 1;
     }

@@ -367,7 +367,10 @@ mod tests {
     fn a_failed_walk_marks_nothing() {
         let mut tables = tables(PRESENT, ALL);
         let before = tables.0.clone();
-        assert!(walk(&long_mode(), ADDR, Access::Write, true, &mut tables).is_err());
+        assert_eq!(
+            walk(&long_mode(), ADDR, Access::Write, true, &mut tables),
+            Err(code::PRESENT | code::WRITE | code::USER)
+        );
         assert_eq!(tables.0, before);
     }
 
@@ -383,9 +386,9 @@ mod tests {
                 &mut tables(PRESENT, ALL),
             )
         };
-        assert!(try_write(&system).is_err());
+        assert_eq!(try_write(&system), Err(code::PRESENT | code::WRITE));
         system.cr0 &= !cr0::WP;
-        assert!(try_write(&system).is_ok());
+        assert_eq!(try_write(&system).map(|found| found.physical), Ok(0x7456));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::process::{Life, Pid};
 use crate::signal::{SigInfo, SignalSet};
 use crate::thread::Tid;
 
-pub(crate) const SIGPIPE: u32 = 13;
+const RLIMIT_FSIZE: u32 = 1;
 
 /// Whether a process is still there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,22 +94,29 @@ pub(crate) fn is_mapped(kernel: &Kernel, number: u64) -> bool {
 
 pub(crate) fn facts(kernel: &Kernel, pid: Pid) -> Option<Facts> {
     let process = kernel.state.processes.get(&pid)?;
+    let state = match process.life {
+        Life::Zombie(_) => 'Z',
+        Life::Stopped(_) => 'T',
+        Life::Running => {
+            let is_runnable = process.threads.iter().any(|tid| {
+                let context = kernel.thread(*tid).context;
+                kernel.state.contexts.get(context).liveness == raddle_world::Liveness::Runnable
+            });
+            if is_runnable { 'R' } else { 'S' }
+        }
+    };
     Some(Facts {
         parent: process.parent.0,
         group: process.group.0,
         session: process.session.0,
-        state: match process.life {
-            Life::Running => 'R',
-            Life::Stopped(_) => 'T',
-            Life::Zombie(_) => 'Z',
-        },
+        state,
         threads: process.threads.iter().map(|tid| tid.0).collect(),
         exe: process.image.path.to_vec(),
         command_line: process.image.command_line.to_vec(),
         environment: process.image.environment.to_vec(),
         auxv: process.image.auxv.to_vec(),
         stack_start: process.image.stack_start,
-        started_ns: process.started.0,
+        started_ns: crate::time::monotonic(process.started),
         user_ns: process.usage.steps,
     })
 }
@@ -125,7 +132,6 @@ pub(crate) fn credentials(kernel: &Kernel, pid: Pid) -> [[u32; 3]; 2] {
 
 /// The file size limit of the caller (RLIMIT_FSIZE).
 pub(crate) fn file_size_max(kernel: &Kernel, tid: Tid) -> u64 {
-    const RLIMIT_FSIZE: u32 = 1;
     kernel.process_of(tid).limit(RLIMIT_FSIZE)
 }
 

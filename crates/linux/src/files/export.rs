@@ -12,21 +12,14 @@ use super::host;
 use super::inode::{Entry, InodeId, Node, Source};
 use crate::kernel::Kernel;
 
-/// Writes every file, directory and link that the guest made or changed below `directory`; gives how many.
-pub(crate) fn export(kernel: &mut Kernel, directory: &Path) -> io::Result<u64> {
+/// Writes every file, directory and link that the guest made or changed below `directory`.
+pub(crate) fn export(kernel: &mut Kernel, directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let root = kernel.state.files.root;
-    let mut count = 0;
-    export_directory(kernel, root, directory, &mut count)?;
-    Ok(count)
+    export_directory(kernel, root, directory)
 }
 
-fn export_directory(
-    kernel: &mut Kernel,
-    id: InodeId,
-    to: &Path,
-    count: &mut u64,
-) -> io::Result<()> {
+fn export_directory(kernel: &mut Kernel, id: InodeId, to: &Path) -> io::Result<()> {
     let Some(directory) = kernel.state.files.inode(id).directory() else {
         return Ok(());
     };
@@ -47,7 +40,7 @@ fn export_directory(
         .collect();
     for (name, inode) in entries {
         let below = source.as_deref().map(|path| host::join(path, &name));
-        export_entry(kernel, inode, &host::join(to, &name), below, count)?;
+        export_entry(kernel, inode, &host::join(to, &name), below)?;
     }
     Ok(())
 }
@@ -58,7 +51,6 @@ fn export_entry(
     id: InodeId,
     to: &Path,
     below: Option<PathBuf>,
-    count: &mut u64,
 ) -> io::Result<()> {
     let inode = kernel.state.files.inode(id);
     match &inode.node {
@@ -66,16 +58,14 @@ fn export_entry(
             let is_own = !matches!(&directory.source, Source::Host(path) if Some(&**path) == below.as_deref());
             if is_own && below.as_ref().is_none_or(|path| !path.is_dir()) {
                 fs::create_dir_all(to)?;
-                *count += 1;
             }
-            export_directory(kernel, id, to, count)
+            export_directory(kernel, id, to)
         }
         Node::File(content) => {
             // A host file that was moved here is as new as one that was written.
             let is_changed = content.is_changed() || below.is_none_or(|path| !path.is_file());
             if is_changed {
                 export_file(kernel, id, to)?;
-                *count += 1;
             }
             Ok(())
         }
@@ -84,7 +74,6 @@ fn export_entry(
                 make_parent(to)?;
                 remove_old(to)?;
                 symlink(std::ffi::OsStr::from_bytes(target), to)?;
-                *count += 1;
             }
             Ok(())
         }

@@ -13,9 +13,7 @@ use super::pipe::Pipe;
 use super::procfs::{ProcDir, ProcFile, ProcLink};
 use super::socket::Socket;
 use crate::process::Pid;
-
-/// Seconds of the realtime clock at virtual time zero: 2026-01-01. Host files are never younger.
-pub(crate) const EPOCH_SECONDS: i64 = 1_767_225_600;
+use crate::time::EPOCH_SECONDS;
 
 /// A file name or path: bytes without NUL.
 pub(crate) type Name = Arc<[u8]>;
@@ -33,7 +31,7 @@ pub(crate) struct Timestamp {
 
 impl Timestamp {
     pub(crate) const EPOCH: Self = Self {
-        seconds: EPOCH_SECONDS,
+        seconds: EPOCH_SECONDS.cast_signed(),
         nanos: 0,
     };
 

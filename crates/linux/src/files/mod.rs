@@ -37,16 +37,14 @@ pub(crate) mod walk;
 #[cfg(test)]
 pub(crate) mod testkit;
 
-pub(crate) use core::{SIGPIPE, set_temporary_mask, signal as send_signal};
+pub(crate) use core::{set_temporary_mask, signal as send_signal};
 pub(crate) use event::{next_deadline, timers_expired};
 pub(crate) use export::export;
-pub(crate) use host::{HostFiles, PinnedFile};
+pub(crate) use host::HostFiles;
 pub(crate) use object::{
-    ExecFile, MapTarget, Start, anonymous_object, close_on_exec, map_target, object_page,
-    open_for_exec, read_object, release_process, start, take_progress,
+    anonymous_object, close_on_exec, first_process, map_target, new_state, object_page,
+    object_size, open_for_exec, read_object, release_process, take_progress,
 };
 pub(crate) use open::collect_orphans;
-pub(crate) use state::{Config, State};
-pub(crate) use table::{
-    FsId, TableId, fork_context, fork_table, release_context, release_table, set_limit,
-};
+pub(crate) use state::State;
+pub(crate) use table::{FsId, TableId, fork_context, fork_table, set_limit};

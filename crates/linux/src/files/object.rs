@@ -1,20 +1,23 @@
 //! What the rest of the kernel asks of files: programs, mappings, the start and the end of processes.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use raddle_mem::{FrameId, ObjectId, PAGE_SIZE};
+use raddle_mem::{FrameId, ObjectId};
 use raddle_stdx::width::to_u64;
 
 use super::content::Content;
 use super::flags;
 use super::host::HostNode;
 use super::inode::{Entry, InodeId, Name, Node};
+use super::state::{Config, State};
 use super::table::{self, Fd, FdTable, FsId, TableId};
 use super::walk::{self, WalkOptions};
 use super::{io, open};
 use crate::errno::Errno;
 use crate::kernel::Kernel;
 use crate::process::Pid;
+use crate::setup::Setup;
 use crate::thread::Tid;
 
 /// A program file.
@@ -32,27 +35,31 @@ pub(crate) struct MapTarget {
     /// None for `/dev/zero`: the mapping is anonymous.
     pub(crate) object: Option<ObjectId>,
     /// What /proc/self/maps shows.
-    pub(crate) label: Vec<u8>,
+    pub(crate) label: Arc<str>,
 }
 
-/// What the first process begins with.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Start {
-    /// Content of standard input; none is an empty one.
-    pub(crate) stdin: Option<Vec<u8>>,
-    pub(crate) cwd: Vec<u8>,
+/// The file system of a new world; nothing of the host is read yet.
+pub(crate) fn new_state(setup: &Setup) -> State {
+    State::new(Config {
+        maps: setup
+            .mappings
+            .iter()
+            .map(|mapping| (mapping.host.clone(), mapping.guest.clone()))
+            .collect(),
+        cpus: setup.cpus,
+        memory_bytes: setup.memory_max,
+    })
 }
 
 /// Makes descriptors 0 to 2 and the current directory of the first process, and mounts `--map` directories.
-pub(crate) fn start(kernel: &mut Kernel, start: &Start) -> Result<(TableId, FsId), Errno> {
+pub(crate) fn first_process(kernel: &mut Kernel, setup: &Setup) -> Result<(TableId, FsId), Errno> {
     mount_maps(kernel)?;
-    let input = match &start.stdin {
-        None => device_null(kernel),
-        Some(bytes) => {
-            let file = kernel.host.add_fixed(&mut kernel.frames, bytes)?;
-            let content = Content::of_host(file, to_u64(bytes.len()));
-            open::create_anonymous_inode(kernel, 0o600, Node::File(content))
-        }
+    let input = if setup.stdin.is_empty() {
+        device_null(kernel)
+    } else {
+        let file = kernel.host.add_fixed(&mut kernel.frames, &setup.stdin)?;
+        let content = Content::of_host(file, to_u64(setup.stdin.len()));
+        open::create_anonymous_inode(kernel, 0o600, Node::File(content))
     };
     let stdin = open::create(kernel, input, 0, Name::from(&b"/dev/stdin"[..]));
     let mut fds = FdTable::empty();
@@ -69,7 +76,7 @@ pub(crate) fn start(kernel: &mut Kernel, start: &Start) -> Result<(TableId, FsId
         fds.set(descriptor, entry(open));
     }
     let table = TableId(kernel.state.files.tables.insert(fds));
-    let cwd = find_fixed(kernel, &start.cwd)?;
+    let cwd = find_fixed(kernel, &setup.directory)?;
     let context = table::first_context(kernel, cwd);
     Ok((table, context))
 }
@@ -103,7 +110,7 @@ fn find_fixed(kernel: &mut Kernel, path: &[u8]) -> Result<InodeId, Errno> {
 }
 
 fn mount_maps(kernel: &mut Kernel) -> Result<(), Errno> {
-    let config = std::sync::Arc::clone(&kernel.state.files.config);
+    let config = Arc::clone(&kernel.state.files.config);
     for (host, guest) in &config.maps {
         mount(kernel, host, guest)?;
     }
@@ -172,6 +179,13 @@ fn inode_of(kernel: &Kernel, object: ObjectId) -> Result<InodeId, Errno> {
         .ok_or(Errno::EIO)
 }
 
+/// The size of an object, if it is there.
+pub(crate) fn object_size(kernel: &Kernel, object: ObjectId) -> Option<u64> {
+    inode_of(kernel, object)
+        .ok()
+        .map(|inode| io::file_size(kernel, inode))
+}
+
 /// Copies from an object; fewer bytes than asked for at its end.
 pub(crate) fn read_object(
     kernel: &mut Kernel,
@@ -196,15 +210,17 @@ pub(crate) fn object_page(
     }
 }
 
-/// The object behind a descriptor that is to be mapped. `shared` must be true for every MAP_SHARED mapping;
-/// `writable` if it may be written through the mapping.
+/// The object behind a descriptor that is to be mapped with these `PROT_*` and `MAP_*` bits.
 pub(crate) fn map_target(
     kernel: &mut Kernel,
     tid: Tid,
     fd: i32,
-    shared: bool,
-    writable: bool,
+    prot: u64,
+    map_flags: u64,
 ) -> Result<MapTarget, Errno> {
+    const PROT_WRITE: u64 = 2;
+    const MAP_SHARED: u64 = 1;
+    let (shared, writable) = (map_flags & MAP_SHARED != 0, prot & PROT_WRITE != 0);
     let open = open::lookup(kernel, tid, fd)?;
     let file = kernel.state.files.open_file(open);
     if !file.can_read() || (shared && writable && !file.can_write()) {
@@ -220,12 +236,12 @@ pub(crate) fn map_target(
             inode.was_mapped = true;
             Ok(MapTarget {
                 object: Some(ObjectId(inode.number)),
-                label,
+                label: String::from_utf8_lossy(&label).into(),
             })
         }
         Node::Device(super::device::Device::Zero) => Ok(MapTarget {
             object: None,
-            label: Vec::new(),
+            label: Arc::from(""),
         }),
         _ => Err(Errno::ENODEV),
     }
@@ -233,14 +249,10 @@ pub(crate) fn map_target(
 
 /// A nameless object of zero pages, for shared anonymous mappings and SysV segments. It lives as long as some
 /// address space maps it; `collect_orphans` frees it.
-pub(crate) fn anonymous_object(kernel: &mut Kernel, pages: u64) -> Result<ObjectId, Errno> {
+pub(crate) fn anonymous_object(kernel: &mut Kernel, size: u64) -> Result<ObjectId, Errno> {
     let mut content = Content::default();
     content.set_mapped_shared();
-    content.truncate(
-        &mut kernel.frames,
-        &mut kernel.host,
-        pages.saturating_mul(to_u64(PAGE_SIZE)),
-    )?;
+    content.truncate(&mut kernel.frames, &mut kernel.host, size)?;
     let id = open::create_anonymous_inode(kernel, 0o600, Node::File(content));
     let files = &mut kernel.state.files;
     files.orphans.push(id);
@@ -250,15 +262,14 @@ pub(crate) fn anonymous_object(kernel: &mut Kernel, pages: u64) -> Result<Object
 }
 
 /// Closes the descriptors that a new program must not inherit. A shared table becomes the process's own first.
-pub(crate) fn close_on_exec(kernel: &mut Kernel, tid: Tid) {
-    let process = kernel.process_of(tid);
-    let (pid, shared) = (process.pid, process.fds);
+pub(crate) fn close_on_exec(kernel: &mut Kernel, pid: Pid) {
+    let shared = kernel.process(pid).fds;
     if table::is_shared(kernel, shared) {
         let own = table::fork_table(kernel, shared, false);
         table::release_table(kernel, pid, shared);
-        kernel.process_of_mut(tid).fds = own;
+        kernel.process_mut(pid).fds = own;
     }
-    let table = kernel.process_of(tid).fds;
+    let table = kernel.process(pid).fds;
     let closing: Vec<(i32, Fd)> = kernel
         .state
         .files

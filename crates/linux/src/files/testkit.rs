@@ -5,10 +5,10 @@ use std::sync::Arc;
 use raddle_mem::{AddressSpace, Backing, Frames, GuestAddr, PageNo, Perm, Vma};
 use raddle_world::SeededChoices;
 
-use super::{Config, Start, State};
 use crate::clone::insert_space;
+use crate::files;
 use crate::kernel::{Kernel, Space};
-use crate::setup::{FIRST, Setup, add_first_process, empty_kernel};
+use crate::setup::{self, Mapping, Setup};
 use crate::thread::Tid;
 
 /// Where the memory of the test process begins.
@@ -16,29 +16,24 @@ pub(crate) const MEMORY: u64 = 0x10_0000;
 const PAGES: u64 = 64;
 
 /// The thread of the test process.
-pub(crate) const TID: Tid = Tid(FIRST);
+pub(crate) const TID: Tid = Tid(setup::FIRST);
 
 /// A kernel with one process whose current directory is `/`.
-pub(crate) fn kernel(config: Config) -> Kernel {
+pub(crate) fn kernel(mappings: Vec<Mapping>, stdin: &[u8]) -> Kernel {
     let setup = Setup {
-        program: Vec::new(),
+        program: b"/none".to_vec(),
         arguments: Vec::new(),
         environment: Vec::new(),
         directory: b"/".to_vec(),
-        stdin: Vec::new(),
-        mappings: Vec::new(),
+        stdin: stdin.to_vec(),
+        mappings,
         memory_max: 64 << 20,
-        processes_max: 16,
-        cpus: config.cpus,
-        choices: Box::new(SeededChoices::new(0)),
+        processes_max: 10,
+        cpus: 4,
+        choices: Box::new(SeededChoices::new(1)),
     };
-    let mut kernel = empty_kernel(&setup, Frames::new(setup.memory_max).unwrap());
-    kernel.state.files = State::new(config);
-    let start = Start {
-        stdin: Some(b"standard input\n".to_vec()),
-        cwd: b"/".to_vec(),
-    };
-    let (fds, fs) = super::start(&mut kernel, &start).unwrap();
+    let mut kernel = setup::empty_kernel(&setup, Frames::new(setup.memory_max).unwrap());
+    let (fds, fs) = files::first_process(&mut kernel, &setup).unwrap();
     let mut map = AddressSpace::default();
     map.map(
         &mut kernel.frames,
@@ -58,6 +53,7 @@ pub(crate) fn kernel(config: Config) -> Kernel {
         brk: 0,
     };
     let space = insert_space(&mut kernel, space);
-    add_first_process(&mut kernel, space, fds, fs);
+    setup::add_first_process(&mut kernel, space, fds, fs);
+    kernel.thread_mut(TID).name = Arc::from("test");
     kernel
 }

@@ -12,7 +12,7 @@ use crate::life;
 use crate::process::{Life, Report};
 use crate::signal::{
     Action, Default, HANDLER_DEFAULT, SIGCONT, SIGSEGV, SIGSTOP, SigInfo, SignalSet, action_flags,
-    default_action, frame,
+    default_action, frame, signal_name,
 };
 use crate::thread::{ExceptionInfo, Tid};
 use crate::time;
@@ -117,8 +117,12 @@ impl Kernel {
         self.cancel_futex_wait(tid);
         let is_restarted = waiting.block.on_signal == OnSignal::Restart
             && action.flags & action_flags::RESTART != 0;
+        let moved = crate::files::take_progress(self, tid);
         let cpu = &mut self.thread_mut(tid).cpu;
-        if is_restarted {
+        if let Some(count) = moved {
+            // A transfer that has begun ends with what it has moved.
+            cpu.set_reg(Reg::Rax, count);
+        } else if is_restarted {
             cpu.set_reg(Reg::Rax, u64::from(waiting.number));
             cpu.rip -= SYSCALL_LENGTH;
         } else {
@@ -136,15 +140,38 @@ impl Kernel {
         let is_blocked = thread.mask.contains(number);
         let pid = thread.process;
         let action = self.action(pid, number);
-        let is_nested_overflow = number == SIGSEGV && info.code == super::code::KERNEL;
-        if is_blocked || !action.is_handler() || (is_nested_overflow && !action.is_handler()) {
+        if is_blocked || !action.is_handler() {
+            self.note_crash(tid, number, exception);
             life::kill_process(self, pid, number);
             return;
         }
         self.thread_mut(tid).pending.add(info);
         self.refresh_liveness(tid);
     }
+
+    /// Writes down where and why a thread is about to die.
+    fn note_crash(&mut self, tid: Tid, number: u32, exception: ExceptionInfo) {
+        let thread = self.thread(tid);
+        let pc = thread.cpu.rip;
+        let access = match exception.error_code & 0x12 {
+            _ if exception.vector != PAGE_FAULT => String::new(),
+            0x10 => format!(", executing {:#x}", exception.addr),
+            0x02 => format!(", writing {:#x}", exception.addr),
+            _ => format!(", reading {:#x}", exception.addr),
+        };
+        let text = format!(
+            "thread {} `{}` of process {}: {} at pc {pc:#x} ({}){access}",
+            tid.0,
+            thread.name,
+            thread.process.0,
+            signal_name(number),
+            self.describe_place(tid, pc)
+        );
+        self.crash = Some(text);
+    }
 }
 
+/// Number of the page-fault exception.
+const PAGE_FAULT: u64 = 14;
 /// Bytes of the SYSCALL instruction.
 const SYSCALL_LENGTH: u64 = 2;

@@ -35,11 +35,6 @@ pub(super) const ENTRIES: &[Entry] = &[
         "regular files, FIFOs and sockets; devices are refused",
     ),
     Entry::refused(155, not_permitted, "pivot_root changes the machine"),
-    Entry::refused(
-        161,
-        not_permitted,
-        "chroot is refused: the world has one root",
-    ),
     Entry::refused(165, not_permitted, "mounts are fixed: use --map"),
     Entry::refused(166, not_permitted, "mounts are fixed: use --map"),
     Entry::full(217, getdents64),

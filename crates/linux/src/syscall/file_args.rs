@@ -167,7 +167,7 @@ impl Call<'_> {
     /// The end of a failed write: a broken pipe also raises SIGPIPE.
     pub(super) fn broken_pipe(&mut self, errno: Errno, quiet: bool) -> Trouble {
         if errno == Errno::EPIPE && !quiet {
-            files::send_signal(self.kernel, self.tid, files::SIGPIPE);
+            files::send_signal(self.kernel, self.tid, crate::signal::SIGPIPE);
         }
         errno.into()
     }

@@ -2,25 +2,32 @@
 
 mod attr;
 mod dir;
+mod event;
 mod fd;
 mod file_args;
 mod futex;
 mod memory;
+mod message;
 mod misc;
 mod names;
 mod open;
+mod poll;
 mod process;
 mod rw;
 mod sched;
 mod signal;
+mod socket;
 mod stat;
 mod table;
 mod thread;
 mod time;
+mod transfer;
 mod waiting;
 
 #[cfg(test)]
 mod file_tests;
+#[cfg(test)]
+mod socket_tests;
 
 pub(crate) use misc::{RLIMIT_AS, default_limits};
 pub(crate) use table::lookup;

@@ -42,6 +42,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     Entry::refused(272, not_permitted, "EPERM: there are no namespaces"),
     Entry::refused(308, not_permitted, "EPERM: there are no namespaces"),
+    Entry::refused(161, not_permitted, "EPERM: there is one root directory"),
     Entry::refused(310, not_permitted, "EPERM: memory of other processes"),
     Entry::refused(311, not_permitted, "EPERM: memory of other processes"),
     Entry::refused(312, not_permitted, "EPERM: comparing kernel objects"),

@@ -3,7 +3,8 @@
 use crate::call::{Call, SysResult};
 use crate::syscall::names::NAMES;
 use crate::syscall::{
-    attr, dir, fd, futex, memory, misc, open, process, rw, sched, signal, stat, thread, time,
+    attr, dir, event, fd, futex, memory, message, misc, open, poll, process, rw, sched, signal,
+    socket, stat, thread, time, transfer,
 };
 
 /// How far a call is supported.
@@ -87,10 +88,15 @@ impl Entry {
 const FAMILIES: &[&[Entry]] = &[
     attr::ENTRIES,
     dir::ENTRIES,
+    event::ENTRIES,
     fd::ENTRIES,
+    message::ENTRIES,
     open::ENTRIES,
+    poll::ENTRIES,
     rw::ENTRIES,
+    socket::ENTRIES,
     stat::ENTRIES,
+    transfer::ENTRIES,
     futex::ENTRIES,
     memory::ENTRIES,
     misc::ENTRIES,

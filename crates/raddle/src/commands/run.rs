@@ -100,7 +100,10 @@ impl Run {
             other => anyhow!(other),
         })?;
         let mut sink = Sink::new(self.trace.as_ref())?;
-        world.set_tracing(self.trace.is_some());
+        if self.trace.is_some() {
+            world.set_tracing(true);
+            world.set_hooks(raddle_config::hooks::standard());
+        }
         let begun = std::time::Instant::now();
         let mut trouble = None;
         let limits = RunLimits {
@@ -124,7 +127,7 @@ impl Run {
                 .export(directory)
                 .with_context(|| format!("cannot export to {}", directory.display()))?;
         }
-        conclude(end)
+        conclude(end, world.crash())
     }
 
     fn setup(&self) -> anyhow::Result<Setup> {
@@ -364,13 +367,15 @@ fn print_statistics(world: &LinuxWorld, elapsed: std::time::Duration) {
     ));
 }
 
-fn conclude(end: End) -> anyhow::Result<Code> {
+fn conclude(end: End, crash: Option<&str>) -> anyhow::Result<Code> {
     match end {
         End::Exited { status } => {
             if status & 0x7F == 0 {
                 return Ok(Code::Guest(u8::try_from(status >> 8 & 0xFF)?));
             }
-            crate::message::note(&format!("the program was {}", describe_status(status)));
+            let details = crash.map_or_else(String::new, |text| format!("; {text}"));
+            let status_text = describe_status(status);
+            crate::message::note(&format!("the program was {status_text}{details}"));
             Ok(Code::Guest(u8::try_from(128 + (status & 0x7F))?))
         }
         End::Deadlock { threads } => bail!(

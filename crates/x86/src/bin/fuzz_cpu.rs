@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use raddle_x86::Observe;
 use raddle_x86::fuzz::{Config, Report, fuzz_engine, fuzz_interpreter};
 
-const USAGE: &str = "usage: fuzz-cpu [--cases N] [--seed S] [--form NAME] [--subject generic|engine|observed] [--list]";
+const USAGE: &str = "usage: fuzz-cpu [--cases N] [--seed S] [--form NAME] [--list]\n       [--subject interpreter|engine|engine-addr|engine-value]";
 
 fn main() -> ExitCode {
     let (config, subject, is_listing) = match arguments() {
@@ -16,12 +16,11 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let result = match subject {
-        Subject::Generic => fuzz_interpreter(&config),
-        Subject::Engine => fuzz_engine(&config, Observe::None),
-        Subject::Observed => fuzz_engine(&config, Observe::AddrValue),
+    let report = match subject {
+        Chosen::Interpreter => fuzz_interpreter(&config),
+        Chosen::Engine(observe) => fuzz_engine(&config, observe),
     };
-    let report = match result {
+    let report = match report {
         Ok(report) => report,
         Err(error) => {
             println!("The native side of the fuzzer cannot start: {error}.");
@@ -38,23 +37,19 @@ fn main() -> ExitCode {
 
 /// What is compared with the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Subject {
-    /// The generic interpreter alone.
-    Generic,
-    /// The engine with its fast handlers.
-    Engine,
-    /// The engine while it observes every access.
-    Observed,
+enum Chosen {
+    Interpreter,
+    Engine(Observe),
 }
 
-fn arguments() -> Result<(Config, Subject, bool), String> {
+fn arguments() -> Result<(Config, Chosen, bool), String> {
     let mut config = Config {
         cases: 10_000_000,
         seed: 1,
         form: None,
     };
     let mut is_listing = false;
-    let mut subject = Subject::Generic;
+    let mut subject = Chosen::Engine(Observe::None);
     let mut rest = std::env::args().skip(1);
     while let Some(name) = rest.next() {
         if name == "--list" {
@@ -73,9 +68,10 @@ fn arguments() -> Result<(Config, Subject, bool), String> {
             "--form" => config.form = Some(value),
             "--subject" => {
                 subject = match value.as_str() {
-                    "generic" => Subject::Generic,
-                    "engine" => Subject::Engine,
-                    "observed" => Subject::Observed,
+                    "interpreter" => Chosen::Interpreter,
+                    "engine" => Chosen::Engine(Observe::None),
+                    "engine-addr" => Chosen::Engine(Observe::Addr),
+                    "engine-value" => Chosen::Engine(Observe::AddrValue),
                     _ => return Err(format!("`{value}` is not a subject")),
                 }
             }

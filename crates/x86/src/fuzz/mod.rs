@@ -10,9 +10,9 @@
 
 mod case;
 mod compare;
-mod engine;
 mod forms;
 mod layout;
+mod machine;
 mod native;
 mod operands;
 mod plan;
@@ -23,8 +23,8 @@ mod tests;
 mod values;
 
 pub use case::{Case, CaseResult, Ending};
-pub use engine::WholeEngine;
 pub use layout::{CODE, CODE_BYTES, DATA, DATA_BYTES, TAKEN, WINDOW_BYTES, WINDOWS};
+pub use machine::Machine;
 pub use native::Native;
 pub use run::{Config, Mismatch, Report, fuzz, fuzz_engine, fuzz_interpreter};
 pub use subject::{Interpreter, Subject};

@@ -8,8 +8,8 @@ use raddle_stdx::Prng;
 
 use super::case::CaseResult;
 use super::compare::{Mask, differences};
-use super::engine::WholeEngine;
 use super::forms::{self, Exempt};
+use super::machine::Machine;
 use super::native::Native;
 use super::plan::Plan;
 use super::subject::{Interpreter, Subject};
@@ -64,13 +64,13 @@ pub fn fuzz_interpreter(config: &Config) -> std::io::Result<Report> {
     Ok(fuzz(config, &mut native, &mut Interpreter::default()))
 }
 
-/// Runs the whole engine against the host, observing as told.
+/// Runs the engine with its fast handlers against the host.
 ///
 /// # Errors
-/// If the host refuses the memory or signal handlers that either side needs.
+/// As for [`fuzz_interpreter`].
 pub fn fuzz_engine(config: &Config, observe: Observe) -> std::io::Result<Report> {
     let mut native = Native::new()?;
-    Ok(fuzz(config, &mut native, &mut WholeEngine::new(observe)?))
+    Ok(fuzz(config, &mut native, &mut Machine::new(observe)?))
 }
 
 /// Runs `subject` against `oracle`.

@@ -6,13 +6,14 @@ use raddle_mem::{PAGE_SIZE, Vma};
 use raddle_stdx::width::to_u64;
 
 use super::super::core::{self, Facts};
-use super::super::inode::{EPOCH_SECONDS, Node};
+use super::super::inode::Node;
 use super::super::open::OpenId;
 use super::{ProcFile, ProcLink, TaskFile, WorldFile, descriptor};
 use crate::errno::Errno;
 use crate::kernel::Kernel;
 use crate::process::Pid;
 use crate::thread::Tid;
+use crate::time::{self, EPOCH_SECONDS};
 
 /// Virtual nanoseconds per clock tick (USER_HZ is 100).
 const TICK: u64 = 10_000_000;
@@ -111,7 +112,8 @@ pub(crate) fn open_path(kernel: &Kernel, open: OpenId) -> Vec<u8> {
 fn world_text(kernel: &Kernel, file: WorldFile) -> String {
     let now = kernel.state.now.0;
     let config = &kernel.state.files.config;
-    let (seconds, hundredths) = (now / 1_000_000_000, now / TICK % 100);
+    let uptime = time::monotonic(kernel.state.now);
+    let (seconds, hundredths) = (uptime / 1_000_000_000, uptime / TICK % 100);
     match file {
         WorldFile::Uptime => format!("{seconds}.{hundredths:02} 0.00\n"),
         WorldFile::LoadAverage => {

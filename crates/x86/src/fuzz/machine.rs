@@ -1,11 +1,13 @@
-//! The whole engine as a subject: code cache, fast handlers, software TLB.
+//! The engine as a subject: the same cases through blocks, fast handlers and the TLB.
+//!
+//! Cases run in turn in one slice and step by step, so that both whole and cut blocks are met.
 
 use std::io;
 
 use raddle_mem::{Access, AddressSpace, Backing, FrameId, Frames, GuestAddr, Perm, Vma};
 
 use super::case::{Case, CaseResult, Ending};
-use super::layout::{CODE, CODE_BYTES, DATA, DATA_BYTES, TAKEN, WINDOW_BYTES, WINDOWS};
+use super::layout::{CODE, CODE_BYTES, DATA, TAKEN, WINDOW_BYTES, WINDOWS};
 use super::subject::{Subject, ending_of};
 use crate::cpu::Cpu;
 use crate::engine::{Engine, Memory, Observe, Slice};
@@ -21,7 +23,7 @@ const FRAMES_BYTES: u64 = 1 << 20;
 
 /// An engine with the pages of a case.
 #[derive(Debug)]
-pub struct WholeEngine {
+pub struct Machine {
     engine: Engine,
     cpu: Cpu,
     frames: Frames,
@@ -29,9 +31,11 @@ pub struct WholeEngine {
     code: FrameId,
     data: [FrameId; 2],
     current: [u8; CODE_BYTES],
+    /// The next case runs step by step.
+    is_stepping: bool,
 }
 
-impl WholeEngine {
+impl Machine {
     /// Maps the pages; `observe` is what the engine writes down meanwhile.
     ///
     /// # Errors
@@ -53,6 +57,7 @@ impl WholeEngine {
             code,
             data: [low, high],
             current: [0; CODE_BYTES],
+            is_stepping: false,
         })
     }
 
@@ -63,6 +68,44 @@ impl WholeEngine {
             bytes[..case.len].copy_from_slice(case.code());
             self.frames.write(self.code, offset_of(CODE), &bytes);
         }
+    }
+}
+
+impl Machine {
+    fn run(&mut self, steps: u64) -> Exit {
+        let memory = Memory {
+            frames: &mut self.frames,
+            space: &mut self.space,
+        };
+        let slice = Slice {
+            steps,
+            tsc: 0,
+            skip_point: false,
+        };
+        self.engine.run(&mut self.cpu, memory, slice).exit
+    }
+
+    fn run_whole(&mut self) -> Ending {
+        match self.run(STEPS) {
+            Exit::SoftwareInterrupt(3) => Ending::At(self.cpu.rip - 1),
+            Exit::Fault(fault) => ending_of(fault),
+            _ => Ending::Unsupported,
+        }
+    }
+
+    fn run_stepwise(&mut self, case: &Case) -> Ending {
+        let end = CODE + case.len as u64;
+        for _ in 0..STEPS {
+            match self.run(1) {
+                Exit::StepsDone if self.cpu.rip == end || self.cpu.rip == TAKEN => {
+                    return Ending::At(self.cpu.rip);
+                }
+                Exit::StepsDone => {}
+                Exit::Fault(fault) => return ending_of(fault),
+                _ => return Ending::Unsupported,
+            }
+        }
+        Ending::Unsupported
     }
 }
 
@@ -124,7 +167,7 @@ fn touch(
         .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))
 }
 
-impl Subject for WholeEngine {
+impl Subject for Machine {
     fn execute(&mut self, case: &Case, result: &mut CaseResult) {
         self.write_code(case);
         for (index, window) in case.memory.iter().enumerate() {
@@ -133,22 +176,13 @@ impl Subject for WholeEngine {
             }
         }
         case.load(&mut self.cpu);
-        let memory = Memory {
-            frames: &mut self.frames,
-            space: &mut self.space,
+        self.is_stepping = !self.is_stepping;
+        result.ending = if self.is_stepping {
+            self.run_stepwise(case)
+        } else {
+            self.run_whole()
         };
-        let slice = Slice {
-            steps: STEPS,
-            tsc: 0,
-            skip_point: false,
-        };
-        let outcome = self.engine.run(&mut self.cpu, memory, slice);
         self.engine.clear_log();
-        result.ending = match outcome.exit {
-            Exit::SoftwareInterrupt(3) => Ending::At(self.cpu.rip - 1),
-            Exit::Fault(fault) => ending_of(fault),
-            _ => Ending::Unsupported,
-        };
         result.store(&self.cpu, case.uses_vectors);
         for index in 0..WINDOWS.len() {
             for (frame, offset, part) in pieces(self.data, index) {
@@ -156,6 +190,5 @@ impl Subject for WholeEngine {
                 result.memory[index][part].copy_from_slice(bytes);
             }
         }
-        debug_assert_eq!(DATA_BYTES, self.data.len() * PAGE);
     }
 }

@@ -1,0 +1,413 @@
+//! The control-flow graph of one function, found by following control from its entry.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use raddle_symbols::{LinkAddr, Module, Symbol, SymbolKind};
+
+use crate::instruction::{Disassembler, Flow, Instruction};
+use crate::jump_table;
+
+/// A longer function is not analysed: the largest that compilers make have some hundred thousand instructions.
+const INSTRUCTIONS_MAX: usize = 1 << 20;
+
+/// A function without size ends here at the latest.
+const UNSIZED_BYTES_MAX: u64 = 1 << 16;
+
+/// No x86 instruction is longer.
+const INSTRUCTION_BYTES_MAX: usize = 15;
+
+/// Functions of the C and C++ libraries that never return to their caller.
+const NO_RETURN: &[&str] = &[
+    "abort",
+    "exit",
+    "_exit",
+    "_Exit",
+    "quick_exit",
+    "pthread_exit",
+    "longjmp",
+    "_longjmp",
+    "siglongjmp",
+    "__longjmp_chk",
+    "__stack_chk_fail",
+    "__chk_fail",
+    "__fortify_fail",
+    "__assert_fail",
+    "__assert_perror_fail",
+    "__assert",
+    "err",
+    "errx",
+    "verr",
+    "verrx",
+    "_Unwind_Resume",
+    "__cxa_throw",
+    "__cxa_rethrow",
+    "__cxa_bad_cast",
+    "__cxa_throw_bad_array_new_length",
+    "_ZSt9terminatev",
+    "_ZSt17__throw_bad_allocv",
+    "_ZSt20__throw_length_errorPKc",
+    "_ZSt19__throw_logic_errorPKc",
+    "_ZSt24__throw_out_of_range_fmtPKcz",
+];
+
+/// Why a function cannot be analysed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CodeError {
+    #[error("{address} is not in an executable part of the file")]
+    NotCode { address: LinkAddr },
+    #[error("the function at {address} has more than {limit} instructions")]
+    TooLarge { address: LinkAddr, limit: usize },
+}
+
+/// The index of a block in [`FlowGraph::blocks`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockId(pub usize);
+
+/// Instructions that are executed one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Never empty.
+    pub instructions: Vec<Instruction>,
+    /// Ascending and distinct.
+    pub successors: Vec<BlockId>,
+    /// Ascending and distinct.
+    pub predecessors: Vec<BlockId>,
+    /// How control leaves the function here; empty in most blocks.
+    pub leaves: Vec<Leave>,
+}
+
+impl Block {
+    pub fn start(&self) -> LinkAddr {
+        self.instructions
+            .first()
+            .map_or(LinkAddr(0), |first| first.address)
+    }
+
+    /// The instruction that decides where to go.
+    pub fn last(&self) -> Option<&Instruction> {
+        self.instructions.last()
+    }
+}
+
+/// A way out of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    Return,
+    /// A jump to the start of another function, which returns in our place.
+    TailCall(LinkAddr),
+    /// A call that does not come back, or an instruction that stops the program.
+    Never,
+    /// An indirect jump whose targets we do not know.
+    Unknown,
+    /// The bytes end or are no instruction.
+    Undecodable,
+}
+
+/// The blocks of one function. Equal bytes and symbols give equal graphs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowGraph {
+    /// The entry first, the others by ascending address.
+    pub blocks: Vec<Block>,
+    /// The parts of the file that belong to the function; the first one holds the entry.
+    pub ranges: Vec<Range<LinkAddr>>,
+}
+
+impl FlowGraph {
+    /// The block where the function begins.
+    pub const ENTRY: BlockId = BlockId(0);
+
+    /// The graph of a function with the parts that the compiler moved away as rarely used (`name.cold`).
+    pub fn of_function(module: &Module, function: &Symbol) -> Result<Self, CodeError> {
+        let mut ranges = vec![range_of(module, function)];
+        let cold = format!("{}.cold", function.name);
+        for symbol in module.symbols().by_name(&cold) {
+            ranges.push(range_of(module, symbol));
+        }
+        Self::of_ranges(module, function.address, ranges)
+    }
+
+    /// The graph of the code that can be reached from `entry` without leaving `ranges`.
+    pub fn of_ranges(
+        module: &Module,
+        entry: LinkAddr,
+        ranges: Vec<Range<LinkAddr>>,
+    ) -> Result<Self, CodeError> {
+        if module.bytes_at(entry, 1).is_empty() || !module.is_code(entry) {
+            return Err(CodeError::NotCode { address: entry });
+        }
+        let mut explorer = Explorer {
+            module,
+            ranges,
+            disassembler: Disassembler::new(),
+            instructions: BTreeMap::new(),
+            leaders: BTreeSet::from([entry]),
+            tables: BTreeMap::new(),
+            entry,
+        };
+        let mut open = vec![entry];
+        loop {
+            explorer.explore(open)?;
+            let graph = explorer.graph();
+            open = explorer.resolve_tables(&graph);
+            if open.is_empty() {
+                return Ok(graph);
+            }
+        }
+    }
+
+    /// All edges by ascending source and target.
+    pub fn edges(&self) -> impl Iterator<Item = (BlockId, BlockId)> {
+        self.blocks.iter().enumerate().flat_map(|(from, block)| {
+            let from = BlockId(from);
+            block.successors.iter().map(move |&to| (from, to))
+        })
+    }
+
+    /// All instructions, block by block.
+    pub fn instructions(&self) -> impl Iterator<Item = &Instruction> {
+        self.blocks.iter().flat_map(|block| &block.instructions)
+    }
+
+    /// The block and the position in it of the instruction at an address.
+    pub fn find(&self, address: LinkAddr) -> Option<(BlockId, usize)> {
+        self.blocks.iter().enumerate().find_map(|(index, block)| {
+            let at = block
+                .instructions
+                .iter()
+                .position(|i| i.address == address)?;
+            Some((BlockId(index), at))
+        })
+    }
+}
+
+/// The linker name of the function that a call or jump goes to, without `@plt`.
+pub fn callee_name(module: &Module, instruction: &Instruction) -> Option<String> {
+    let target = match instruction.flow {
+        Flow::Call(target) | Flow::Jump(target) | Flow::Branch(target) => target,
+        Flow::IndirectCall | Flow::IndirectJump => {
+            let slot = instruction
+                .accesses
+                .iter()
+                .find_map(|a| a.fixed_address())?;
+            return module.import_at(slot).map(|import| import.name.clone());
+        }
+        _ => return None,
+    };
+    let symbol = module.symbols().function_at(target)?;
+    let is_start = symbol.address == target;
+    is_start.then(|| {
+        symbol
+            .name
+            .strip_suffix("@plt")
+            .unwrap_or(&symbol.name)
+            .to_owned()
+    })
+}
+
+fn range_of(module: &Module, function: &Symbol) -> Range<LinkAddr> {
+    if function.size > 0 {
+        return function.address..function.address.plus(function.size);
+    }
+    let is_later = |symbol: &&Symbol| symbol.address > function.address && symbol.kind.is_code();
+    let next = module.symbols().iter().find(is_later);
+    let limit = function.address.plus(UNSIZED_BYTES_MAX);
+    let end = next.map_or(limit, |symbol| symbol.address.min(limit));
+    function.address..end
+}
+
+struct Explorer<'m> {
+    module: &'m Module,
+    ranges: Vec<Range<LinkAddr>>,
+    entry: LinkAddr,
+    disassembler: Disassembler,
+    instructions: BTreeMap<LinkAddr, Instruction>,
+    /// Where blocks begin.
+    leaders: BTreeSet<LinkAddr>,
+    /// The targets of each indirect jump that was resolved.
+    tables: BTreeMap<LinkAddr, Vec<LinkAddr>>,
+}
+
+impl<'m> Explorer<'m> {
+    fn explore(&mut self, mut open: Vec<LinkAddr>) -> Result<(), CodeError> {
+        while let Some(start) = open.pop() {
+            let mut at = start;
+            loop {
+                if self.instructions.contains_key(&at) {
+                    // Two paths meet here.
+                    self.leaders.insert(at);
+                    break;
+                }
+                if self.instructions.len() >= INSTRUCTIONS_MAX {
+                    return Err(CodeError::TooLarge {
+                        address: self.entry,
+                        limit: INSTRUCTIONS_MAX,
+                    });
+                }
+                let bytes = self.bytes(at);
+                let instruction = self.disassembler.decode(at, bytes);
+                let next = instruction.next();
+                let is_end = self.ends_block(&instruction);
+                let targets = self.successors(&instruction);
+                self.instructions.insert(at, instruction);
+                if is_end {
+                    for target in targets {
+                        if self.leaders.insert(target) || !self.instructions.contains_key(&target) {
+                            open.push(target);
+                        }
+                    }
+                    break;
+                }
+                if !self.contains(next) {
+                    break;
+                }
+                at = next;
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of an instruction, cut off at the end of the function.
+    fn bytes(&self, at: LinkAddr) -> &'m [u8] {
+        let range = self.ranges.iter().find(|range| range.contains(&at));
+        let left = range.map_or(0, |range| range.end.0 - at.0);
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        self.module.bytes_at(at, left.min(INSTRUCTION_BYTES_MAX))
+    }
+
+    fn contains(&self, address: LinkAddr) -> bool {
+        self.ranges.iter().any(|range| range.contains(&address))
+    }
+
+    fn ends_block(&self, instruction: &Instruction) -> bool {
+        instruction.ends_block() || self.never_returns(instruction)
+    }
+
+    fn never_returns(&self, instruction: &Instruction) -> bool {
+        instruction.is_call()
+            && callee_name(self.module, instruction)
+                .is_some_and(|name| NO_RETURN.contains(&name.as_str()))
+    }
+
+    /// Where control may go inside the function, ascending.
+    fn successors(&self, instruction: &Instruction) -> Vec<LinkAddr> {
+        let next = instruction.next();
+        let mut targets = match instruction.flow {
+            Flow::Jump(target) => vec![target],
+            Flow::Branch(target) => vec![target, next],
+            Flow::IndirectJump => self
+                .tables
+                .get(&instruction.address)
+                .cloned()
+                .unwrap_or_default(),
+            Flow::Return | Flow::Stop | Flow::Invalid => Vec::new(),
+            _ if self.never_returns(instruction) => Vec::new(),
+            Flow::Next | Flow::Call(_) | Flow::IndirectCall | Flow::Syscall => vec![next],
+        };
+        targets.retain(|&target| self.contains(target));
+        targets.sort_unstable();
+        targets.dedup();
+        targets
+    }
+
+    fn leaves(&self, instruction: &Instruction) -> Vec<Leave> {
+        let outside = |target: LinkAddr| !self.contains(target);
+        let leave = match instruction.flow {
+            Flow::Return => Some(Leave::Return),
+            Flow::Stop => Some(Leave::Never),
+            Flow::Invalid => Some(Leave::Undecodable),
+            Flow::Jump(target) | Flow::Branch(target) if outside(target) => {
+                Some(Leave::TailCall(target))
+            }
+            Flow::IndirectJump if !self.tables.contains_key(&instruction.address) => {
+                Some(Leave::Unknown)
+            }
+            _ if self.never_returns(instruction) => Some(Leave::Never),
+            Flow::Jump(_) | Flow::IndirectJump => None,
+            // The code simply ends; a call there does not come back.
+            _ if outside(instruction.next()) && instruction.is_call() => Some(Leave::Never),
+            _ if outside(instruction.next()) => Some(Leave::Undecodable),
+            _ => None,
+        };
+        leave.into_iter().collect()
+    }
+
+    fn graph(&self) -> FlowGraph {
+        let starts = self
+            .leaders
+            .iter()
+            .filter(|at| self.instructions.contains_key(at));
+        let others = starts.filter(|&&at| at != self.entry);
+        let order: Vec<LinkAddr> = std::iter::once(self.entry).chain(others.copied()).collect();
+        let ids: BTreeMap<LinkAddr, BlockId> = order
+            .iter()
+            .enumerate()
+            .map(|(index, &at)| (at, BlockId(index)))
+            .collect();
+        let mut blocks: Vec<Block> = order.iter().map(|&at| self.block(at, &ids)).collect();
+        for from in 0..blocks.len() {
+            for to in blocks[from].successors.clone() {
+                blocks[to.0].predecessors.push(BlockId(from));
+            }
+        }
+        FlowGraph {
+            blocks,
+            ranges: self.ranges.clone(),
+        }
+    }
+
+    fn block(&self, start: LinkAddr, ids: &BTreeMap<LinkAddr, BlockId>) -> Block {
+        let mut instructions = Vec::new();
+        let mut at = start;
+        while let Some(instruction) = self.instructions.get(&at) {
+            instructions.push(instruction.clone());
+            at = instruction.next();
+            if self.ends_block(instruction) || self.leaders.contains(&at) {
+                break;
+            }
+        }
+        let last = instructions.last();
+        let targets = last.map_or_else(Vec::new, |last| self.successors(last));
+        let mut successors: Vec<BlockId> = targets
+            .iter()
+            .filter_map(|at| ids.get(at).copied())
+            .collect();
+        successors.sort_unstable();
+        Block {
+            leaves: last.map_or_else(Vec::new, |last| self.leaves(last)),
+            instructions,
+            successors,
+            predecessors: Vec::new(),
+        }
+    }
+
+    /// Looks at indirect jumps again; returns the targets that are new.
+    fn resolve_tables(&mut self, graph: &FlowGraph) -> Vec<LinkAddr> {
+        let mut found = Vec::new();
+        for (index, block) in graph.blocks.iter().enumerate() {
+            let Some(last) = block.last().filter(|last| last.flow == Flow::IndirectJump) else {
+                continue;
+            };
+            if self.tables.contains_key(&last.address) {
+                continue;
+            }
+            let targets = jump_table::targets(self.module, graph, BlockId(index));
+            let Some(targets) = targets.filter(|t| t.iter().all(|&at| self.contains(at))) else {
+                continue;
+            };
+            for &target in &targets {
+                self.leaders.insert(target);
+                found.push(target);
+            }
+            self.tables.insert(last.address, targets);
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+/// Whether a symbol names code that has a graph: stubs only jump away.
+pub fn has_graph(symbol: &Symbol) -> bool {
+    symbol.kind.is_code() && symbol.kind != SymbolKind::Plt
+}

@@ -1,0 +1,24 @@
+//! Static analysis of the machine code of one module: control flow, loops, slices, spin loops.
+//!
+//! Results are plain data that depend on the module's bytes and symbols only, so a caller may keep them by build-id.
+//! This crate executes nothing and knows no run-time address.
+//!
+//! Reading order: [`instruction`] (what one instruction does), [`flow_graph`] (the blocks of a function), [`dominator`],
+//! [`natural_loop`], [`slice`](mod@slice) (what feeds a register), [`spin`] (loops that only wait).
+
+pub mod dominator;
+pub mod flow_graph;
+pub mod instruction;
+mod jump_table;
+pub mod natural_loop;
+pub mod register;
+pub mod slice;
+pub mod spin;
+
+pub use dominator::Dominators;
+pub use flow_graph::{Block, BlockId, CodeError, FlowGraph, Leave};
+pub use instruction::{Access, AccessKind, Flow, Instruction, Special};
+pub use natural_loop::{LoopId, Loops, NaturalLoop};
+pub use register::{Register, RegisterSet};
+pub use slice::{Slice, Source, backward_slice};
+pub use spin::{SpinLoop, spin_loops};

@@ -1,0 +1,7 @@
+//! Graphs, loops, slices and spin loops of compiled and assembled functions.
+
+mod fixture;
+mod graph;
+mod robustness;
+mod slice;
+mod spin;
