@@ -3,15 +3,17 @@
 use std::collections::BTreeSet;
 
 use raddle_config::hooks::Hook;
-use raddle_mem::{Access, Frames, PageFault, SnapshotDepth};
+use raddle_mem::{Access, Frames, GuestAddr, PageFault, SnapshotDepth};
 use raddle_stdx::Digest;
-use raddle_stdx::width::{as_i64, low_u32, to_u64};
+use raddle_stdx::width::{as_i64, low_u16, low_u32, to_u64};
 use raddle_symbols::SymbolSpace;
 use raddle_world::{
-    Choice, Context, ContextId, ContextTable, Duration, Event, EventKind, Liveness, LockMode,
-    Pending, PendingKind, Snapshot, Stop, Until, VirtualTime, World,
+    Choice, Context, ContextId, ContextTable, Duration, Event, EventKind, Liveness, Location,
+    LockMode, Pending, PendingKind, Snapshot, Stop, Until, VirtualTime, World,
 };
-use raddle_x86::{Engine, Exit, Fault, Memory, MemoryFault, Observe, Reg, Slice};
+use raddle_x86::{
+    Engine, Exit, Fault, Memory, MemoryFault, NextAccess, Observe, Reg, Slice, next_accesses,
+};
 
 use crate::call::{Call, Trouble};
 use crate::errno::Errno;
@@ -331,6 +333,41 @@ impl LinuxWorld {
         }
     }
 
+    /// The first memory operand of the next instruction that is not on the thread's own stack, else the first.
+    fn pending_access(&mut self, tid: Tid) -> PendingKind {
+        let cpu = self.kernel.thread(tid).cpu.clone();
+        let (frames, space) = self.kernel.memory_of(tid);
+        let accesses = next_accesses(&cpu, frames, &mut space.map);
+        let sp = cpu.reg(Reg::Rsp);
+        let is_local = |access: &&NextAccess| access.addr.wrapping_sub(sp).wrapping_add(128) < 4096;
+        let shared = accesses.iter().find(|access| !is_local(access));
+        let Some(access) = shared.or(accesses.first()) else {
+            return PendingKind::Local;
+        };
+        let location = space
+            .map
+            .pte(GuestAddr(access.addr).page())
+            .map(|pte| Location {
+                frame: pte.frame.0,
+                offset: low_u16(access.addr & 0xFFF),
+            });
+        let NextAccess {
+            addr,
+            size,
+            reads,
+            writes,
+            atomic,
+        } = *access;
+        PendingKind::Access {
+            addr,
+            location,
+            size,
+            reads,
+            writes,
+            atomic,
+        }
+    }
+
     fn unsupported_instruction(&self, tid: Tid, bytes: &[u8]) -> String {
         let thread = self.kernel.thread(tid);
         let pc = thread.cpu.rip;
@@ -646,7 +683,7 @@ impl World for LinuxWorld {
                 if is_syscall {
                     PendingKind::Syscall { number }
                 } else {
-                    PendingKind::Local
+                    self.pending_access(tid)
                 }
             }
         };

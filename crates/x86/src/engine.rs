@@ -6,16 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use iced_x86::{Decoder, DecoderOptions};
 use raddle_mem::{AddressSpace, Frames};
 use raddle_stdx::width::{as_u64, low_u8};
 
 use crate::cache::{CodeCache, Found, GroupKey};
 use crate::cpu::Cpu;
-use crate::exit::{Exit, Fault, Vector};
+use crate::exit::{Exit, Fault};
 use crate::fast::vector;
 use crate::fetch;
-use crate::generic;
 use crate::log::Log;
 use crate::lower::{self, STEPS_MAX};
 use crate::op::Op;
@@ -172,7 +170,10 @@ impl Engine {
                 Leave::Syscall => return Exit::Syscall,
                 Leave::Interrupt(number) => return Exit::SoftwareInterrupt(number),
                 Leave::Halt => return Exit::Halt,
-                Leave::Fault(fault) => return Exit::Fault(self.exact_fault(cpu, fault)),
+                Leave::Fault(fault) => return Exit::Fault(fault),
+                Leave::NotCanonical => {
+                    unreachable!("handlers name the exception before they leave")
+                }
                 Leave::Point => return Exit::Point(raddle_mem::GuestAddr(cpu.rip)),
                 Leave::Unsupported => {
                     return Exit::Unsupported {
@@ -223,24 +224,6 @@ impl Engine {
         }
         self.run.adopt_version(space.version());
         Ok(self.cache.insert(key, block))
-    }
-
-    /// Handlers report every impossible address as #GP; only the generic interpreter knows about #SS.
-    #[cold]
-    fn exact_fault(&mut self, cpu: &Cpu, fault: Fault) -> Fault {
-        let is_protection = matches!(
-            fault,
-            Fault::Exception {
-                vector: Vector::GeneralProtection,
-                ..
-            }
-        );
-        if !is_protection {
-            return fault;
-        }
-        let bytes = self.bytes_at(cpu.rip);
-        let mut decoder = Decoder::with_ip(64, &bytes, cpu.rip, DecoderOptions::NONE);
-        generic::exact_fault(cpu, &decoder.decode(), fault)
     }
 
     fn bytes_at(&mut self, pc: u64) -> Vec<u8> {

@@ -1,10 +1,7 @@
 //! PUSH, POP, LEAVE with 64-bit operands.
 
-use super::{address, get, handlers, load, next, set, store};
+use super::{RBP, RSP, address, get, handlers, load, next, set, store};
 use crate::op::LogKind;
-
-const RSP: u8 = 4 * 8;
-const RBP: u8 = 5 * 8;
 
 handlers! {
     fn push_reg[const OBS: u8](cpu, op, run, log, budget) {

@@ -107,40 +107,6 @@ pub(crate) fn step(
     }
 }
 
-/// The exception of an instruction for which a fast handler found `fault`.
-///
-/// Fast handlers do not know which segment an address belongs to: #GP becomes #SS where it is the stack's.
-pub(crate) fn exact_fault(cpu: &Cpu, instruction: &Instruction, fault: Fault) -> Fault {
-    let mut cpu = cpu.clone();
-    let mut stubs = StubCache::default();
-    match step(&mut cpu, instruction, &mut stubs, &mut Refusing(fault)) {
-        Err(found) => found,
-        Ok(_) => fault,
-    }
-}
-
-/// Memory that reads as zero and refuses every store, so that only faults of addresses can differ.
-struct Refusing(Fault);
-
-impl Bus for Refusing {
-    fn read(&mut self, _: u64, into: &mut [u8], _: AccessKind) -> Result<(), Fault> {
-        into.fill(0);
-        Ok(())
-    }
-
-    fn write(&mut self, _: u64, _: &[u8], _: AccessKind) -> Result<(), Fault> {
-        Err(self.0)
-    }
-
-    fn tsc(&mut self) -> u64 {
-        0
-    }
-
-    fn system(&mut self) -> Option<&mut dyn SystemBus> {
-        None
-    }
-}
-
 /// The integer and system instructions, by family.
 #[expect(clippy::too_many_lines, reason = "a flat dispatch")]
 fn integer<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
