@@ -16,6 +16,9 @@ pub(crate) struct FuzzCpu {
     /// What is compared: `interpreter`, `engine`, `engine-addr` or `engine-value`.
     #[arg(long, default_value = "engine")]
     subject: String,
+    /// Random programs instead of single instructions.
+    #[arg(long)]
+    programs: bool,
     /// Name every form, with its number of cases or why it is not compared.
     #[arg(long)]
     list: bool,
@@ -43,6 +46,9 @@ pub(crate) fn run(arguments: &FuzzCpu) -> anyhow::Result<()> {
     ];
     if let Some(form) = &arguments.form {
         command.extend(["--form", form]);
+    }
+    if arguments.programs {
+        command.push("--programs");
     }
     if arguments.list {
         command.push("--list");

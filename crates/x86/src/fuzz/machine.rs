@@ -7,7 +7,7 @@ use std::io;
 use raddle_mem::{Access, AddressSpace, Backing, FrameId, Frames, GuestAddr, Perm, Vma};
 
 use super::case::{Case, CaseResult, Ending};
-use super::layout::{CODE, CODE_BYTES, DATA, TAKEN, WINDOW_BYTES, WINDOWS};
+use super::layout::{CODE, DATA, TAKEN, WINDOW_BYTES, WINDOWS};
 use super::subject::{Subject, ending_of};
 use crate::cpu::Cpu;
 use crate::engine::{Engine, Memory, Observe, Slice};
@@ -17,7 +17,7 @@ const PAGE: usize = 4096;
 /// Ends a case: INT3.
 const STOP: u8 = 0xCC;
 /// More than any case needs, with all iterations.
-const STEPS: u64 = 200;
+const STEPS: u64 = 1000;
 /// Memory for code, data and nothing else.
 const FRAMES_BYTES: u64 = 1 << 20;
 
@@ -30,7 +30,7 @@ pub struct Machine {
     space: AddressSpace,
     code: FrameId,
     data: [FrameId; 2],
-    current: [u8; CODE_BYTES],
+    current: (u64, Vec<u8>),
     /// The next case runs step by step.
     is_stepping: bool,
 }
@@ -56,17 +56,17 @@ impl Machine {
             space,
             code,
             data: [low, high],
-            current: [0; CODE_BYTES],
+            current: (0, Vec::new()),
             is_stepping: false,
         })
     }
 
     fn write_code(&mut self, case: &Case) {
-        if self.current != case.bytes {
-            self.current = case.bytes;
-            let mut bytes = [STOP; CODE_BYTES + 1];
-            bytes[..case.len].copy_from_slice(case.code());
-            self.frames.write(self.code, offset_of(CODE), &bytes);
+        if self.current.0 != case.entry || self.current.1 != case.code {
+            self.current = (case.entry, case.code.clone());
+            self.frames
+                .write(self.code, offset_of(case.entry), &case.code);
+            self.frames.write(self.code, offset_of(case.end()), &[STOP]);
         }
     }
 }
@@ -94,10 +94,9 @@ impl Machine {
     }
 
     fn run_stepwise(&mut self, case: &Case) -> Ending {
-        let end = CODE + case.len as u64;
         for _ in 0..STEPS {
             match self.run(1) {
-                Exit::StepsDone if self.cpu.rip == end || self.cpu.rip == TAKEN => {
+                Exit::StepsDone if self.cpu.rip == case.end() || self.cpu.rip == TAKEN => {
                     return Ending::At(self.cpu.rip);
                 }
                 Exit::StepsDone => {}

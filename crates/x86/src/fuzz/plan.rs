@@ -4,8 +4,9 @@ use iced_x86::{Code, FlowControl, Instruction, Mnemonic, OpKind, Register, Rflag
 use raddle_stdx::Prng;
 
 use super::case::Case;
-use super::layout::{CODE, CODE_BYTES, DATA, DATA_BYTES, TAKEN, WINDOW_BYTES};
-use super::{operands, values};
+use super::layout::{CODE, DATA, DATA_BYTES, TAKEN, WINDOW_BYTES};
+use super::operands::{self, Style};
+use super::values;
 use crate::cpu::{FxState, Reg};
 use crate::flags::rflags;
 use crate::generic::{Class, class_of};
@@ -17,26 +18,20 @@ const ATTEMPTS: usize = 200;
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) insn: Instruction,
-    bytes: [u8; CODE_BYTES],
-    len: usize,
+    code: Vec<u8>,
     class: Class,
 }
 
 impl Plan {
     /// A random encoding of `code`; None if it has none that we can steer.
     pub(super) fn new(code: Code, prng: &mut Prng) -> Option<Self> {
-        let (insn, encoded) = (0..ATTEMPTS).find_map(|_| operands::encode(code, prng))?;
-        let mut bytes = [0x90; CODE_BYTES];
-        bytes[..encoded.len()].copy_from_slice(&encoded);
-        let mut len = encoded.len();
-        if let Some(branch) = branch_behind(&insn, prng) {
-            bytes[len..len + branch.len()].copy_from_slice(&branch);
-            len += branch.len();
-        }
+        let (insn, encoded) =
+            (0..ATTEMPTS).find_map(|_| operands::encode(code, CODE, Style::Anywhere, prng))?;
+        let mut bytes = encoded;
+        bytes.extend(branch_behind(&insn, prng).into_iter().flatten());
         Some(Self {
             insn,
-            bytes,
-            len,
+            code: bytes,
             class: class_of(code),
         })
     }
@@ -44,8 +39,8 @@ impl Plan {
     /// A case with random vector registers and memory, to be refilled by `fill`.
     pub(super) fn case(&self, prng: &mut Prng) -> Case {
         let mut case = Case {
-            bytes: self.bytes,
-            len: self.len,
+            entry: CODE,
+            code: self.code.clone(),
             regs: [0; 16],
             rflags: 0,
             xmm: [[0; 16]; 16],
