@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod ci;
+mod scan_parse_check;
 mod setup;
 mod shell;
 mod tidy;
@@ -22,6 +24,11 @@ enum Task {
     Tidy,
     /// Install the Debian packages and cargo tools that builds and tests need.
     Setup,
+    /// Measure, and print tables for the manual.
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    /// Count the functions of a kernel tree that the scanner cannot read.
+    ScanParseCheck(scan_parse_check::ScanParseCheck),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -30,5 +37,7 @@ fn main() -> anyhow::Result<()> {
         Task::Ci => ci::run(),
         Task::Tidy => tidy::run(),
         Task::Setup => setup::run(),
+        Task::Bench(bench) => bench::run(&bench),
+        Task::ScanParseCheck(check) => check.run(),
     }
 }

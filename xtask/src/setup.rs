@@ -8,6 +8,10 @@ use crate::shell;
 const PACKAGES: &[(&str, &str)] = &[
     ("gcc", "compiles the corpus programs"),
     ("g++", "compiles the C++ corpus programs"),
+    (
+        "linux-source-6.1",
+        "real source for the tests of the static scanner",
+    ),
 ];
 
 pub(crate) fn run() -> anyhow::Result<()> {
