@@ -14,7 +14,10 @@ const PACKAGES: &[(&str, &str)] = &[
         "is the separate debug file that symbol tests look up",
     ),
     ("git", "is run by the tests of real programs"),
-    ("golang-go", "builds a Go program for the tests of real programs"),
+    (
+        "golang-go",
+        "builds a Go program for the tests of real programs",
+    ),
     ("memcached", "is run by the tests of real programs"),
     ("pbzip2", "is run by the tests of real programs"),
     ("perl", "is run by the tests of real programs"),
@@ -22,6 +25,10 @@ const PACKAGES: &[(&str, &str)] = &[
     ("redis-server", "is run by the tests of real programs"),
     ("sqlite3", "is run by the tests of real programs"),
     ("xz-utils", "is run by the tests of real programs"),
+    (
+        "linux-source-6.1",
+        "real source for the tests of the static scanner",
+    ),
 ];
 
 pub(crate) fn run() -> anyhow::Result<()> {
