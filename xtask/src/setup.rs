@@ -8,6 +8,12 @@ use crate::shell;
 const PACKAGES: &[(&str, &str)] = &[
     ("gcc", "compiles the corpus programs"),
     ("g++", "compiles the C++ corpus programs"),
+    ("clang-22", "compiles hardened programs"),
+    ("libstdc++-12-dev", "headers of hardened C++ programs"),
+    ("lld-22", "links hardened Rust programs"),
+    ("llvm-22", "opt, for hardening bitcode"),
+    ("llvm-22-dev", "headers of the hardening plugin"),
+    ("make", "a hardened build in the tests"),
 ];
 
 pub(crate) fn run() -> anyhow::Result<()> {

@@ -259,9 +259,7 @@ impl Emitter<'_> {
         let mut any = None;
         for &pointer in pointers {
             let number = self.builder.pointer_to_int(pointer);
-            let one = self
-                .builder
-                .compare(Predicate::LLVMIntULT, number, bound);
+            let one = self.builder.compare(Predicate::LLVMIntULT, number, bound);
             any = Some(any.map_or(one, |other| self.builder.or(other, one)));
         }
         any.expect("a pointer check has pointers")
@@ -272,7 +270,10 @@ impl Emitter<'_> {
         let inst = work.candidate.inst;
         let fails = if self.settings.inject {
             self.builder.before(inst);
-            let injected = self.thunk("raddle_harden_inject_thunk", self.module.pointer_type().null());
+            let injected = self.thunk(
+                "raddle_harden_inject_thunk",
+                self.module.pointer_type().null(),
+            );
             let injected = self.builder.compare(
                 Predicate::LLVMIntNE,
                 injected,
@@ -287,9 +288,7 @@ impl Emitter<'_> {
         let failing = self.extracted.function.append_block("raddle.failing");
         head.terminator().erase();
         self.builder.at_end(head);
-        self.builder
-            .branch_if(fails, failing, tail)
-            .cold_edge(true);
+        self.builder.branch_if(fails, failing, tail).cold_edge(true);
         self.failing_edge(work, failing, tail);
     }
 
@@ -315,11 +314,9 @@ impl Emitter<'_> {
                 let ty = self.module.function_type(word, &[pointer]);
                 let function = self.module.function("raddle_harden_mutex_lock", ty);
                 let result = self.builder.call(ty, function, &[argument]);
-                let fails = self.builder.compare(
-                    Predicate::LLVMIntEQ,
-                    result,
-                    word.constant(DEADLOCK),
-                );
+                let fails =
+                    self.builder
+                        .compare(Predicate::LLVMIntEQ, result, word.constant(DEADLOCK));
                 (result, fails)
             }
             LockSite::Timed(name) => {
@@ -327,9 +324,9 @@ impl Emitter<'_> {
                 let function = self.module.function(name, ty);
                 let limit = word.constant(100);
                 let result = self.builder.call(ty, function, &[argument, limit]);
-                let fails =
-                    self.builder
-                        .compare(Predicate::LLVMIntNE, result, word.constant(0));
+                let fails = self
+                    .builder
+                    .compare(Predicate::LLVMIntNE, result, word.constant(0));
                 (result, fails)
             }
             LockSite::AcquireOnly => return,
@@ -455,7 +452,10 @@ impl Emitter<'_> {
             self.builder.store(value, place);
         }
         if releases {
-            self.thunk("raddle_harden_pause_thunk", self.module.pointer_type().null());
+            self.thunk(
+                "raddle_harden_pause_thunk",
+                self.module.pointer_type().null(),
+            );
         }
         if plan.points.len() == 1 {
             self.builder.branch(self.points[&plan.points[0]]);

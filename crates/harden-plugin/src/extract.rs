@@ -10,7 +10,7 @@ use raddle_harden::analysis::model::{
 use raddle_harden::settings::Settings;
 
 use crate::ir::{Opcode, Place, Type, Value};
-use crate::names::{self, Callee, Checked, Lock};
+use crate::names::{self, Callee, Checked, Lock, LockSite};
 
 /// A function with everything that emission needs.
 #[derive(Debug)]
@@ -96,7 +96,11 @@ struct Extractor<'a> {
 }
 
 /// Builds the model of one function.
-pub(crate) fn extract(function: Value, settings: &Settings, numbers: &FunctionNumbers) -> Extracted {
+pub(crate) fn extract(
+    function: Value,
+    settings: &Settings,
+    numbers: &FunctionNumbers,
+) -> Extracted {
     let is_supported = !function.is_unsupported();
     let out = Extracted {
         function,
@@ -140,8 +144,7 @@ impl Extractor<'_> {
         }
         for block in self.function.blocks() {
             for inst in block.instructions() {
-                self.inst_numbers
-                    .insert(inst.key(), self.out.insts.len());
+                self.inst_numbers.insert(inst.key(), self.out.insts.len());
                 self.out.insts.push(inst);
             }
         }
@@ -159,8 +162,8 @@ impl Extractor<'_> {
             let first = model.insts.len();
             let mut body = None;
             for inst in block.instructions() {
-                let is_head = inst.opcode() == Opcode::LLVMPHI
-                    || index == 0 && inst.is_static_slot();
+                let is_head =
+                    inst.opcode() == Opcode::LLVMPHI || index == 0 && inst.is_static_slot();
                 if !is_head && body.is_none() {
                     body = Some(model.insts.len());
                 }
@@ -390,7 +393,9 @@ impl Extractor<'_> {
                 None => Effect::Destroy,
             };
         }
-        if ["llvm.memset.", "llvm.memcpy."].iter().any(|known| name.starts_with(known))
+        if ["llvm.memset.", "llvm.memcpy."]
+            .iter()
+            .any(|known| name.starts_with(known))
             && !inst.is_volatile()
             && let Some(slot) = self.slot_of(inst.arguments()[0].underlying())
         {
@@ -399,9 +404,14 @@ impl Extractor<'_> {
                 cell: WHOLE_SLOT,
             };
         }
-        if ["llvm.assume", "llvm.dbg.", "llvm.threadlocal.address", "llvm.experimental.noalias.scope"]
-            .iter()
-            .any(|known| name.starts_with(known))
+        if [
+            "llvm.assume",
+            "llvm.dbg.",
+            "llvm.threadlocal.address",
+            "llvm.experimental.noalias.scope",
+        ]
+        .iter()
+        .any(|known| name.starts_with(known))
         {
             return Effect::None;
         }
@@ -423,7 +433,14 @@ impl Extractor<'_> {
         }
     }
 
-    fn push(&mut self, kind: SiteKind, at: InstId, inst: Value, check: Check, critical: Vec<Operand>) {
+    fn push(
+        &mut self,
+        kind: SiteKind,
+        at: InstId,
+        inst: Value,
+        check: Check,
+        critical: Vec<Operand>,
+    ) {
         let only_from_callers = kind == SiteKind::Dereference
             && critical
                 .iter()
@@ -477,13 +494,25 @@ impl Extractor<'_> {
             Callee::Oracle => {
                 let value = inst.arguments()[0];
                 let critical = self.operand(value).into_iter().collect();
-                self.push(SiteKind::Oracle, number, inst, Check::Oracle(value), critical);
+                self.push(
+                    SiteKind::Oracle,
+                    number,
+                    inst,
+                    Check::Oracle(value),
+                    critical,
+                );
             }
             Callee::Output(checked) => self.output_candidate(number, inst, checked),
-            Callee::Lock(lock) => {
-                if lock.how != crate::names::LockSite::AcquireOnly && inst.opcode() == Opcode::LLVMCall {
-                    self.push(SiteKind::Deadlock, number, inst, Check::Mutex(lock), Vec::new());
-                }
+            Callee::Lock(lock)
+                if lock.how != LockSite::AcquireOnly && inst.opcode() == Opcode::LLVMCall =>
+            {
+                self.push(
+                    SiteKind::Deadlock,
+                    number,
+                    inst,
+                    Check::Mutex(lock),
+                    Vec::new(),
+                );
             }
             Callee::RustLock if inst.opcode() == Opcode::LLVMCall => {
                 // The failed compare-exchange on the same mutex holds nothing.
@@ -559,7 +588,9 @@ impl Extractor<'_> {
             Opcode::LLVMLoad => details.effect == Effect::SharedRead,
             Opcode::LLVMPHI | Opcode::LLVMSelect if depth > 0 => {
                 details.operands.iter().any(|operand| match operand {
-                    Operand::Inst(other) => *other != inst && self.comes_from_shared(*other, depth - 1),
+                    Operand::Inst(other) => {
+                        *other != inst && self.comes_from_shared(*other, depth - 1)
+                    }
                     Operand::Arg(_) => false,
                 })
             }

@@ -169,9 +169,15 @@ fn configured(name: &str, settings: &Settings) -> Option<Callee> {
 fn is_rust_panic(name: &str) -> bool {
     let is_rust = name.starts_with("_ZN") || name.starts_with("_R");
     is_rust
-        && ["9panicking", "13unwrap_failed", "13expect_failed", "_index_fail", "_order_fail"]
-            .iter()
-            .any(|part| name.contains(part))
+        && [
+            "9panicking",
+            "13unwrap_failed",
+            "13expect_failed",
+            "_index_fail",
+            "_order_fail",
+        ]
+        .iter()
+        .any(|part| name.contains(part))
         && !name.contains("panic_count")
         && !name.contains("panic_in_cleanup")
         && !name.contains("panic_nounwind")

@@ -86,7 +86,10 @@ fn run(module: Module) -> Result<bool, String> {
             .map_err(|error| format!("cannot write the report {path}: {error}"))?;
     }
     if changed && !module.is_valid() {
-        return Err(format!("the hardened {} is not valid", module.source_name()));
+        return Err(format!(
+            "the hardened {} is not valid",
+            module.source_name()
+        ));
     }
     if settings.strip_debug {
         module.strip_debug();
@@ -104,7 +107,10 @@ enum Decision {
     /// Not worth a line in the report.
     Skip,
     Pruned(Pruned),
-    Harden { plan: Option<Plan>, levels: usize },
+    Harden {
+        plan: Option<Plan>,
+        levels: usize,
+    },
 }
 
 fn decide(program: &Program, extracted: &[Extracted], settings: &Settings) -> Decisions {
@@ -124,7 +130,9 @@ fn decide(program: &Program, extracted: &[Extracted], settings: &Settings) -> De
             } else {
                 one(program, index, candidate, settings, &mut marks)
             };
-            if let (Decision::Harden { .. }, Check::Pointers(pointers)) = (&decision, &candidate.check) {
+            if let (Decision::Harden { .. }, Check::Pointers(pointers)) =
+                (&decision, &candidate.check)
+            {
                 for pointer in pointers {
                     checked
                         .entry(pointer.key())
@@ -268,7 +276,9 @@ fn write_report(
             let outcome = match decision {
                 Decision::Skip => continue,
                 Decision::Pruned(reason) => Outcome::Pruned(*reason),
-                Decision::Harden { plan, levels } => Outcome::Hardened(hardening(plan.as_ref(), *levels)),
+                Decision::Harden { plan, levels } => {
+                    Outcome::Hardened(hardening(plan.as_ref(), *levels))
+                }
             };
             let line = Line::Site(SiteRecord {
                 module: summary.module.clone(),

@@ -172,7 +172,11 @@ fn summary(sites: &[&SiteRecord], lines: &[Line]) -> String {
         .count();
     format!(
         "hardened sites: {}; {points} re-execution points, {pads} pads in callers; a single dominating point would lose {by_path}; {unsupported} of {functions} functions not touched\n",
-        if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+        if parts.is_empty() {
+            "none".to_owned()
+        } else {
+            parts.join(", ")
+        }
     )
 }
 
@@ -194,7 +198,9 @@ fn reason_text(reason: Pruned) -> &'static str {
         Pruned::NoOracle => "output without an oracle",
         Pruned::AlreadyChecked => "checked before",
         Pruned::NotSelected => "not selected",
-        Pruned::TooManyPoints => "many points by path; --harden-regions=longest or fix mode hardens it",
+        Pruned::TooManyPoints => {
+            "many points by path; --harden-regions=longest or fix mode hardens it"
+        }
         Pruned::UnsupportedFunction => "function cannot be changed safely",
         Pruned::AlwaysFails => "reached unconditionally",
         Pruned::NoCallerToReexecute => "no caller to re-execute",

@@ -111,7 +111,9 @@ impl std::str::FromStr for SitePlace {
     type Err = SitePlaceError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (file, line) = text.rsplit_once(':').ok_or_else(|| SitePlaceError(text.into()))?;
+        let (file, line) = text
+            .rsplit_once(':')
+            .ok_or_else(|| SitePlaceError(text.into()))?;
         let line = line.parse().map_err(|_error| SitePlaceError(text.into()))?;
         if file.is_empty() {
             return Err(SitePlaceError(text.into()));
@@ -164,7 +166,10 @@ mod tests {
     fn a_bad_site_says_how_to_write_one() {
         let error = "queue.c".parse::<SitePlace>().unwrap_err().to_string();
         assert!(error.contains("FILE:LINE"), "{error}");
-        assert!(":3".parse::<SitePlace>().is_err());
+        assert_eq!(
+            ":3".parse::<SitePlace>().unwrap_err(),
+            SitePlaceError(":3".into())
+        );
     }
 
     #[test]

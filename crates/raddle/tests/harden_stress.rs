@@ -124,7 +124,10 @@ impl Writer {
             2 => {
                 let count = self.below(4) + 1;
                 let name = format!("i{}", self.depth);
-                self.block(&format!("for (int {name} = 0; {name} < {count}; {name}++) {{"), 3);
+                self.block(
+                    &format!("for (int {name} = 0; {name} < {count}; {name}++) {{"),
+                    3,
+                );
             }
             _ => {
                 self.line(&format!("switch (({condition}) & 3) {{"));
@@ -159,7 +162,9 @@ impl Writer {
 
     fn allocation(&mut self) {
         let (local, value) = (self.local(), self.expression());
-        self.line(&format!("{{ long *q = malloc(32); if (!q) abort(); q[1] = {value};"));
+        self.line(&format!(
+            "{{ long *q = malloc(32); if (!q) abort(); q[1] = {value};"
+        ));
         self.line("raddle_oracle(yes);");
         self.line(&format!("{local} += q[1] * 3; free(q); }}"));
     }
@@ -214,8 +219,13 @@ impl Writer {
         for _ in 0..14 {
             self.statement();
         }
-        let all: Vec<String> = (0..12).map(|local| format!("l{local} * {}", local * 2 + 1)).collect();
-        self.line(&format!("return {} + buf[l1 & 3] + p1->v - p2->v;", all.join(" + ")));
+        let all: Vec<String> = (0..12)
+            .map(|local| format!("l{local} * {}", local * 2 + 1))
+            .collect();
+        self.line(&format!(
+            "return {} + buf[l1 & 3] + p1->v - p2->v;",
+            all.join(" + ")
+        ));
         self.text.push_str("}\n");
     }
 }
@@ -247,7 +257,11 @@ fn plain_result(folder: &Path, source: &str, seed: u64) -> String {
             .arg(&program),
     );
     let ended = run(&program, &[], Duration::from_secs(20));
-    assert_eq!(ended.status, Some(0), "seed {seed}: the generated program is wrong");
+    assert_eq!(
+        ended.status,
+        Some(0),
+        "seed {seed}: the generated program is wrong"
+    );
     ended.stdout
 }
 
@@ -270,9 +284,21 @@ fn check_level(level: &str) {
         let hardened = folder.path().join("hardened");
         compile(
             "cc",
-            &[level, "-w", "-pthread", "-fwrapv", "--harden-inject", source, "-o", hardened.to_str().unwrap()],
+            &[
+                level,
+                "-w",
+                "-pthread",
+                "-fwrapv",
+                "--harden-inject",
+                source,
+                "-o",
+                hardened.to_str().unwrap(),
+            ],
         );
-        let settings = [("RADDLE_HARDEN_INJECT", "10"), ("RADDLE_HARDEN_LOG", "none")];
+        let settings = [
+            ("RADDLE_HARDEN_INJECT", "10"),
+            ("RADDLE_HARDEN_LOG", "none"),
+        ];
         let ended = run(&hardened, &settings, Duration::from_secs(60));
         assert_eq!(
             (ended.status, ended.stdout.as_str()),

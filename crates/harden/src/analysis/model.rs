@@ -27,13 +27,24 @@ pub enum Effect {
     /// Takes something that the failing edge can give back.
     Acquire(Acquire),
     /// Writes a known cell of a stack slot that only this activation can reach.
-    SlotWrite { slot: usize, cell: usize },
-    SlotRead { slot: usize },
+    SlotWrite {
+        slot: usize,
+        cell: usize,
+    },
+    SlotRead {
+        slot: usize,
+    },
     /// The slot's lifetime begins: its earlier contents do not matter.
-    SlotBegin { slot: usize },
-    SlotEnd { slot: usize },
+    SlotBegin {
+        slot: usize,
+    },
+    SlotEnd {
+        slot: usize,
+    },
     /// Writes memory that the call `alloc` of this function returned.
-    FreshWrite { alloc: InstId },
+    FreshWrite {
+        alloc: InstId,
+    },
 }
 
 /// What is given back.

@@ -9,7 +9,9 @@ use super::region::{self, Extension, Form, Region};
 use super::slice::{self, Slice};
 
 /// Why a site is left untouched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pruned {
     /// No shared read that the failure depends on lies in the region.
@@ -136,7 +138,9 @@ pub fn intra(
     // No form has it all: the single point with the most to repeat is better than nothing.
     let single = candidate(function, idom, site, Form::Dominating, FULL);
     let is_worth_it = !single.useful.is_empty();
-    let plan = is_worth_it.then(|| finish(function, idom, single)).flatten();
+    let plan = is_worth_it
+        .then(|| finish(function, idom, single))
+        .flatten();
     plan.ok_or(Pruned::NoSharedRead)
 }
 
@@ -153,11 +157,7 @@ fn cheapest(function: &Function, idom: &[Option<BlockId>], site: &Site) -> Optio
 }
 
 /// The slice of a site over its full region, and whether that region reaches up to the entry on every path.
-pub fn reach(
-    function: &Function,
-    idom: &[Option<BlockId>],
-    site: &Site,
-) -> (Region, Slice) {
+pub fn reach(function: &Function, idom: &[Option<BlockId>], site: &Site) -> (Region, Slice) {
     let region = region::find(function, idom, site.at, Form::All, FULL);
     let slice = slice::of_site(function, site, &region);
     (region, slice)

@@ -50,12 +50,37 @@ const NOT_OURS: &[&str] = &[
 
 /// Options whose value is the next argument.
 const WITH_VALUE: &[&str] = &[
-    "-o", "-x", "-I", "-L", "-D", "-U", "-include", "-isystem", "-MF", "-MT", "-MQ", "-Xlinker",
-    "-Xclang", "-T", "-u", "-z", "-l", "-arch", "-target", "-iquote", "-idirafter", "-imacros", "-e",
-    "-soname", "-rpath", "-mllvm",
+    "-o",
+    "-x",
+    "-I",
+    "-L",
+    "-D",
+    "-U",
+    "-include",
+    "-isystem",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-Xlinker",
+    "-Xclang",
+    "-T",
+    "-u",
+    "-z",
+    "-l",
+    "-arch",
+    "-target",
+    "-iquote",
+    "-idirafter",
+    "-imacros",
+    "-e",
+    "-soname",
+    "-rpath",
+    "-mllvm",
 ];
 
-const SOURCES: &[&str] = &["c", "cc", "cpp", "cxx", "C", "c++", "CPP", "i", "ii", "ll", "bc", "m"];
+const SOURCES: &[&str] = &[
+    "c", "cc", "cpp", "cxx", "C", "c++", "CPP", "i", "ii", "ll", "bc", "m",
+];
 
 impl Invocation {
     /// Reads a command line.
@@ -116,7 +141,12 @@ impl Invocation {
     }
 
     /// The arguments for clang that harden; `include` holds our header, `archives` the runtime.
-    pub fn hardened(&self, toolchain: &Toolchain, include: &Path, archives: &[impl AsRef<Path>]) -> Vec<OsString> {
+    pub fn hardened(
+        &self,
+        toolchain: &Toolchain,
+        include: &Path,
+        archives: &[impl AsRef<Path>],
+    ) -> Vec<OsString> {
         if self.step == Step::Plain {
             return self.arguments.clone();
         }
@@ -146,7 +176,12 @@ impl Invocation {
     }
 
     /// The arguments for clang without hardening: the same program, with nothing of ours but the empty oracle.
-    pub fn plain(&self, toolchain: &Toolchain, include: &Path, archives: &[impl AsRef<Path>]) -> Vec<OsString> {
+    pub fn plain(
+        &self,
+        toolchain: &Toolchain,
+        include: &Path,
+        archives: &[impl AsRef<Path>],
+    ) -> Vec<OsString> {
         let mut all = self.arguments.clone();
         if self.step == Step::Plain {
             return all;
@@ -226,7 +261,11 @@ mod tests {
         assert_eq!(link.last().unwrap(), "rt.a");
         assert!(!link.iter().any(|argument| argument == "-fpass-plugin=p.so"));
         let compile = parse("-c a.c").hardened(&toolchain, Path::new("inc"), &archives);
-        assert!(compile.iter().any(|argument| argument == "-fpass-plugin=p.so"));
+        assert!(
+            compile
+                .iter()
+                .any(|argument| argument == "-fpass-plugin=p.so")
+        );
         assert!(!compile.iter().any(|argument| argument == "rt.a"));
     }
 }

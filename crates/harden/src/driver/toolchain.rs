@@ -83,9 +83,13 @@ mod tests {
 
     #[test]
     fn what_to_install_is_said() {
-        let error = find_program("nothing-like-this", &[]).unwrap_err().to_string();
+        let error = find_program("nothing-like-this", &[])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("apt-get install"), "{error}");
-        let error = find_plugin(Path::new("/nowhere/raddle")).unwrap_err().to_string();
+        let error = find_plugin(Path::new("/nowhere/raddle"))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("cargo build"), "{error}");
     }
 }

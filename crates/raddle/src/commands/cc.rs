@@ -110,7 +110,9 @@ pub(super) fn finish_options(options: &mut Options) -> Result<(), Failure> {
     }
     let found = match &options.config {
         Some(path) => Some(PathBuf::from(path)),
-        None => std::env::current_dir().ok().and_then(|folder| nearest(&folder)),
+        None => std::env::current_dir()
+            .ok()
+            .and_then(|folder| nearest(&folder)),
     };
     if let Some(path) = found {
         let text = std::fs::read_to_string(&path)

@@ -51,8 +51,16 @@ impl Harden {
             return show(path);
         }
         let mut words: Vec<OsString> = Vec::new();
-        words.extend(self.site.iter().map(|site| format!("--harden-site={site}").into()));
-        words.extend(self.finding.iter().map(|path| format!("--harden-finding={path}").into()));
+        words.extend(
+            self.site
+                .iter()
+                .map(|site| format!("--harden-site={site}").into()),
+        );
+        words.extend(
+            self.finding
+                .iter()
+                .map(|path| format!("--harden-finding={path}").into()),
+        );
         if self.volatile_is_io {
             words.push("--harden-volatile-is-io".into());
         }
@@ -66,7 +74,11 @@ impl Harden {
         };
         let listing = PathBuf::from(format!("{}.sites", output.display()));
         if self.report {
-            options.settings.report = Some(std::path::absolute(&listing)?.to_string_lossy().into_owned());
+            options.settings.report = Some(
+                std::path::absolute(&listing)?
+                    .to_string_lossy()
+                    .into_owned(),
+            );
         }
         let toolchain = cc::find_toolchain(Language::C)?;
         let mut plugin = OsString::from("-load-pass-plugin=");
@@ -97,8 +109,8 @@ impl Harden {
 
 #[expect(clippy::print_stdout, reason = "the report is the result")]
 fn show(path: &std::path::Path) -> Result<Code, Failure> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let lines = record::parse(&text).with_context(|| path.display().to_string())?;
     print!("{}", record::render(&lines));
     Ok(Code::Clean)

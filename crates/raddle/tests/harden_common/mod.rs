@@ -88,8 +88,18 @@ pub(crate) fn run(program: &Path, settings: &[(&str, &str)], limit: Duration) ->
         std::thread::sleep(Duration::from_millis(1));
     };
     let (mut stdout, mut stderr) = (String::new(), String::new());
-    child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
-    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut stdout)
+        .unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut stderr)
+        .unwrap();
     Ended {
         status,
         stdout,
