@@ -29,6 +29,12 @@ const PACKAGES: &[(&str, &str)] = &[
         "linux-source-6.1",
         "real source for the tests of the static scanner",
     ),
+    ("clang-22", "compiles hardened programs"),
+    ("libstdc++-12-dev", "headers of hardened C++ programs"),
+    ("lld-22", "links hardened Rust programs"),
+    ("llvm-22", "opt, for hardening bitcode"),
+    ("llvm-22-dev", "headers of the hardening plugin"),
+    ("make", "a hardened build in the tests"),
 ];
 
 pub(crate) fn run() -> anyhow::Result<()> {
