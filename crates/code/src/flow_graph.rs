@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use raddle_symbols::{LinkAddr, Module, Symbol, SymbolKind};
 
-use crate::instruction::{Disassembler, Flow, Instruction};
+use crate::instruction::{Access, Disassembler, Flow, Instruction};
 use crate::jump_table;
+use crate::register::{Register, RegisterSet};
 
 /// A longer function is not analysed: the largest that compilers make have some hundred thousand instructions.
 const INSTRUCTIONS_MAX: usize = 1 << 20;
@@ -111,6 +112,8 @@ pub struct FlowGraph {
     pub blocks: Vec<Block>,
     /// The parts of the file that belong to the function; the first one holds the entry.
     pub ranges: Vec<Range<LinkAddr>>,
+    /// Whether the function begins by making RBP its frame pointer; otherwise RBP holds any value.
+    pub has_frame_pointer: bool,
 }
 
 impl FlowGraph {
@@ -154,6 +157,22 @@ impl FlowGraph {
                 return Ok(graph);
             }
         }
+    }
+
+    /// Whether an access goes to the function's own stack frame, by way of the stack or frame pointer.
+    pub fn is_stack(&self, access: &Access) -> bool {
+        match access.base {
+            Some(Register::RSP) => true,
+            Some(Register::RBP) => self.has_frame_pointer,
+            _ => false,
+        }
+    }
+
+    /// The offset from the frame pointer of an access to one local variable.
+    pub(crate) fn slot(&self, access: &Access) -> Option<i64> {
+        let is_slot = access.base == Some(Register::RBP) && access.index.is_none();
+        (is_slot && self.has_frame_pointer && !access.is_thread_local)
+            .then_some(access.displacement)
     }
 
     /// All edges by ascending source and target.
@@ -214,6 +233,14 @@ fn range_of(module: &Module, function: &Symbol) -> Range<LinkAddr> {
     let limit = function.address.plus(UNSIZED_BYTES_MAX);
     let end = next.map_or(limit, |symbol| symbol.address.min(limit));
     function.address..end
+}
+
+/// `mov %rsp, %rbp` among the first instructions; ENDBR64 and pushes may come before it.
+fn sets_frame_pointer(entry: &Block) -> bool {
+    let rsp = RegisterSet::one(Register::RSP);
+    let rbp = RegisterSet::one(Register::RBP);
+    let is_move = |i: &Instruction| i.reads == rsp && i.writes == rbp && i.accesses.is_empty();
+    entry.instructions.iter().take(4).any(is_move)
 }
 
 struct Explorer<'m> {
@@ -351,6 +378,7 @@ impl<'m> Explorer<'m> {
             }
         }
         FlowGraph {
+            has_frame_pointer: blocks.first().is_some_and(sets_frame_pointer),
             blocks,
             ranges: self.ranges.clone(),
         }

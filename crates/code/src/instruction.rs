@@ -101,12 +101,6 @@ impl Access {
         self.base.into_iter().chain(self.index).collect()
     }
 
-    /// Whether the address is relative to the stack or frame pointer.
-    pub fn is_stack(&self) -> bool {
-        let is_frame = |register| register == Register::RSP || register == Register::RBP;
-        self.base.is_some_and(is_frame)
-    }
-
     /// Whether both name the same bytes when their registers hold the same values.
     pub fn is_same_place(&self, other: &Self) -> bool {
         (
@@ -380,7 +374,6 @@ mod tests {
             (frame.base, frame.index),
             (Some(Register::RBP), Some(Register::RCX))
         );
-        assert!(frame.is_stack());
         // mov rax, fs:[0x28]
         let local = decode(&[0x64, 0x48, 0x8B, 0x04, 0x25, 0x28, 0, 0, 0]).accesses[0];
         assert!(local.is_thread_local && local.fixed_address().is_none());

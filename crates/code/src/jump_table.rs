@@ -93,7 +93,14 @@ fn table_of(jump: &Raw, before: &[Raw]) -> Option<(LinkAddr, Entries)> {
             // Either operand may hold the table's address; the other one holds the offset.
             let operands = [load_or_add.op0_register(), load_or_add.op1_register()];
             operands.iter().find_map(|&offset| {
-                let (load, earlier) = definition(earlier, offset)?;
+                let (mut load, mut earlier) = definition(earlier, offset)?;
+                if load.mnemonic() == Mnemonic::Cdqe {
+                    // Without optimisation the load and its sign extension are two instructions.
+                    (load, earlier) = definition(earlier, Iced::RAX)?;
+                    let is_narrow =
+                        load.mnemonic() == Mnemonic::Mov && load.op0_register().size() == 4;
+                    return is_narrow.then(|| table_of_operand(load, earlier, Entries::Offsets))?;
+                }
                 let is_load = load.mnemonic() == Mnemonic::Movsxd;
                 is_load.then(|| table_of_operand(load, earlier, Entries::Offsets))?
             })
@@ -142,10 +149,12 @@ fn is_immediate(instruction: &Raw) -> bool {
 fn definition(path: &[Raw], register: Iced) -> Option<(&Raw, &[Raw])> {
     let at = path.iter().rposition(|instruction| {
         let is_compare = matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
-        !is_compare
-            && instruction.op_count() > 0
+        let is_first_operand = instruction.op_count() > 0
             && instruction.op0_kind() == OpKind::Register
-            && instruction.op0_register().full_register() == register.full_register()
+            && instruction.op0_register().full_register() == register.full_register();
+        let is_extension =
+            instruction.mnemonic() == Mnemonic::Cdqe && register.full_register() == Iced::RAX;
+        (is_first_operand && !is_compare) || is_extension
     })?;
     Some((&path[at], &path[..at]))
 }

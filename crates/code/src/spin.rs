@@ -133,7 +133,7 @@ impl<'g> Waiting<'g> {
                 .accesses
                 .iter()
                 .filter(|access| access.kind.writes());
-            let is_quiet = |access: &Access| access.is_stack() || instruction.is_atomic;
+            let is_quiet = |access: &Access| self.graph.is_stack(access) || instruction.is_atomic;
             if !writes.into_iter().all(is_quiet) {
                 return None;
             }
@@ -164,16 +164,15 @@ impl<'g> Waiting<'g> {
             reads.extend(loads);
             return Some(Exit::Waits);
         }
-        let is_own = |source: &Source| matches!(source, Source::Constant(_) | Source::Entry(_));
-        let is_counter = !slice.carried.is_empty() && slice.sources.iter().all(is_own);
-        let is_local = |source: &Source| match source {
-            Source::Load(at) => self
-                .at(*at)
-                .is_some_and(|i| i.accesses.iter().all(Access::is_stack)),
-            other => is_own(other),
+        let is_own = |source: &Source| match *source {
+            Source::Constant(_) | Source::Entry(_) => true,
+            Source::Call(_) | Source::Syscall(_) => false,
+            Source::Load(at) => {
+                let load = self.at(at);
+                load.is_some_and(|i| i.accesses.iter().all(|a| self.graph.is_stack(a)))
+            }
         };
-        // Unoptimised code keeps its counter on the stack.
-        (is_counter || slice.sources.iter().all(is_local)).then_some(Exit::Counts)
+        slice.sources.iter().all(is_own).then_some(Exit::Counts)
     }
 
     /// Whether a value is made only of loads at fixed places, constants and what the loop found at its start.
@@ -188,7 +187,7 @@ impl<'g> Waiting<'g> {
             Source::Call(_) | Source::Syscall(_) => false,
             Source::Load(at) => self.is_waiting_load(at, loads, in_progress),
         };
-        slice.carried.is_empty() && slice.sources.iter().all(is_good)
+        !slice.is_carried && slice.sources.iter().all(is_good)
     }
 
     fn is_waiting_load(
@@ -222,9 +221,7 @@ impl<'g> Waiting<'g> {
                 .iter()
                 .all(|access| !self.is_overwritten(access, instruction));
         if is_good {
-            // Local variables that hold the pointer are not what the loop waits for.
-            let is_shared = read.iter().any(|access| !access.is_stack());
-            loads.extend(is_shared.then_some(at));
+            loads.insert(at);
             loads.extend(pointers);
         }
         is_good

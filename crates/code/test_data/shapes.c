@@ -11,6 +11,7 @@ struct box {
 };
 struct box *volatile shared_box;
 int sink[16];
+int volatile noise;
 
 int straight(int a) { return a * 3 + 1; }
 
@@ -72,6 +73,16 @@ void wait_pause(struct box *box)
 void wait_through(void)
 {
     while (shared_box->ready == 0)
+        ;
+}
+
+int volatile *volatile published;
+
+void wait_local(void)
+{
+    int volatile done = 0;
+    published = &done;
+    while (!done)
         ;
 }
 
@@ -141,7 +152,7 @@ int no_spin_search(int *array, int n)
 void no_spin_store(void)
 {
     while (!flag)
-        sink[0]++;
+        noise++;
 }
 
 int no_spin_call(void)

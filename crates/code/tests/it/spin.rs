@@ -40,7 +40,14 @@ fn waiting_loops_are_found_with_what_they_read() {
         );
 
         let pause = only(&module, "wait_pause");
-        assert_eq!((pause.loads.len(), pause.has_pause), (1, true), "{level}");
+        // Without optimisation the pointer itself is read from the stack each time.
+        let n_loads = if level == "-O0" { 2 } else { 1 };
+        assert_eq!(
+            (pause.loads.len(), pause.has_pause),
+            (n_loads, true),
+            "{level}"
+        );
+        assert_eq!(only(&module, "wait_local").loads.len(), 1, "{level}");
         // Both the pointer and what it points to may change.
         assert_eq!(only(&module, "wait_through").loads.len(), 2, "{level}");
         let yielding = only(&module, "wait_yield");
