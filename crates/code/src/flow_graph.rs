@@ -95,8 +95,10 @@ impl Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leave {
     Return,
-    /// A jump to the start of another function, which returns in our place.
+    /// A jump to another function, or the end of the code where another function follows, which returns in our place.
     TailCall(LinkAddr),
+    /// A jump through a slot of the global offset table to a function of another module.
+    Import(LinkAddr),
     /// A call that does not come back, or an instruction that stops the program.
     Never,
     /// An indirect jump whose targets we do not know.
@@ -114,6 +116,8 @@ pub struct FlowGraph {
     pub ranges: Vec<Range<LinkAddr>>,
     /// Whether the function begins by making RBP its frame pointer; otherwise RBP holds any value.
     pub has_frame_pointer: bool,
+    /// Jumps whose table has no visible bound: their targets are those entries that look like targets.
+    pub guessed_jumps: Vec<LinkAddr>,
 }
 
 impl FlowGraph {
@@ -146,6 +150,8 @@ impl FlowGraph {
             instructions: BTreeMap::new(),
             leaders: BTreeSet::from([entry]),
             tables: BTreeMap::new(),
+            guessed: Vec::new(),
+            sweep: None,
             entry,
         };
         let mut open = vec![entry];
@@ -253,6 +259,17 @@ struct Explorer<'m> {
     leaders: BTreeSet<LinkAddr>,
     /// The targets of each indirect jump that was resolved.
     tables: BTreeMap<LinkAddr, Vec<LinkAddr>>,
+    guessed: Vec<LinkAddr>,
+    /// Made when the first table is looked for.
+    sweep: Option<Sweep>,
+}
+
+/// All instructions of a function, reached or not.
+#[derive(Debug, Default)]
+pub(crate) struct Sweep {
+    pub(crate) starts: BTreeSet<LinkAddr>,
+    /// The addresses that they name.
+    pub(crate) operands: BTreeSet<LinkAddr>,
 }
 
 impl<'m> Explorer<'m> {
@@ -272,7 +289,8 @@ impl<'m> Explorer<'m> {
                     });
                 }
                 let bytes = self.bytes(at);
-                let instruction = self.disassembler.decode(at, bytes);
+                let mut instruction = self.disassembler.decode(at, bytes);
+                self.see_through_pointer(&mut instruction);
                 let next = instruction.next();
                 let is_end = self.ends_block(&instruction);
                 let targets = self.successors(&instruction);
@@ -292,6 +310,26 @@ impl<'m> Explorer<'m> {
             }
         }
         Ok(())
+    }
+
+    /// A jump or call through a pointer that the loader sets to a function of this module goes to that function.
+    fn see_through_pointer(&self, instruction: &mut Instruction) {
+        let Some(slot) = instruction.fixed_operand else {
+            return;
+        };
+        // A variable of the program may hold something else by then; slots that the linker made have no name.
+        if self.module.symbols().object_at(slot).is_some() {
+            return;
+        }
+        let target = self
+            .module
+            .pointer_at(slot)
+            .filter(|&t| self.module.is_code(t));
+        instruction.flow = match (instruction.flow, target) {
+            (Flow::IndirectCall, Some(target)) => Flow::Call(target),
+            (Flow::IndirectJump, Some(target)) => Flow::Jump(target),
+            (flow, _) => flow,
+        };
     }
 
     /// The bytes of an instruction, cut off at the end of the function.
@@ -347,13 +385,15 @@ impl<'m> Explorer<'m> {
                 Some(Leave::TailCall(target))
             }
             Flow::IndirectJump if !self.tables.contains_key(&instruction.address) => {
-                Some(Leave::Unknown)
+                let slot = instruction.accesses.iter().find_map(Access::fixed_address);
+                let slot = slot.filter(|&slot| self.module.import_at(slot).is_some());
+                Some(slot.map_or(Leave::Unknown, Leave::Import))
             }
             _ if self.never_returns(instruction) => Some(Leave::Never),
             Flow::Jump(_) | Flow::IndirectJump => None,
             // The code simply ends; a call there does not come back.
             _ if outside(instruction.next()) && instruction.is_call() => Some(Leave::Never),
-            _ if outside(instruction.next()) => Some(Leave::Undecodable),
+            _ if outside(instruction.next()) => Some(Leave::TailCall(instruction.next())),
             _ => None,
         };
         leave.into_iter().collect()
@@ -381,6 +421,7 @@ impl<'m> Explorer<'m> {
             has_frame_pointer: blocks.first().is_some_and(sets_frame_pointer),
             blocks,
             ranges: self.ranges.clone(),
+            guessed_jumps: self.guessed.clone(),
         }
     }
 
@@ -409,26 +450,50 @@ impl<'m> Explorer<'m> {
         }
     }
 
+    /// Decodes the function from end to end, as if it held nothing but instructions.
+    fn sweep(&mut self) -> Sweep {
+        let mut sweep = Sweep::default();
+        for range in self.ranges.clone() {
+            let mut at = range.start;
+            while range.contains(&at) {
+                let bytes = self.bytes(at);
+                let instruction = self.disassembler.decode(at, bytes);
+                sweep.operands.extend(instruction.fixed_operand);
+                sweep.starts.insert(at);
+                at = at.plus(u64::from(instruction.len.max(1)));
+            }
+        }
+        sweep
+    }
+
     /// Looks at indirect jumps again; returns the targets that are new.
     fn resolve_tables(&mut self, graph: &FlowGraph) -> Vec<LinkAddr> {
         let mut found = Vec::new();
         for (index, block) in graph.blocks.iter().enumerate() {
-            let Some(last) = block.last().filter(|last| last.flow == Flow::IndirectJump) else {
+            let Some(last) = block.last() else {
                 continue;
             };
-            if self.tables.contains_key(&last.address) {
+            if last.flow != Flow::IndirectJump || self.tables.contains_key(&last.address) {
                 continue;
             }
-            let targets = jump_table::targets(self.module, graph, BlockId(index));
-            let Some(targets) = targets.filter(|t| t.iter().all(|&at| self.contains(at))) else {
+            if self.sweep.is_none() {
+                self.sweep = Some(self.sweep());
+            }
+            let table = self
+                .sweep
+                .as_ref()
+                .and_then(|sweep| jump_table::read(self.module, graph, BlockId(index), sweep));
+            let Some(table) = table else {
                 continue;
             };
-            for &target in &targets {
-                self.leaders.insert(target);
-                found.push(target);
+            if table.is_guessed {
+                self.guessed.push(last.address);
             }
-            self.tables.insert(last.address, targets);
+            self.leaders.extend(&table.targets);
+            found.extend(&table.targets);
+            self.tables.insert(last.address, table.targets);
         }
+        self.guessed.sort_unstable();
         found.sort_unstable();
         found.dedup();
         found

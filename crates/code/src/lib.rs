@@ -17,7 +17,7 @@ pub mod spin;
 
 pub use dominator::Dominators;
 pub use flow_graph::{Block, BlockId, CodeError, FlowGraph, Leave};
-pub use instruction::{Access, AccessKind, Flow, Instruction, Special};
+pub use instruction::{Access, AccessKind, Atomic, Flow, Instruction, Special};
 pub use natural_loop::{LoopId, Loops, NaturalLoop};
 pub use register::{Register, RegisterSet};
 pub use slice::{Slice, Source, backward_slice};

@@ -169,4 +169,29 @@ void no_spin_add(void)
         ;
 }
 
+void no_spin_set(void)
+{
+    int old, new;
+    do {
+        old = lock_word;
+        new = old | 2;
+    } while (!atomic_compare_exchange_weak(&lock_word, &old, new));
+}
+
+void lock_test_first(void)
+{
+    for (;;) {
+        int expected = 0;
+        if (lock_word == 0 && atomic_compare_exchange_strong(&lock_word, &expected, 1))
+            return;
+        __builtin_ia32_pause();
+    }
+}
+
+void no_spin_ticket(void)
+{
+    while (atomic_fetch_add(&lock_word, 1) < 5)
+        ;
+}
+
 int main(void) { return pick(3) + checked(2); }

@@ -12,11 +12,16 @@ pub(crate) fn compile(name: &str, flags: &[&str]) -> Module {
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("test_data")
         .join(name);
-    let output = Command::new("gcc")
+    let compiler = if name.ends_with(".rs") {
+        "rustc"
+    } else {
+        "gcc"
+    };
+    let output = Command::new(compiler)
         .args(flags)
         .args([&source, Path::new("-o"), &path])
         .output()
-        .expect("gcc is installed");
+        .expect("the compiler is installed");
     assert!(
         output.status.success(),
         "{}",

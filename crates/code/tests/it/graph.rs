@@ -164,3 +164,26 @@ fn what_is_not_code_is_refused() {
     let refused = FlowGraph::of_ranges(&module, address, vec![address..address.plus(4)]);
     assert_eq!(refused, Err(CodeError::NotCode { address }));
 }
+
+#[test]
+fn matches_without_a_bound_are_guessed_and_pointers_to_own_functions_seen_through() {
+    let module = compile("shapes.rs", &["-Copt-level=2", "-Coverflow-checks=off"]);
+    let graph = graph(&module, "dispatch");
+    assert_eq!(graph.guessed_jumps.len(), 1);
+    let widest = graph
+        .blocks
+        .iter()
+        .map(|block| block.successors.len())
+        .max();
+    assert_eq!(widest, Some(8));
+    assert!(!leaves(&graph).contains(&Leave::Unknown));
+    // Vec::push and Vec::insert grow the vector through the global offset table.
+    let calls = graph.instructions().filter(|i| i.is_call());
+    let names: Vec<String> = calls
+        .filter_map(|call| raddle_code::flow_graph::callee_name(&module, call))
+        .collect();
+    assert!(
+        names.iter().any(|name| name.contains("grow_one")),
+        "{names:?}"
+    );
+}

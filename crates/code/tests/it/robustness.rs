@@ -2,7 +2,7 @@
 
 use crate::fixture::{assembled, loops};
 use raddle_code::flow_graph::has_graph;
-use raddle_code::{Dominators, FlowGraph, Instruction, spin_loops};
+use raddle_code::{Dominators, FlowGraph, Instruction, Leave, spin_loops};
 use raddle_stdx::Prng;
 use raddle_stdx::width::to_usize;
 use raddle_symbols::{LinkAddr, Module};
@@ -31,7 +31,7 @@ fn check(module: &Module, graph: &FlowGraph) {
             assert!(dominators.dominates(natural.header, block));
         }
     }
-    spin_loops(module, graph, &loops);
+    spin_loops(module, graph, &dominators, &loops);
 }
 
 fn check_all(path: &str, functions_max: usize) -> (usize, usize) {
@@ -48,9 +48,12 @@ fn check_all(path: &str, functions_max: usize) -> (usize, usize) {
         let graph = FlowGraph::of_function(&module, symbol).expect("a function of a good file");
         check(&module, &graph);
         let leaves = graph.blocks.iter().flat_map(|block| &block.leaves);
-        unknown += leaves
-            .filter(|&&leave| leave == raddle_code::Leave::Unknown)
+        let kinds: Vec<&Leave> = leaves.collect();
+        unknown += kinds
+            .iter()
+            .filter(|&&&leave| leave == Leave::Unknown)
             .count();
+        assert!(!kinds.contains(&&Leave::Undecodable), "{symbol}");
     }
     (n_functions, unknown)
 }
