@@ -7,6 +7,7 @@ use raddle_symbols::{LinkAddr, Module, Symbol, SymbolKind};
 
 use crate::instruction::{Access, Disassembler, Flow, Instruction};
 use crate::jump_table;
+use crate::no_return::NoReturn;
 use crate::register::{Register, RegisterSet};
 
 /// A longer function is not analysed: the largest that compilers make have some hundred thousand instructions.
@@ -17,40 +18,6 @@ const UNSIZED_BYTES_MAX: u64 = 1 << 16;
 
 /// No x86 instruction is longer.
 const INSTRUCTION_BYTES_MAX: usize = 15;
-
-/// Functions of the C and C++ libraries that never return to their caller.
-const NO_RETURN: &[&str] = &[
-    "abort",
-    "exit",
-    "_exit",
-    "_Exit",
-    "quick_exit",
-    "pthread_exit",
-    "longjmp",
-    "_longjmp",
-    "siglongjmp",
-    "__longjmp_chk",
-    "__stack_chk_fail",
-    "__chk_fail",
-    "__fortify_fail",
-    "__assert_fail",
-    "__assert_perror_fail",
-    "__assert",
-    "err",
-    "errx",
-    "verr",
-    "verrx",
-    "_Unwind_Resume",
-    "__cxa_throw",
-    "__cxa_rethrow",
-    "__cxa_bad_cast",
-    "__cxa_throw_bad_array_new_length",
-    "_ZSt9terminatev",
-    "_ZSt17__throw_bad_allocv",
-    "_ZSt20__throw_length_errorPKc",
-    "_ZSt19__throw_logic_errorPKc",
-    "_ZSt24__throw_out_of_range_fmtPKcz",
-];
 
 /// Why a function cannot be analysed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -125,13 +92,17 @@ impl FlowGraph {
     pub const ENTRY: BlockId = BlockId(0);
 
     /// The graph of a function with the parts that the compiler moved away as rarely used (`name.cold`).
-    pub fn of_function(module: &Module, function: &Symbol) -> Result<Self, CodeError> {
+    pub fn of_function(
+        module: &Module,
+        function: &Symbol,
+        no_return: &NoReturn,
+    ) -> Result<Self, CodeError> {
         let mut ranges = vec![range_of(module, function)];
         let cold = format!("{}.cold", function.name);
         for symbol in module.symbols().by_name(&cold) {
             ranges.push(range_of(module, symbol));
         }
-        Self::of_ranges(module, function.address, ranges)
+        Self::of_ranges(module, function.address, ranges, no_return)
     }
 
     /// The graph of the code that can be reached from `entry` without leaving `ranges`.
@@ -139,12 +110,14 @@ impl FlowGraph {
         module: &Module,
         entry: LinkAddr,
         ranges: Vec<Range<LinkAddr>>,
+        no_return: &NoReturn,
     ) -> Result<Self, CodeError> {
         if module.bytes_at(entry, 1).is_empty() || !module.is_code(entry) {
             return Err(CodeError::NotCode { address: entry });
         }
         let mut explorer = Explorer {
             module,
+            no_return,
             ranges,
             disassembler: Disassembler::new(),
             instructions: BTreeMap::new(),
@@ -251,6 +224,7 @@ fn sets_frame_pointer(entry: &Block) -> bool {
 
 struct Explorer<'m> {
     module: &'m Module,
+    no_return: &'m NoReturn,
     ranges: Vec<Range<LinkAddr>>,
     entry: LinkAddr,
     disassembler: Disassembler,
@@ -317,8 +291,8 @@ impl<'m> Explorer<'m> {
         let Some(slot) = instruction.fixed_operand else {
             return;
         };
-        // A variable of the program may hold something else by then; slots that the linker made have no name.
-        if self.module.symbols().object_at(slot).is_some() {
+        // A variable of the program may hold something else by then.
+        if !self.module.is_constant(slot) {
             return;
         }
         let target = self
@@ -349,9 +323,7 @@ impl<'m> Explorer<'m> {
     }
 
     fn never_returns(&self, instruction: &Instruction) -> bool {
-        instruction.is_call()
-            && callee_name(self.module, instruction)
-                .is_some_and(|name| NO_RETURN.contains(&name.as_str()))
+        instruction.is_call() && self.no_return.is_target_of(self.module, instruction)
     }
 
     /// Where control may go inside the function, ascending.
@@ -381,6 +353,11 @@ impl<'m> Explorer<'m> {
             Flow::Return => Some(Leave::Return),
             Flow::Stop => Some(Leave::Never),
             Flow::Invalid => Some(Leave::Undecodable),
+            Flow::Jump(target)
+                if outside(target) && self.no_return.is_target_of(self.module, instruction) =>
+            {
+                Some(Leave::Never)
+            }
             Flow::Jump(target) | Flow::Branch(target) if outside(target) => {
                 Some(Leave::TailCall(target))
             }

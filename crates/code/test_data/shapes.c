@@ -194,4 +194,31 @@ void no_spin_ticket(void)
         ;
 }
 
+void die(int code)
+{
+    noise = code;
+    exit(code);
+}
+
+void die_harder(int code)
+{
+    if (code > 3)
+        die(code);
+    flag = code;
+    die(code + 1);
+}
+
+void forever(void)
+{
+    for (;;)
+        noise++;
+}
+
+int strict(int a)
+{
+    if (a < 0)
+        die_harder(a);
+    return a + noise;
+}
+
 int main(void) { return pick(3) + checked(2); }

@@ -83,6 +83,8 @@ pub(crate) struct Elf {
     pub(crate) is_dynamic: bool,
     pub(crate) entry: LinkAddr,
     pub(crate) segments: Vec<Segment>,
+    /// What the loader makes read-only after it has applied relocations (`PT_GNU_RELRO`).
+    pub(crate) relocated: Vec<Range<u64>>,
     pub(crate) interpreter: Option<String>,
     pub(crate) soname: Option<String>,
     pub(crate) needed: Vec<String>,
@@ -110,6 +112,7 @@ impl Elf {
             is_dynamic: header.e_type.get(LE) == elf::ET_DYN,
             entry: LinkAddr(header.e_entry.get(LE)),
             segments: programs.iter().filter_map(segment).collect(),
+            relocated: Vec::new(),
             interpreter: None,
             soname: None,
             needed: Vec::new(),
@@ -187,6 +190,11 @@ impl Elf {
     }
 
     fn read_program_header(&mut self, program: &ProgramHeader64<LE>, bytes: &[u8]) {
+        if program.p_type.get(LE) == elf::PT_GNU_RELRO {
+            let start = program.p_vaddr.get(LE);
+            let end = start.saturating_add(program.p_memsz.get(LE));
+            self.relocated.push(start..end);
+        }
         if let Ok(Some(path)) = program.interpreter(LE, bytes) {
             self.interpreter = Some(String::from_utf8_lossy(path).into_owned());
         }

@@ -159,6 +159,18 @@ impl Module {
         self.segments().iter().any(is_own).then_some(target)
     }
 
+    /// Whether the program cannot change what is at an address once the loader has done its work.
+    pub fn is_constant(&self, address: LinkAddr) -> bool {
+        let is_relocated = self
+            .elf
+            .relocated
+            .iter()
+            .any(|range| range.contains(&address.0));
+        let is_read_only =
+            |segment: &Segment| !segment.is_writable && segment.range().contains(&address.0);
+        is_relocated || self.segments().iter().any(is_read_only)
+    }
+
     pub fn debug_info(&self) -> Option<&DebugInfo> {
         self.debug.as_ref()
     }

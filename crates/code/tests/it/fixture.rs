@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use raddle_code::{Dominators, FlowGraph, Loops};
+use raddle_code::{Dominators, FlowGraph, Loops, NoReturn};
 use raddle_symbols::{LinkAddr, Module, Symbol};
 
 pub(crate) fn compile(name: &str, flags: &[&str]) -> Module {
@@ -43,7 +43,8 @@ pub(crate) fn function<'m>(module: &'m Module, name: &str) -> &'m Symbol {
 }
 
 pub(crate) fn graph(module: &Module, name: &str) -> FlowGraph {
-    FlowGraph::of_function(module, function(module, name)).expect("a compiled function")
+    let no_return = NoReturn::of_libraries();
+    FlowGraph::of_function(module, function(module, name), &no_return).expect("a compiled function")
 }
 
 pub(crate) fn loops(graph: &FlowGraph) -> Loops {

@@ -155,6 +155,9 @@ fn pointers_to_the_module_itself_are_known_before_it_is_loaded() {
         let text = module.pointer_at(message).unwrap();
         assert_eq!(module.bytes_at(text, 6), b"hello\0", "{flags:?}");
         assert_eq!(module.pointer_at(message.plus(1 << 40)), None);
+        let address = |name: &str| module.symbols().by_name(name)[0].address;
+        assert!(module.is_constant(message) && module.is_constant(address("main")));
+        assert!(!module.is_constant(address("obj")));
     }
 }
 
