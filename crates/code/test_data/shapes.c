@@ -141,6 +141,21 @@ int no_spin_list(struct box *box)
     return n;
 }
 
+int no_spin_walk(struct box *box)
+{
+    while (box->ready)
+        box = box->next;
+    return box->id;
+}
+
+int no_spin_local(void)
+{
+    int volatile i = 0;
+    while (i < 100)
+        i++;
+    return i;
+}
+
 int no_spin_search(int *array, int n)
 {
     for (int i = 0; i < n; i++)

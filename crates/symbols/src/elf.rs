@@ -322,3 +322,24 @@ fn expand(
 pub(crate) fn section_is_code(section: &SectionHeader64<LE>) -> bool {
     section.sh_flags.get(LE) & u64::from(elf::SHF_EXECINSTR) != 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_that_claim_to_expand_beyond_reason_are_refused() {
+        let bomb = expand(&[0; 100], elf::ELFCOMPRESS_ZLIB, 0, 100, 1 << 40);
+        let expected = Reason::Expansion {
+            compressed: 100,
+            expanded: 1 << 40,
+        };
+        assert_eq!(bomb, Err(expected));
+        // "abc" as one stored block of a zlib stream, with its Adler-32 checksum.
+        let stored = [
+            0x78, 0x01, 0x01, 3, 0, 0xFC, 0xFF, b'a', b'b', b'c', 0x02, 0x4D, 0x01, 0x27,
+        ];
+        let good = expand(&stored, elf::ELFCOMPRESS_ZLIB, 0, 14, 3);
+        assert_eq!(good.as_deref(), Ok(&b"abc"[..]));
+    }
+}

@@ -99,6 +99,8 @@ fn loops_that_work_are_not_spin_loops() {
         for name in [
             "no_spin_count",
             "no_spin_list",
+            "no_spin_walk",
+            "no_spin_local",
             "no_spin_search",
             "no_spin_store",
             "no_spin_call",
