@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod ci;
 mod fuzz;
 mod generate;
@@ -20,6 +21,9 @@ struct Arguments {
 enum Task {
     /// Install what the tests need, then run every check and every test.
     Ci,
+    /// Measure, as ratios to baselines taken in the same run.
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Check the rules that no lint knows: layers, sizes, banned words, titles.
     Tidy,
     /// Compare our processor with the host's, instruction by instruction.
@@ -37,6 +41,7 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     std::env::set_current_dir(shell::root())?;
     match Arguments::parse().task {
+        Task::Bench(bench) => bench::run(&bench),
         Task::Ci => ci::run(),
         Task::Tidy => tidy::run(),
         Task::FuzzCpu(arguments) => fuzz::run(&arguments),
