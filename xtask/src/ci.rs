@@ -1,6 +1,6 @@
 //! Exactly what continuous integration runs.
 
-use crate::{setup, shell, tidy};
+use crate::{generate, setup, shell, tidy};
 
 pub(crate) fn run() -> anyhow::Result<()> {
     setup::run()?;
@@ -19,6 +19,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         ],
     )?;
     shell::run("cargo", &["build", "--workspace", "--locked"])?;
+    generate::run(true)?;
     shell::run(
         "cargo",
         &[

@@ -6,6 +6,10 @@
 
 use serde::Deserialize;
 
+pub mod harden;
+pub mod hooks;
+pub mod scan;
+
 /// The only version there is so far.
 pub const VERSION: u32 = 1;
 
@@ -14,6 +18,15 @@ pub const VERSION: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub version: u32,
+    /// Functions of the project that mean synchronisation or allocation.
+    #[serde(default)]
+    pub hooks: Vec<hooks::Hook>,
+    /// What `raddle scan` reads.
+    #[serde(default)]
+    pub scan: scan::Scan,
+    /// For `raddle harden` and its compiler drivers.
+    #[serde(default)]
+    pub harden: harden::Harden,
 }
 
 /// Why a configuration was refused.

@@ -1,5 +1,7 @@
 //! Creation of threads and processes.
 
+use std::collections::BTreeMap;
+
 use std::sync::Arc;
 
 use raddle_mem::GuestAddr;
@@ -11,7 +13,7 @@ use crate::errno::Errno;
 use crate::files;
 use crate::kernel::{Kernel, Space};
 use crate::process::{Life, Pid, Process, SpaceId, Usage};
-use crate::signal::{AltStack, PendingSignals};
+use crate::signal::{AltStack, PendingSignals, SIGMAX};
 use crate::thread::{Activity, Thread, Tid};
 
 /// Flags of clone(2).
@@ -21,16 +23,13 @@ pub(crate) mod flags {
     pub(crate) const FILES: u64 = 0x400;
     pub(crate) const SIGHAND: u64 = 0x800;
     pub(crate) const PIDFD: u64 = 0x1000;
-    pub(crate) const PTRACE: u64 = 0x2000;
     pub(crate) const VFORK: u64 = 0x4000;
     pub(crate) const PARENT: u64 = 0x8000;
     pub(crate) const THREAD: u64 = 0x1_0000;
-    pub(crate) const SYSVSEM: u64 = 0x4_0000;
     pub(crate) const SETTLS: u64 = 0x8_0000;
     pub(crate) const PARENT_SETTID: u64 = 0x10_0000;
     pub(crate) const CHILD_CLEARTID: u64 = 0x20_0000;
     pub(crate) const DETACHED: u64 = 0x40_0000;
-    pub(crate) const UNTRACED: u64 = 0x80_0000;
     pub(crate) const CHILD_SETTID: u64 = 0x100_0000;
     pub(crate) const CLEAR_SIGHAND: u64 = 0x1_0000_0000;
     /// All that asks for namespaces or groups of their own.
@@ -175,7 +174,12 @@ fn make_process(kernel: &mut Kernel, creator: Tid, pid: Pid, request: &Request) 
         threads: Vec::new(),
         actions,
         pending: PendingSignals::default(),
-        exit_signal: request.exit_signal,
+        // As in Linux a number that is no signal is accepted and never sent.
+        exit_signal: if request.exit_signal <= SIGMAX {
+            request.exit_signal
+        } else {
+            0
+        },
         is_vfork_child: false,
         life: Life::Running,
         unreported: None,
@@ -186,6 +190,7 @@ fn make_process(kernel: &mut Kernel, creator: Tid, pid: Pid, request: &Request) 
         started: kernel.state.now,
         leader_status: None,
         next_timer: 0,
+        thread_handles: BTreeMap::new(),
         ..parent.clone()
     };
     kernel.state.processes.insert(pid, child);
@@ -253,6 +258,8 @@ fn make_thread(kernel: &mut Kernel, creator: Tid, tid: Tid, pid: Pid, request: &
         is_stopped: false,
         has_yielded: false,
         stopped_at_point: None,
+        hooked_calls: Vec::new(),
+        held_locks: Vec::new(),
         ..parent
     };
     kernel.state.threads.insert(tid, thread);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use raddle_world::VirtualTime;
+use raddle_world::{ContextId, VirtualTime};
 
 use crate::files::{FsId, TableId};
 use crate::signal::{Action, PendingSignals};
@@ -61,6 +61,8 @@ pub(crate) struct Process {
     /// Exit code of the leader, if it ended before the other threads.
     pub(crate) leader_status: Option<i32>,
     pub(crate) next_timer: i32,
+    /// Contexts of threads by the handle that their creator got.
+    pub(crate) thread_handles: BTreeMap<u64, ContextId>,
 }
 
 /// What execve put in place.

@@ -143,8 +143,6 @@ pub(crate) fn add_first_process(
     fs: files::FsId,
 ) {
     let (pid, tid) = (Pid(FIRST), Tid(FIRST));
-    let context = kernel.state.contexts.create(None, "".into());
-    kernel.state.context_threads.push(tid);
     kernel.state.processes.insert(
         pid,
         Process {
@@ -182,8 +180,15 @@ pub(crate) fn add_first_process(
             started: VirtualTime(0),
             leader_status: None,
             next_timer: 0,
+            thread_handles: BTreeMap::new(),
         },
     );
+    add_first_thread(kernel, pid, tid);
+}
+
+fn add_first_thread(kernel: &mut Kernel, pid: Pid, tid: Tid) {
+    let context = kernel.state.contexts.create(None, "".into());
+    kernel.state.context_threads.push(tid);
     kernel.state.threads.insert(
         tid,
         Thread {
@@ -205,6 +210,8 @@ pub(crate) fn add_first_process(
             is_stopped: false,
             has_yielded: false,
             stopped_at_point: None,
+            hooked_calls: Vec::new(),
+            held_locks: Vec::new(),
             schedule: Schedule {
                 policy: 0,
                 priority: 0,

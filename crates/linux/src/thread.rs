@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use raddle_world::ContextId;
+use raddle_world::{ContextId, LockMode};
 use raddle_x86::Cpu;
 
 use crate::call::Block;
+use crate::hooks::PendingCall;
 use crate::process::Pid;
 use crate::signal::{AltStack, PendingSignals, SignalSet};
 
@@ -42,6 +43,10 @@ pub(crate) struct Thread {
     pub(crate) is_stopped: bool,
     /// Asked to be scheduled later.
     pub(crate) has_yielded: bool,
+    /// Calls of hooked functions that have not returned.
+    pub(crate) hooked_calls: Vec<PendingCall>,
+    /// Locks obtained through hooked functions, oldest first.
+    pub(crate) held_locks: Vec<(u64, LockMode)>,
     /// Stood at a flagged program point when its last slice ended.
     pub(crate) stopped_at_point: Option<u64>,
     /// Signal to send when the parent dies is a process matter; scheduling attributes are a thread's.

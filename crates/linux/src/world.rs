@@ -1,17 +1,25 @@
 //! The world itself: runs threads on the engine and answers what they ask for.
 
-use raddle_mem::{Access, Frames, PageFault, SnapshotDepth};
+use std::collections::BTreeSet;
+
+use raddle_config::hooks::Hook;
+use raddle_mem::{Access, Frames, GuestAddr, PageFault, SnapshotDepth};
 use raddle_stdx::Digest;
-use raddle_stdx::width::{as_i64, low_u32, to_u64};
+use raddle_stdx::width::{as_i64, low_u16, low_u32, to_u64};
+use raddle_symbols::SymbolSpace;
 use raddle_world::{
-    Choice, Context, ContextId, ContextTable, Duration, Event, EventKind, Liveness, Pending,
-    PendingKind, Snapshot, Stop, Until, VirtualTime, World,
+    Choice, Context, ContextId, ContextTable, Duration, Event, EventKind, Liveness, Location,
+    LockMode, Pending, PendingKind, Snapshot, Stop, Until, VirtualTime, World,
 };
-use raddle_x86::{Engine, Exit, Fault, Memory, MemoryFault, Reg, Slice};
+use raddle_x86::{
+    Engine, Exit, Fault, Memory, MemoryFault, NextAccess, Observe, Reg, Slice, next_accesses,
+};
 
 use crate::call::{Call, Trouble};
 use crate::errno::Errno;
+use crate::hooks::Hooks;
 use crate::kernel::{Kernel, State};
+use crate::observe;
 use crate::setup::{self, Setup, StartError};
 use crate::signal::{SIGBUS, SIGSEGV, SigInfo, code, exception_signal, signal_name};
 use crate::syscall::{lookup, syscall_name};
@@ -26,6 +34,10 @@ pub struct LinuxWorld {
     saved: Vec<Saved>,
     digest: Digest,
     statistics: Statistics,
+    hooks: Hooks,
+    observe: Observe,
+    /// Program points that the caller set, besides those of hooks.
+    points: BTreeSet<u64>,
 }
 
 /// What a snapshot keeps beside the undo log of guest memory.
@@ -69,12 +81,38 @@ impl LinuxWorld {
             saved: Vec::new(),
             digest: Digest::default(),
             statistics: Statistics::default(),
+            hooks: Hooks::default(),
+            observe: Observe::None,
+            points: BTreeSet::new(),
         })
     }
 
     /// Makes system calls, signals and mappings events, too.
     pub fn set_tracing(&mut self, is_on: bool) {
         self.kernel.is_tracing = is_on;
+    }
+
+    /// Turns calls of these functions into events.
+    pub fn set_hooks(&mut self, rules: Vec<Hook>) {
+        self.hooks = Hooks::new(rules);
+    }
+
+    /// Chooses whether memory accesses become events.
+    pub fn set_observe(&mut self, observe: Observe) {
+        self.observe = observe;
+        self.engine.set_observe(observe);
+    }
+
+    /// The symbols of the process of a live context, as it is mapped now.
+    pub fn symbols(&mut self, who: ContextId) -> Option<SymbolSpace> {
+        let tid = self.tid(who)?;
+        Some(self.hooks.symbols(&mut self.kernel, tid))
+    }
+
+    /// Locks that a live context holds, as far as hooked functions tell, oldest first.
+    pub fn held_locks(&self, who: ContextId) -> Vec<(u64, LockMode)> {
+        self.tid(who)
+            .map_or_else(Vec::new, |tid| self.kernel.thread(tid).held_locks.clone())
     }
 
     /// Digest of the run so far: contexts, program counters and steps of all slices, system calls and results.
@@ -100,9 +138,18 @@ impl LinuxWorld {
         self.kernel.state.choices.choose(choice)
     }
 
-    /// The engine, for observation and program points.
-    pub fn engine_mut(&mut self) -> &mut Engine {
-        &mut self.engine
+    /// Flags a program point: a slice with [`Until::Point`] ends before it is executed.
+    pub fn add_point(&mut self, pc: u64) {
+        self.points.insert(pc);
+        self.engine.add_point(pc);
+    }
+
+    /// Removes a flag.
+    pub fn remove_point(&mut self, pc: u64) {
+        self.points.remove(&pc);
+        if !self.hooks.uses(pc) {
+            self.engine.remove_point(pc);
+        }
     }
 
     /// Wait status of the first process, once it has ended.
@@ -195,6 +242,7 @@ impl LinuxWorld {
 
     /// Runs the thread's own instructions for a while.
     fn execute(&mut self, tid: Tid, until: Until, left: &mut u64) -> Flow {
+        self.hooks.refresh(&mut self.kernel, &mut self.engine, tid);
         let kernel = &mut self.kernel;
         let now = kernel.state.now;
         let quiet = kernel
@@ -227,6 +275,10 @@ impl LinuxWorld {
                 skip_point,
             },
         );
+        if self.observe != Observe::None {
+            observe::drain(&mut self.engine, kernel, tid);
+        }
+        let kernel = &mut self.kernel;
         *left -= outcome.steps.min(*left);
         kernel.state.now = now.after(Duration(outcome.steps));
         kernel.state.contexts.get_mut(context).steps += outcome.steps;
@@ -264,17 +316,60 @@ impl LinuxWorld {
                 self.general_protection(tid);
                 Flow::On
             }
-            Exit::Point(addr) => {
-                self.kernel.thread_mut(tid).stopped_at_point = Some(addr.0);
-                if matches!(until, Until::Point { .. }) {
-                    Flow::Stop(Stop::Point { pc: addr.0 })
-                } else {
-                    Flow::On
-                }
-            }
+            Exit::Point(addr) => self.at_point(tid, addr.0, until),
             Exit::Unsupported { bytes } => {
                 Flow::Stop(Stop::Unsupported(self.unsupported_instruction(tid, &bytes)))
             }
+        }
+    }
+
+    /// A flagged program point: a hooked function, a point that the caller set, or both.
+    fn at_point(&mut self, tid: Tid, pc: u64, until: Until) -> Flow {
+        self.kernel.thread_mut(tid).stopped_at_point = Some(pc);
+        let is_hook = self
+            .hooks
+            .at_point(&mut self.kernel, &mut self.engine, tid, pc);
+        match until {
+            Until::Point { .. } if !is_hook || self.points.contains(&pc) => {
+                Flow::Stop(Stop::Point { pc })
+            }
+            Until::Sync { .. } if is_hook => Flow::Stop(Stop::Sync),
+            _ => Flow::On,
+        }
+    }
+
+    /// The first memory operand of the next instruction that is not on the thread's own stack, else the first.
+    fn pending_access(&mut self, tid: Tid) -> PendingKind {
+        let cpu = self.kernel.thread(tid).cpu.clone();
+        let (frames, space) = self.kernel.memory_of(tid);
+        let accesses = next_accesses(&cpu, frames, &mut space.map);
+        let sp = cpu.reg(Reg::Rsp);
+        let is_local = |access: &&NextAccess| access.addr.wrapping_sub(sp).wrapping_add(128) < 4096;
+        let shared = accesses.iter().find(|access| !is_local(access));
+        let Some(access) = shared.or(accesses.first()) else {
+            return PendingKind::Local;
+        };
+        let location = space
+            .map
+            .pte(GuestAddr(access.addr).page())
+            .map(|pte| Location {
+                frame: pte.frame.0,
+                offset: low_u16(access.addr & 0xFFF),
+            });
+        let NextAccess {
+            addr,
+            size,
+            reads,
+            writes,
+            atomic,
+        } = *access;
+        PendingKind::Access {
+            addr,
+            location,
+            size,
+            reads,
+            writes,
+            atomic,
         }
     }
 
@@ -593,7 +688,7 @@ impl World for LinuxWorld {
                 if is_syscall {
                     PendingKind::Syscall { number }
                 } else {
-                    PendingKind::Local
+                    self.pending_access(tid)
                 }
             }
         };

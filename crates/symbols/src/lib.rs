@@ -27,6 +27,6 @@ pub use elf::{LinkAddr, Segment};
 pub use error::{Incomplete, ModuleError, Part};
 pub use kallsyms::KernelSymbols;
 pub use module::{CodePlace, FileMapping, Import, Module};
-pub use space::{DataPlace, SymbolSpace, Symbolised};
+pub use space::{DataPlace, InlinedBy, Mapping, SymbolSpace, Symbolised};
 pub use symbol::{Binding, Symbol, SymbolKind, SymbolTable, Version};
 pub use unwind::{Frame, Registers};

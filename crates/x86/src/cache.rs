@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use iced_x86::Instruction;
-use raddle_mem::{FrameId, Frames};
+use raddle_mem::{FrameId, Frames, PAGE_BITS};
 use rustc_hash::FxHashMap;
 
 use crate::engine::Observe;
@@ -48,6 +48,8 @@ pub(crate) fn jump_index(pc: u64) -> usize {
 #[derive(Debug)]
 pub(crate) struct NewBlock {
     pub(crate) pc: u64,
+    /// Address behind the last instruction.
+    pub(crate) end: u64,
     pub(crate) ops: Box<[Op]>,
     /// What generic ops point to.
     pub(crate) instructions: Vec<Box<Instruction>>,
@@ -61,6 +63,8 @@ pub(crate) struct NewBlock {
 struct Block {
     group: GroupKey,
     pc: u64,
+    /// Address behind the last instruction.
+    end: u64,
     limit: Option<u8>,
     ops: Box<[Op]>,
     _instructions: Vec<Box<Instruction>>,
@@ -91,15 +95,15 @@ pub(crate) struct CodeCache {
     blocks: Vec<Block>,
     by_frame: FxHashMap<FrameId, Vec<usize>>,
     points: BTreeSet<u64>,
+    /// Blocks by the page they begin on, for changes of points.
+    by_page: FxHashMap<u64, Vec<usize>>,
     ops: usize,
-    /// Forget everything before the next run.
-    is_outdated: bool,
 }
 
 impl CodeCache {
     /// Called before a run, when no op is being executed.
     pub(crate) fn prepare(&mut self, frames: &mut Frames) {
-        if self.ops > OPS_MAX || self.is_outdated {
+        if self.ops > OPS_MAX {
             let points = std::mem::take(&mut self.points);
             *self = Self {
                 points,
@@ -143,6 +147,10 @@ impl CodeCache {
         for frame in block.frames.into_iter().flatten() {
             self.by_frame.entry(frame).or_default().push(number);
         }
+        self.by_page
+            .entry(block.pc >> PAGE_BITS)
+            .or_default()
+            .push(number);
         self.ops += block.ops.len();
         self.group(key)
             .blocks
@@ -157,6 +165,7 @@ impl CodeCache {
         self.blocks.push(Block {
             group: key,
             pc: block.pc,
+            end: block.end,
             limit: block.limit,
             ops: block.ops,
             _instructions: block.instructions,
@@ -171,28 +180,31 @@ impl CodeCache {
         }
         for frame in frames.take_stale_code() {
             for number in self.by_frame.remove(&frame).unwrap_or_default() {
-                let block = &mut self.blocks[number];
-                for op in &mut block.ops {
-                    op.handler = fast::stale;
-                }
-                let (key, pc, limit, first) =
-                    (block.group, block.pc, block.limit, block.ops.as_ptr());
-                let Some(group) = self.groups.get_mut(&key) else {
-                    continue;
-                };
-                // A block over two frames may have been replaced already.
-                if group
-                    .blocks
-                    .get(&(pc, limit))
-                    .is_some_and(|found| found.op == first)
-                {
-                    group.blocks.remove(&(pc, limit));
-                }
-                let entry = &mut group.jumps[jump_index(pc)];
-                if entry.op == first {
-                    *entry = NO_JUMP;
-                }
+                self.make_stale(number);
             }
+        }
+    }
+
+    fn make_stale(&mut self, number: usize) {
+        let block = &mut self.blocks[number];
+        for op in &mut block.ops {
+            op.handler = fast::stale;
+        }
+        let (key, pc, limit, first) = (block.group, block.pc, block.limit, block.ops.as_ptr());
+        let Some(group) = self.groups.get_mut(&key) else {
+            return;
+        };
+        // It may have been replaced already.
+        if group
+            .blocks
+            .get(&(pc, limit))
+            .is_some_and(|found| found.op == first)
+        {
+            group.blocks.remove(&(pc, limit));
+        }
+        let entry = &mut group.jumps[jump_index(pc)];
+        if entry.op == first {
+            *entry = NO_JUMP;
         }
     }
 
@@ -228,12 +240,32 @@ impl CodeCache {
         } else {
             self.points.remove(&pc)
         };
-        self.is_outdated |= changed;
+        if changed {
+            self.forget_around(pc);
+        }
     }
 
     /// Replaces the set of flagged program counters.
     pub(crate) fn replace_points(&mut self, points: BTreeSet<u64>) {
-        self.is_outdated |= self.points != points;
+        let changed: Vec<u64> = self.points.symmetric_difference(&points).copied().collect();
         self.points = points;
+        for pc in changed {
+            self.forget_around(pc);
+        }
+    }
+
+    /// Makes the blocks with an instruction at `pc` stale, so that they are lowered anew.
+    fn forget_around(&mut self, pc: u64) {
+        let numbers: Vec<usize> = self
+            .by_page
+            .get(&(pc >> PAGE_BITS))
+            .map_or(&[][..], Vec::as_slice)
+            .iter()
+            .copied()
+            .filter(|number| (self.blocks[*number].pc..self.blocks[*number].end).contains(&pc))
+            .collect();
+        for number in numbers {
+            self.make_stale(number);
+        }
     }
 }

@@ -171,6 +171,9 @@ impl Engine {
                 Leave::Interrupt(number) => return Exit::SoftwareInterrupt(number),
                 Leave::Halt => return Exit::Halt,
                 Leave::Fault(fault) => return Exit::Fault(fault),
+                Leave::NotCanonical => {
+                    unreachable!("handlers name the exception before they leave")
+                }
                 Leave::Point => return Exit::Point(raddle_mem::GuestAddr(cpu.rip)),
                 Leave::Unsupported => {
                     return Exit::Unsupported {

@@ -43,6 +43,8 @@ pub(crate) enum Leave {
     Interrupt(u8),
     Halt,
     Fault(Fault),
+    /// A memory operand of a fast handler lies outside the canonical addresses.
+    NotCanonical,
     Point,
     Unsupported,
 }

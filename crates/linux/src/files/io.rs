@@ -11,6 +11,7 @@ use super::open::OpenId;
 use super::{core, event, inotify, pipe, procfs, ready, socket};
 use crate::errno::Errno;
 use crate::kernel::Kernel;
+use crate::mm;
 use crate::thread::Tid;
 
 /// Bytes moved in one piece.
@@ -435,6 +436,10 @@ pub(crate) fn truncate(kernel: &mut Kernel, inode: InodeId, size: u64) -> Result
             content.truncate(&mut kernel.frames, &mut kernel.host, size)?;
             found.times.modified = at;
             found.times.changed = at;
+            let object = raddle_mem::ObjectId(found.number);
+            if shrinks {
+                mm::drop_object_pages(kernel, object, raddle_mem::PageNo::count_for(size));
+            }
             inotify::report_self(kernel, inode, inotify::IN_MODIFY);
             Ok(())
         }

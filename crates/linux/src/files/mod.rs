@@ -44,7 +44,7 @@ pub(crate) use host::HostFiles;
 pub use host::PinnedFile;
 pub(crate) use object::{
     anonymous_object, close_on_exec, first_process, map_target, new_state, object_page,
-    open_for_exec, read_object, release_process, take_progress,
+    object_size, open_for_exec, read_object, release_process, take_progress,
 };
 pub(crate) use open::collect_orphans;
 pub(crate) use state::State;

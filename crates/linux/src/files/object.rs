@@ -178,6 +178,13 @@ fn inode_of(kernel: &Kernel, object: ObjectId) -> Result<InodeId, Errno> {
         .ok_or(Errno::EIO)
 }
 
+/// The size of an object, if it is there.
+pub(crate) fn object_size(kernel: &Kernel, object: ObjectId) -> Option<u64> {
+    inode_of(kernel, object)
+        .ok()
+        .map(|inode| io::file_size(kernel, inode))
+}
+
 /// Copies from an object; fewer bytes than asked for at its end.
 pub(crate) fn read_object(
     kernel: &mut Kernel,

@@ -1,20 +1,33 @@
 //! One module per command; this file only lists and dispatches them.
 
+use std::ffi::OsString;
+use std::path::Path;
+
 use clap::Subcommand;
 
 use crate::exit::{Code, Failure};
 
+mod cargo_harden;
+mod cc;
 mod explain;
+mod harden;
 mod run;
+mod scan;
 mod table;
 
 /// What the user asked for.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Explain(explain::Explain),
-    Run(run::Run),
+    Run(Box<run::Run>),
     #[command(hide = true)]
     SystemCalls(table::SystemCalls),
+    Scan(scan::Scan),
+    Harden(harden::Harden),
+    Cc(cc::Cc),
+    #[command(name = "c++")]
+    Cpp(cc::Cpp),
+    CargoHarden(cargo_harden::CargoHarden),
 }
 
 impl Command {
@@ -23,6 +36,24 @@ impl Command {
             Self::Explain(command) => command.run(),
             Self::Run(command) => command.run(),
             Self::SystemCalls(command) => command.run(),
+            Self::Scan(command) => command.run(),
+            Self::Harden(command) => command.run(),
+            Self::Cc(command) => command.run(),
+            Self::Cpp(command) => command.run(),
+            Self::CargoHarden(command) => command.run(),
         }
     }
+}
+
+/// A program that is called `raddle-cc` or `raddle-c++` is that command: some build systems want one word.
+pub(crate) fn under_other_names(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    let name = arguments
+        .first()
+        .and_then(|path| Path::new(path).file_name()?.to_str());
+    if let Some(command @ ("cc" | "c++")) = name.and_then(|name| name.strip_prefix("raddle-")) {
+        let command = OsString::from(command);
+        arguments.insert(1, command);
+    }
+    arguments
 }

@@ -5,7 +5,7 @@
 
 use super::generic::generic;
 use super::{address, get, handlers, leave, load, next, record, set, store};
-use crate::access::{read_bytes, write_bytes};
+use crate::access::{leave_of, read_bytes, write_bytes};
 use crate::cpu::Cpu;
 use crate::exit::{Fault, Vector};
 use crate::flags::Flags;
@@ -41,7 +41,7 @@ unsafe extern "C" fn slow_load_16(run: *mut Run, addr: u64) -> u64 {
             1
         }
         Err(fault) => {
-            run.leave = Leave::Fault(fault);
+            run.leave = leave_of(fault);
             0
         }
     }
@@ -57,7 +57,7 @@ unsafe extern "C" fn slow_store_16(run: *mut Run, addr: u64) -> u64 {
     match write_bytes(run, addr, &bytes) {
         Ok(()) => 1,
         Err(fault) => {
-            run.leave = Leave::Fault(fault);
+            run.leave = leave_of(fault);
             0
         }
     }

@@ -163,6 +163,7 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
         ops[end + 2].next = base.wrapping_add(end);
         NewBlock {
             pc: self.source.pc,
+            end: next_pc,
             ops,
             instructions: self.boxed,
             steps,

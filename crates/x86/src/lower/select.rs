@@ -4,7 +4,7 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use super::operand::{condition, immediate, memory, register, xmm};
 use crate::fast::alu::{self, Exchange, Form, kind};
-use crate::fast::{bits, branch, mov, muldiv, shift, stack, vector};
+use crate::fast::{RBP, RSP, bits, branch, mov, muldiv, shift, stack, vector};
 use crate::op::{Handler, LogKind, Op};
 
 /// What an op does to the flags.
@@ -155,12 +155,14 @@ impl Context<'_> {
             Mnemonic::Pop if self.kind(0) == Kind::Reg && self.size(0) == 8 => {
                 let mut op = self.op;
                 op.dst = self.reg(0)?;
+                op.base = RSP;
                 op.meta = op.meta.with_access(LogKind::Read, 8);
                 op.handler = stack::pop_reg::<OBS>;
                 Some(Lowered::barrier(op))
             }
             Mnemonic::Leave if self.instruction.code() == iced_x86::Code::Leaveq => {
                 let mut op = self.op;
+                op.base = RBP;
                 op.meta = op.meta.with_access(LogKind::Read, 8);
                 op.handler = stack::leave_frame::<OBS>;
                 Some(Lowered::barrier(op))
@@ -261,6 +263,7 @@ impl Context<'_> {
 
     fn push<const OBS: u8>(&self) -> Option<Lowered> {
         let op = Op {
+            base: RSP,
             meta: self.op.meta.with_access(LogKind::Write, 8),
             ..self.op
         };
@@ -551,6 +554,7 @@ impl Context<'_> {
             ..self.op
         };
         let pushing = Op {
+            base: RSP,
             meta: op.meta.with_access(LogKind::Write, 8),
             ..op
         };
@@ -606,6 +610,7 @@ impl Context<'_> {
                 Some(Lowered::barrier(Op {
                     imm,
                     meta,
+                    base: RSP,
                     handler: branch::ret::<OBS>,
                     ..op
                 }))

@@ -1,0 +1,201 @@
+//! Function hooks: calls of known functions become synchronisation, allocation and thread events.
+//!
+//! A hooked function's entry is a flagged program point of the engine; guest memory is never patched. At the
+//! entry the arguments are noted together with the return address, which becomes a point, too; at the return
+//! (same thread, same address, stack pointer just above the noted one) the result is known and the event
+//! happens. A noted call is dropped when the stack pointer passes it (`longjmp`, exceptions, thread exit).
+
+mod effect;
+mod modules;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use raddle_config::hooks::Hook;
+use raddle_stdx::width::to_usize;
+use raddle_world::ContextId;
+use raddle_x86::{Engine, Reg};
+
+use crate::kernel::Kernel;
+use crate::process::SpaceId;
+use crate::thread::Tid;
+pub(crate) use modules::Modules;
+
+/// A hooked call in progress.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PendingCall {
+    /// Number of the rule.
+    rule: usize,
+    return_pc: u64,
+    /// RSP right after the return.
+    return_sp: u64,
+    args: [u64; 6],
+    /// Children the thread had created when the call began.
+    children: u32,
+}
+
+/// The rules and where they apply.
+#[derive(Debug, Default)]
+pub(crate) struct Hooks {
+    rules: Vec<Hook>,
+    modules: Modules,
+    /// Entries of hooked functions in each address space.
+    entries: BTreeMap<SpaceId, Entries>,
+    /// Return addresses at which a point was set; kept, since calls come back to the same places.
+    returns: BTreeSet<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    /// What the entries were found in.
+    layout: u64,
+    rules: BTreeMap<u64, usize>,
+}
+
+impl Hooks {
+    pub(crate) fn new(rules: Vec<Hook>) -> Self {
+        Self {
+            rules,
+            ..Self::default()
+        }
+    }
+
+    /// Looks for hooked functions if the code of the thread's process changed.
+    pub(crate) fn refresh(&mut self, kernel: &mut Kernel, engine: &mut Engine, tid: Tid) {
+        if self.rules.is_empty() {
+            return;
+        }
+        let id = kernel.process_of(tid).space;
+        let layout = kernel.space_of(tid).map.code_layout();
+        if self
+            .entries
+            .get(&id)
+            .is_some_and(|entries| entries.layout == layout)
+        {
+            return;
+        }
+        let symbols = self.modules.space(kernel, tid);
+        let mut rules = BTreeMap::new();
+        for (number, rule) in self.rules.iter().enumerate() {
+            for name in &rule.functions {
+                let by_name = symbols.addresses_of(name);
+                let found = if by_name.is_empty() {
+                    symbols.addresses_of_path(name)
+                } else {
+                    by_name
+                };
+                for pc in found {
+                    // The first rule wins where one function has several names.
+                    rules.entry(pc).or_insert(number);
+                    engine.add_point(pc);
+                }
+            }
+        }
+        self.entries.insert(id, Entries { layout, rules });
+    }
+
+    /// Deals with a point that the engine stopped at; true if it was one of ours.
+    pub(crate) fn at_point(
+        &mut self,
+        kernel: &mut Kernel,
+        engine: &mut Engine,
+        tid: Tid,
+        pc: u64,
+    ) -> bool {
+        let mut is_ours = self.at_return(kernel, tid, pc);
+        let space = kernel.process_of(tid).space;
+        let rule = self
+            .entries
+            .get(&space)
+            .and_then(|entries| entries.rules.get(&pc))
+            .copied();
+        if let Some(rule) = rule {
+            self.at_entry(kernel, engine, tid, rule);
+            is_ours = true;
+        }
+        is_ours || self.returns.contains(&pc)
+    }
+
+    fn at_entry(&mut self, kernel: &mut Kernel, engine: &mut Engine, tid: Tid, rule: usize) {
+        let cpu = &kernel.thread(tid).cpu;
+        let sp = cpu.reg(Reg::Rsp);
+        let args =
+            [Reg::Rdi, Reg::Rsi, Reg::Rdx, Reg::Rcx, Reg::R8, Reg::R9].map(|reg| cpu.reg(reg));
+        let Ok(return_pc) = kernel.read_u64(tid, sp) else {
+            return;
+        };
+        let hook = &self.rules[rule];
+        let pending = &kernel.thread(tid).hooked_calls;
+        let is_nested = pending
+            .iter()
+            .any(|call| call.return_sp > sp && effect::is_allocation(self.rules[call.rule].effect));
+        if is_nested && effect::is_allocation(hook.effect) {
+            return;
+        }
+        effect::entry(kernel, tid, hook, &args);
+        if !effect::needs_return(hook.effect) {
+            return;
+        }
+        if self.returns.insert(return_pc) {
+            engine.add_point(return_pc);
+        }
+        let context = kernel.thread(tid).context;
+        let children = kernel.state.contexts.get(context).children;
+        kernel.thread_mut(tid).hooked_calls.push(PendingCall {
+            rule,
+            return_pc,
+            return_sp: sp.wrapping_add(8),
+            args,
+            children,
+        });
+    }
+
+    fn at_return(&mut self, kernel: &mut Kernel, tid: Tid, pc: u64) -> bool {
+        let thread = kernel.thread_mut(tid);
+        let (sp, result) = (thread.cpu.reg(Reg::Rsp), thread.cpu.reg(Reg::Rax));
+        // Stacks grow down: a call whose return address lies below the stack pointer will never return.
+        thread.hooked_calls.retain(|call| call.return_sp >= sp);
+        let found = thread
+            .hooked_calls
+            .iter()
+            .rposition(|call| call.return_pc == pc && call.return_sp == sp);
+        let Some(index) = found else { return false };
+        let call = thread.hooked_calls.remove(index);
+        let hook = &self.rules[call.rule];
+        effect::exit(kernel, tid, hook, &call.args, result);
+        if hook.effect == raddle_config::hooks::Effect::CreateThread {
+            note_handle(kernel, tid, &call);
+        }
+        true
+    }
+
+    /// Whether a program point is needed by a hook.
+    pub(crate) fn uses(&self, pc: u64) -> bool {
+        self.returns.contains(&pc)
+            || self
+                .entries
+                .values()
+                .any(|entries| entries.rules.contains_key(&pc))
+    }
+
+    /// Symbols of the thread's process, for reports.
+    pub(crate) fn symbols(&mut self, kernel: &mut Kernel, tid: Tid) -> raddle_symbols::SymbolSpace {
+        self.modules.space(kernel, tid)
+    }
+}
+
+/// Remembers which context the handle of a new thread stands for, so that a join can name it.
+fn note_handle(kernel: &mut Kernel, tid: Tid, call: &PendingCall) {
+    let creator = kernel.thread(tid).context;
+    let child: Option<ContextId> = kernel
+        .state
+        .contexts
+        .iter()
+        .filter(|(_, context)| context.parent == Some(creator))
+        .nth(to_usize(u64::from(call.children)))
+        .map(|(id, _)| id);
+    let handle = kernel.read_u64(tid, call.args[0]);
+    if let (Some(child), Ok(handle)) = (child, handle) {
+        let pid = kernel.thread(tid).process;
+        kernel.process_mut(pid).thread_handles.insert(handle, child);
+    }
+}
