@@ -6,7 +6,8 @@ fn main() {
     println!("cargo:rustc-check-cfg=cfg(harden_llvm)");
     println!("cargo:rerun-if-changed=cpp");
     println!("cargo:rerun-if-env-changed=RADDLE_LLVM_PREFIX");
-    let prefix = std::env::var("RADDLE_LLVM_PREFIX").unwrap_or_else(|_| "/usr/lib/llvm-22".into());
+    let prefix =
+        std::env::var_os("RADDLE_LLVM_PREFIX").unwrap_or_else(|| "/usr/lib/llvm-22".into());
     let include = Path::new(&prefix).join("include");
     println!("cargo:rerun-if-changed={}", include.display());
     if !include.join("llvm/Plugins/PassPlugin.h").is_file() {

@@ -13,6 +13,12 @@ pub(crate) struct FuzzCpu {
     /// Only instruction forms whose name contains this.
     #[arg(long)]
     form: Option<String>,
+    /// What is compared: `interpreter`, `engine`, `engine-addr` or `engine-value`.
+    #[arg(long, default_value = "engine")]
+    subject: String,
+    /// Random programs instead of single instructions.
+    #[arg(long)]
+    programs: bool,
     /// Name every form, with its number of cases or why it is not compared.
     #[arg(long)]
     list: bool,
@@ -35,9 +41,14 @@ pub(crate) fn run(arguments: &FuzzCpu) -> anyhow::Result<()> {
         &cases,
         "--seed",
         &seed,
+        "--subject",
+        &arguments.subject,
     ];
     if let Some(form) = &arguments.form {
         command.extend(["--form", form]);
+    }
+    if arguments.programs {
+        command.push("--programs");
     }
     if arguments.list {
         command.push("--list");

@@ -6,6 +6,7 @@ mod bench;
 mod ci;
 mod fuzz;
 mod generate;
+mod scan_parse_check;
 mod setup;
 mod shell;
 mod tidy;
@@ -36,6 +37,8 @@ enum Task {
     },
     /// Install the Debian packages and cargo tools that builds and tests need.
     Setup,
+    /// Count the functions of a kernel tree that the scanner cannot read.
+    ScanParseCheck(scan_parse_check::ScanParseCheck),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -47,5 +50,6 @@ fn main() -> anyhow::Result<()> {
         Task::FuzzCpu(arguments) => fuzz::run(&arguments),
         Task::Gen { check } => generate::run(check),
         Task::Setup => setup::run(),
+        Task::ScanParseCheck(check) => check.run(),
     }
 }

@@ -10,7 +10,7 @@ use raddle_harden::analysis::model::{
 use raddle_harden::settings::Settings;
 
 use crate::ir::{Opcode, Place, Type, Value};
-use crate::names::{self, Callee, Checked, Lock};
+use crate::names::{self, Callee, Checked, Lock, LockSite};
 
 /// A function with everything that emission needs.
 #[derive(Debug)]
@@ -503,18 +503,16 @@ impl Extractor<'_> {
                 );
             }
             Callee::Output(checked) => self.output_candidate(number, inst, checked),
-            Callee::Lock(lock) => {
-                if lock.how != crate::names::LockSite::AcquireOnly
-                    && inst.opcode() == Opcode::LLVMCall
-                {
-                    self.push(
-                        SiteKind::Deadlock,
-                        number,
-                        inst,
-                        Check::Mutex(lock),
-                        Vec::new(),
-                    );
-                }
+            Callee::Lock(lock)
+                if lock.how != LockSite::AcquireOnly && inst.opcode() == Opcode::LLVMCall =>
+            {
+                self.push(
+                    SiteKind::Deadlock,
+                    number,
+                    inst,
+                    Check::Mutex(lock),
+                    Vec::new(),
+                );
             }
             Callee::RustLock if inst.opcode() == Opcode::LLVMCall => {
                 // The failed compare-exchange on the same mutex holds nothing.

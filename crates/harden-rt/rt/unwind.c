@@ -6,6 +6,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <setjmp.h>
 #include <unwind.h>
 
 /* Frames between this code and the deepest caller that may be prepared: ours, the failing function, three callers. */
@@ -191,6 +192,15 @@ _Unwind_Reason_Code raddle_harden_personality(int version, _Unwind_Action action
 {
     (void)version, (void)actions, (void)exception_class, (void)exception, (void)context;
     return _URC_CONTINUE_UNWIND;
+}
+
+/* The paper's mechanism, only for the comparison in the benchmark: registers saved at every point, per thread. */
+__thread jmp_buf raddle_harden_registers;
+
+void raddle_harden_longjmp(struct raddle_site *site)
+{
+    if (raddle_harden_retry(site, (uintptr_t)__builtin_frame_address(0)))
+        longjmp(raddle_harden_registers, 1);
 }
 
 /* Re-executes in a caller at most `levels` frames up, or returns and the original failure happens. */

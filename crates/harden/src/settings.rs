@@ -166,7 +166,10 @@ mod tests {
     fn a_bad_site_says_how_to_write_one() {
         let error = "queue.c".parse::<SitePlace>().unwrap_err().to_string();
         assert!(error.contains("FILE:LINE"), "{error}");
-        assert!(":3".parse::<SitePlace>().is_err());
+        assert_eq!(
+            ":3".parse::<SitePlace>().unwrap_err(),
+            SitePlaceError(":3".into())
+        );
     }
 
     #[test]

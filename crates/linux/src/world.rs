@@ -167,6 +167,11 @@ impl LinuxWorld {
         crate::files::export(&mut self.kernel, to)
     }
 
+    /// The host files that this run has read, and whether they are still what they were.
+    pub fn host_files(&self) -> Vec<crate::files::PinnedFile> {
+        self.kernel.host.pinned()
+    }
+
     /// One line per live thread: who it is and what it waits for.
     pub fn describe_waits(&self) -> Vec<String> {
         let threads = self.kernel.state.threads.values();

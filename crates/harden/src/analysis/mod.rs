@@ -9,3 +9,6 @@ pub mod model;
 pub mod plan;
 pub mod region;
 pub mod slice;
+
+#[cfg(test)]
+mod tests;

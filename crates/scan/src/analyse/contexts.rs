@@ -41,6 +41,14 @@ const CONTEXTS_MAX: usize = 12;
 const VISITS_MAX: u64 = 20_000_000;
 
 impl Contexts {
+    /// No path analysis: functions without any context.
+    pub(crate) fn none(program: &Program<'_>) -> Self {
+        Self {
+            all: vec![Vec::new(); program.functions.len()],
+            ..Self::default()
+        }
+    }
+
     /// Explores from all roots. Without `cache`, as an experiment, contexts are entered again.
     pub(crate) fn new(
         program: &Program<'_>,

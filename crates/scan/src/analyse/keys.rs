@@ -75,6 +75,18 @@ impl Key {
         matches!(self.parts(), KeyParts::Local(..))
     }
 
+    /// Only the last part of the name: what is left without alias analysis.
+    pub(crate) fn without_type(self) -> Self {
+        match self.parts() {
+            KeyParts::Field(_, name)
+            | KeyParts::Global(name, _)
+            | KeyParts::Local(_, name)
+            | KeyParts::Vague(name, _)
+            | KeyParts::Bit(_, name) => Self::new(KeyParts::Vague(name, 0)),
+            _ => self,
+        }
+    }
+
     /// The key of one bit of the word behind this key.
     fn bit(self, bit: Name) -> Self {
         if !self.is_shared() {

@@ -66,7 +66,7 @@ impl Engine<'_> {
             }
         }
         if self.is_switched_off(test.predicate) {
-            return Some(true);
+            return None;
         }
         let ask = Ask {
             engine: self,
@@ -419,18 +419,8 @@ impl Ask<'_, '_, '_> {
     }
 
     /// Without types, objects are told apart by the last part of their name.
-    fn last_names(&self, bound: &Bound) -> Vec<u32> {
-        bound
-            .keys()
-            .iter()
-            .filter_map(|key| match key.parts() {
-                KeyParts::Field(_, name)
-                | KeyParts::Global(name, _)
-                | KeyParts::Local(_, name)
-                | KeyParts::Vague(name, _) => Some(name.0),
-                _ => None,
-            })
-            .collect()
+    fn last_names(&self, bound: &Bound) -> Vec<Key> {
+        bound.keys().into_iter().map(Key::without_type).collect()
     }
 
     fn mentions(&self) -> Option<bool> {

@@ -253,7 +253,9 @@ impl Job<'_, '_, '_> {
             return;
         }
         let keys = self.linked_keys(sub, state);
-        if let (Some(stmt), Some(keys)) = (lookup_statement(sub), &keys) {
+        if self.engine.level.alias
+            && let (Some(stmt), Some(keys)) = (lookup_statement(sub), &keys)
+        {
             let mut places = Vec::new();
             for key in keys {
                 places.extend(self.places(stmt, *key, state));
@@ -328,11 +330,15 @@ impl Job<'_, '_, '_> {
     }
 
     fn join_keys(&self, bound: &Bound) -> Vec<Key> {
-        match bound {
+        let keys = match bound {
             Bound::Lock { lock, .. } => vec![self.engine.flows.locks.key(*lock)],
             Bound::Args { .. } | Bound::Function(_) => Vec::new(),
             other => other.keys(),
+        };
+        if self.engine.level.alias {
+            return keys;
         }
+        keys.into_iter().map(Key::without_type).collect()
     }
 
     fn merge(&self, state: &Partial, other: &Partial) -> Option<Partial> {
@@ -467,10 +473,6 @@ impl Job<'_, '_, '_> {
                 };
                 found = found.or(keys);
             }
-        }
-        if !self.engine.level.alias {
-            // Without alias analysis keys mean nothing: every match is a candidate.
-            return None;
         }
         found.map(|keys| {
             keys.into_iter()

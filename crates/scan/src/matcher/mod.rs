@@ -76,7 +76,11 @@ impl<'p> Engine<'p> {
     pub(crate) fn new(program: &'p Program<'p>, level: Level) -> Self {
         let calls = Calls::new(program);
         let mut flows = Flows::new(program, &calls);
-        let contexts = Contexts::new(program, &calls, &mut flows, level.cache);
+        let contexts = if level.locks {
+            Contexts::new(program, &calls, &mut flows, level.cache)
+        } else {
+            Contexts::none(program)
+        };
         let sleepers = Sleepers::new(program, &calls, &flows);
         let accesses = Accesses::new(program);
         Self {

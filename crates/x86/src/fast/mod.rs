@@ -286,6 +286,28 @@ pub(crate) unsafe extern "C" fn leave(
     }
 }
 
+/// As `leave`, after an access to the stack by an instruction whose explicit operand is elsewhere.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe extern "C" fn leave_at_stack(
+    cpu: *mut Cpu,
+    op: *const Op,
+    run: *mut Run,
+    log: *mut u64,
+    budget: i64,
+) {
+    // SAFETY: as for `leave`.
+    unsafe {
+        if (*run).leave == Leave::NotCanonical {
+            (*run).leave = Leave::Fault(Fault::Exception {
+                vector: Vector::StackFault,
+                error_code: 0,
+            });
+        }
+        leave(cpu, op, run, log, budget);
+    }
+}
+
 /// Byte offsets of the stack registers in the register file.
 pub(crate) const RSP: u8 = 4 * 8;
 pub(crate) const RBP: u8 = 5 * 8;

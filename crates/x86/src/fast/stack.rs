@@ -28,7 +28,7 @@ handlers! {
         let pointer = crate::access::fast_write::<u64>(run, rsp);
         if pointer.is_null() {
             if crate::access::slow_store(run, rsp, 8, value) == 0 {
-                return super::leave(cpu, op, run, before, budget);
+                return super::leave_at_stack(cpu, op, run, before, budget);
             }
         } else {
             pointer.write_unaligned(value);

@@ -29,7 +29,16 @@ const MASK_OFFSET: u64 = 28;
 
 impl Mask {
     pub(super) fn of(insn: &Instruction) -> Self {
-        let undefined = insn.rflags_undefined();
+        Self {
+            mnemonic: insn.mnemonic(),
+            is_mmx: class_of(insn.code()) == Class::Mmx,
+            operand_bytes: insn.memory_size().size() as u64,
+            ..Self::of_undefined(insn.rflags_undefined())
+        }
+    }
+
+    /// Only these flags, in iced's numbering, are undefined.
+    pub(super) fn of_undefined(undefined: u32) -> Self {
         let pick = |pairs: &[(u32, u64)]| {
             pairs
                 .iter()
@@ -54,9 +63,9 @@ impl Mask {
             // A fault pushes RF set; nothing else shows it.
             rflags: !(flags | rflags::RF),
             fsw: !u16::try_from(conditions).unwrap_or(0),
-            mnemonic: insn.mnemonic(),
-            is_mmx: class_of(insn.code()) == Class::Mmx,
-            operand_bytes: insn.memory_size().size() as u64,
+            mnemonic: Mnemonic::INVALID,
+            is_mmx: false,
+            operand_bytes: 0,
         }
     }
 

@@ -4,14 +4,14 @@ use iced_x86::{Decoder, DecoderOptions, Instruction};
 use raddle_mem::{Access, GuestAddr, PageFault};
 
 use super::case::{Case, CaseResult, Ending};
-use super::layout::{CODE, DATA, DATA_BYTES, WINDOW_BYTES, WINDOWS};
+use super::layout::{DATA, DATA_BYTES, WINDOW_BYTES, WINDOWS};
 use crate::cpu::Cpu;
 use crate::exit::{Fault, MemoryFault};
 use crate::generic::{AccessKind, Bus, Flow, SystemBus, step};
 use crate::stub::StubCache;
 
-/// Iterations of a string instruction that no case needs.
-const ITERATIONS_MAX: usize = 64;
+/// More steps than any case needs, with all iterations.
+const STEPS_MAX: usize = 1000;
 
 /// Anything that can execute one case.
 pub trait Subject {
@@ -25,7 +25,8 @@ pub struct Interpreter {
     cpu: Cpu,
     stubs: StubCache,
     data: Data,
-    decoded: ([u8; 15], Instruction),
+    /// The code that was decoded last, and its instructions.
+    decoded: (u64, Vec<u8>, Vec<Instruction>),
 }
 
 /// The two data pages.
@@ -87,40 +88,47 @@ impl Default for Interpreter {
             cpu: Cpu::default(),
             stubs: StubCache::default(),
             data: Data(Box::new([0; DATA_BYTES])),
-            decoded: ([0; 15], Instruction::default()),
+            decoded: (0, Vec::new(), Vec::new()),
         }
     }
 }
 
 impl Interpreter {
-    fn decode(&mut self, case: &Case) -> Instruction {
-        if self.decoded.0 != case.bytes {
-            let mut decoder = Decoder::with_ip(64, case.code(), CODE, DecoderOptions::NONE);
-            self.decoded = (case.bytes, decoder.decode());
+    fn decode(&mut self, case: &Case) {
+        if self.decoded.0 != case.entry || self.decoded.1 != case.code {
+            let decoder = Decoder::with_ip(64, &case.code, case.entry, DecoderOptions::NONE);
+            self.decoded = (case.entry, case.code.clone(), decoder.into_iter().collect());
         }
-        self.decoded.1
+    }
+
+    /// Steps until control leaves the code.
+    fn run(&mut self) -> Ending {
+        for _ in 0..STEPS_MAX {
+            let instructions = &self.decoded.2;
+            let rip = self.cpu.rip;
+            let Ok(index) = instructions.binary_search_by_key(&rip, Instruction::ip) else {
+                return Ending::At(rip);
+            };
+            let insn = &instructions[index];
+            match step(&mut self.cpu, insn, &mut self.stubs, &mut self.data) {
+                Ok(Flow::Repeat | Flow::Jump) => {}
+                Ok(Flow::Next) => self.cpu.rip = insn.next_ip(),
+                Ok(_) => return Ending::Unsupported,
+                Err(fault) => return ending_of(fault),
+            }
+        }
+        Ending::Unsupported
     }
 }
 
 impl Subject for Interpreter {
     fn execute(&mut self, case: &Case, result: &mut CaseResult) {
-        let insn = self.decode(case);
+        self.decode(case);
         for (offset, window) in WINDOWS.iter().zip(case.memory.iter()) {
             self.data.0[*offset..][..WINDOW_BYTES].copy_from_slice(window);
         }
         case.load(&mut self.cpu);
-        result.ending = Ending::Unsupported;
-        for _ in 0..ITERATIONS_MAX {
-            let flow = step(&mut self.cpu, &insn, &mut self.stubs, &mut self.data);
-            result.ending = match flow {
-                Ok(Flow::Repeat) => continue,
-                Ok(Flow::Next) => Ending::At(insn.next_ip()),
-                Ok(Flow::Jump) => Ending::At(self.cpu.rip),
-                Ok(_) => Ending::Unsupported,
-                Err(fault) => ending_of(fault),
-            };
-            break;
-        }
+        result.ending = self.run();
         result.store(&self.cpu, case.uses_vectors);
         for (offset, window) in WINDOWS.iter().zip(result.memory.iter_mut()) {
             window.copy_from_slice(&self.data.0[*offset..][..WINDOW_BYTES]);
@@ -128,6 +136,7 @@ impl Subject for Interpreter {
     }
 }
 
+/// A fault as an ending.
 pub(super) fn ending_of(fault: Fault) -> Ending {
     match fault {
         Fault::Memory(fault) => Ending::Fault {

@@ -15,6 +15,8 @@ pub(crate) enum AccessKind {
     UpdateWrite {
         atomic: bool,
     },
+    /// A read that only finds out whether the place can be written; nobody observes it.
+    Probe,
 }
 
 /// Memory and environment as one instruction sees them.
@@ -33,7 +35,7 @@ pub(crate) trait Bus {
 }
 
 /// What only system instructions need.
-pub(crate) trait SystemBus {
+pub trait SystemBus {
     /// Loads from a linear address with supervisor privilege, whatever the current level: descriptor tables, TSS.
     fn read_supervisor(&mut self, addr: u64, into: &mut [u8]) -> Result<(), Fault>;
 

@@ -189,7 +189,7 @@ pub(super) fn enter<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
     }
     // The new top of stack must be writable, although nothing is stored there.
     let probe = exec.stack_address(top.wrapping_sub(size), 1)?;
-    exec.load(probe, 1, AccessKind::UpdateRead { atomic: false })?;
+    exec.load(probe, 1, AccessKind::Probe)?;
     exec.set_stack_pointer(top.wrapping_sub(size));
     exec.cpu.set_reg(Reg::Rbp, merge(rbp, frame, bytes));
     Ok(Flow::Next)

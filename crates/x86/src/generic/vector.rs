@@ -110,8 +110,8 @@ pub(super) fn masked_store<B: Bus>(exec: &mut Exec<'_, B>, source: &[u8], select
     let indices = || (0..source.len()).filter(|index| chosen(*index));
     // The whole operand must be writable, even where no byte is chosen.
     let mut old = [0; 16];
-    let kind = AccessKind::UpdateRead { atomic: false };
-    exec.bus.read(start, &mut old[..source.len()], kind)?;
+    exec.bus
+        .read(start, &mut old[..source.len()], AccessKind::Probe)?;
     for index in indices() {
         let addr = start.wrapping_add(width::to_u64(index));
         exec.bus
