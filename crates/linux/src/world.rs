@@ -205,7 +205,7 @@ impl LinuxWorld {
             let Some(tid) = self.tid(who) else {
                 return Stop::Done;
             };
-            if self.kernel.has_deliverable_signal(tid) {
+            if self.kernel.may_take_signal(tid) {
                 self.statistics.signals += 1;
                 self.kernel.deliver_signals(tid);
                 if self.kernel.state.ended.is_some() || self.tid(who).is_none() {
@@ -535,7 +535,6 @@ impl LinuxWorld {
         let mut call = Call {
             kernel: &mut self.kernel,
             tid,
-            number,
             args,
             deadline,
             is_retry,
