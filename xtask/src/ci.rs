@@ -1,6 +1,6 @@
 //! Exactly what continuous integration runs.
 
-use crate::{generate, setup, shell, tidy};
+use crate::{fuzz, generate, setup, shell, tidy};
 
 pub(crate) fn run() -> anyhow::Result<()> {
     setup::run()?;
@@ -30,5 +30,6 @@ pub(crate) fn run() -> anyhow::Result<()> {
             "--no-fail-fast",
         ],
     )?;
-    Ok(())
+    // The processor against the host's: ten million cases through the fast handlers.
+    fuzz::run(&fuzz::FuzzCpu::in_ci())
 }

@@ -24,6 +24,20 @@ pub(crate) struct FuzzCpu {
     list: bool,
 }
 
+impl FuzzCpu {
+    /// What every run of the tests includes.
+    pub(crate) fn in_ci() -> Self {
+        Self {
+            cases: 10_000_000,
+            seed: 1,
+            form: None,
+            subject: "engine".into(),
+            programs: false,
+            list: false,
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &FuzzCpu) -> anyhow::Result<()> {
     let (cases, seed) = (arguments.cases.to_string(), arguments.seed.to_string());
     let mut command = vec![

@@ -7,10 +7,6 @@
     unsafe_code,
     reason = "handlers work on raw state and end in tail calls"
 )]
-#![expect(
-    clippy::missing_safety_doc,
-    reason = "every handler has the contract of `op::Handler`: all pointers are valid during the run"
-)]
 
 use crate::cpu::Cpu;
 use crate::exit::{Fault, Vector};

@@ -153,7 +153,7 @@ handlers! {
     /// MOVAPS, MOVDQA, MOVUPS, MOVDQU, LDDQU xmm, m128.
     fn load_16[const ALIGNED: bool, const OBS: u8](cpu, op, run, log, budget) {
         let addr = address::<true>(cpu, op);
-        if ALIGNED && addr % 16 != 0 {
+        if ALIGNED && !addr.is_multiple_of(16) {
             (*run).leave = MISALIGNED;
             return leave(cpu, op, run, log, budget);
         }
@@ -173,7 +173,7 @@ handlers! {
 
     fn store_16[const ALIGNED: bool, const OBS: u8](cpu, op, run, log, budget) {
         let addr = address::<true>(cpu, op);
-        if ALIGNED && addr % 16 != 0 {
+        if ALIGNED && !addr.is_multiple_of(16) {
             (*run).leave = MISALIGNED;
             return leave(cpu, op, run, log, budget);
         }
