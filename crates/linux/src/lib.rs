@@ -39,6 +39,7 @@ mod user;
 mod wait;
 mod world;
 
+pub use files::PinnedFile;
 pub use plain::{End, Limits as RunLimits, Plain};
 pub use setup::{Mapping, Setup, StartError};
 pub use syscall::{Support, SyscallInfo, syscall_name, syscall_table};

@@ -167,6 +167,11 @@ impl LinuxWorld {
         crate::files::export(&mut self.kernel, to)
     }
 
+    /// The host files that this run has read, and whether they are still what they were.
+    pub fn host_files(&self) -> Vec<crate::files::PinnedFile> {
+        self.kernel.host.pinned()
+    }
+
     /// One line per live thread: who it is and what it waits for.
     pub fn describe_waits(&self) -> Vec<String> {
         let threads = self.kernel.state.threads.values();
@@ -200,7 +205,7 @@ impl LinuxWorld {
             let Some(tid) = self.tid(who) else {
                 return Stop::Done;
             };
-            if self.kernel.has_deliverable_signal(tid) {
+            if self.kernel.may_take_signal(tid) {
                 self.statistics.signals += 1;
                 self.kernel.deliver_signals(tid);
                 if self.kernel.state.ended.is_some() || self.tid(who).is_none() {
@@ -530,7 +535,6 @@ impl LinuxWorld {
         let mut call = Call {
             kernel: &mut self.kernel,
             tid,
-            number,
             args,
             deadline,
             is_retry,

@@ -72,14 +72,14 @@ struct HostFile {
 
 /// A host file that the run depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PinnedFile {
-    pub(crate) path: PathBuf,
-    pub(crate) size: u64,
-    pub(crate) mode: u32,
+pub struct PinnedFile {
+    pub path: PathBuf,
+    pub size: u64,
+    pub mode: u32,
     /// Digest of the content; absent if it cannot be read any more.
-    pub(crate) digest: Option<u64>,
+    pub digest: Option<u64>,
     /// The file is no longer what it was when the world first used it.
-    pub(crate) changed: bool,
+    pub changed: bool,
 }
 
 /// Host files pinned at first use.

@@ -189,6 +189,9 @@ fn read_positioned(
     if offset.is_none() {
         kernel.state.files.open_file_mut(open).offset = start + to_u64(done);
     }
+    if done > 0 {
+        inotify::report_self(kernel, inode, inotify::IN_ACCESS);
+    }
     Ok(done)
 }
 

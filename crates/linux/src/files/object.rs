@@ -1,6 +1,6 @@
 //! What the rest of the kernel asks of files: programs, mappings, the start and the end of processes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use raddle_mem::{FrameId, ObjectId};
@@ -118,7 +118,7 @@ fn mount_maps(kernel: &mut Kernel) -> Result<(), Errno> {
     Ok(())
 }
 
-fn mount(kernel: &mut Kernel, host: &PathBuf, guest: &[u8]) -> Result<(), Errno> {
+fn mount(kernel: &mut Kernel, host: &Path, guest: &[u8]) -> Result<(), Errno> {
     // The user may name a symbolic link here; what it leads to is what is mounted.
     let host = host.canonicalize().map_err(|_| Errno::ENOENT)?;
     let node = kernel.host.node(&host);

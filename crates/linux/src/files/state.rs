@@ -197,13 +197,13 @@ impl State {
             .inode(parent)
             .directory()
             .and_then(|directory| directory.entries.get(name).copied());
-        if let Some(Entry::Present(id)) = known {
-            if let Some(directory) = self.inode_mut(id).directory_mut() {
-                if !matches!(source, Source::Nothing) {
-                    directory.source = source;
-                }
-                return id;
+        if let Some(Entry::Present(id)) = known
+            && let Some(directory) = self.inode_mut(id).directory_mut()
+        {
+            if !matches!(source, Source::Nothing) {
+                directory.source = source;
             }
+            return id;
         }
         let node = Node::Directory(Directory {
             parent,

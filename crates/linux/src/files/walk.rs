@@ -219,49 +219,68 @@ impl Walk {
                 }
                 return Err(Errno::ENOENT);
             };
-            let stays = self.options.for_change || self.options.for_create;
-            let follows = match (is_last, self.wants_directory) {
-                (false, _) => true,
-                (true, true) => !stays,
-                (true, false) => self.options.follow,
-            };
-            match kernel.state.files.inode(inode).node.clone() {
-                Node::Symlink(target) if follows => {
+            match self.link_at(kernel, inode, is_last)? {
+                Some(procfs::Followed::Path(path)) => {
                     last = Last::Root;
-                    self.follow(kernel, &target)?;
+                    self.follow(kernel, &path)?;
                 }
-                Node::ProcLink(link) if follows => match procfs::follow(kernel, self.tid, link)? {
-                    procfs::Followed::Path(path) => {
-                        last = Last::Root;
-                        self.follow(kernel, &path)?;
+                Some(procfs::Followed::Inode(inode, path)) => {
+                    self.count_link()?;
+                    if self.options.no_magic || self.options.beneath {
+                        return Err(Errno::ELOOP);
                     }
-                    procfs::Followed::Inode(inode, path) => {
-                        self.count_link()?;
-                        if self.options.no_magic || self.options.beneath {
-                            return Err(Errno::ELOOP);
-                        }
-                        self.at = inode;
-                        last = Last::Magic;
-                        magic_path = Some(path);
-                    }
-                },
-                _ if is_last => return Ok(self.target(name, Some(inode))),
-                _ => self.at = inode,
+                    self.at = inode;
+                    last = Last::Magic;
+                    magic_path = Some(path);
+                }
+                None if is_last => return Ok(self.target(name, Some(inode))),
+                None => self.at = inode,
             }
         }
+        Ok(self.arrived(kernel, last, magic_path))
+    }
+
+    /// Where the inode leads, if it is a link that is to be followed.
+    fn link_at(
+        &self,
+        kernel: &mut Kernel,
+        inode: InodeId,
+        is_last: bool,
+    ) -> Result<Option<procfs::Followed>, Errno> {
+        let stays = self.options.for_change || self.options.for_create;
+        let follows = match (is_last, self.wants_directory) {
+            (false, _) => true,
+            (true, true) => !stays,
+            (true, false) => self.options.follow,
+        };
+        if !follows {
+            return Ok(None);
+        }
+        match &kernel.state.files.inode(inode).node {
+            Node::Symlink(target) => Ok(Some(procfs::Followed::Path(target.to_vec()))),
+            Node::ProcLink(link) => {
+                let link = *link;
+                procfs::follow(kernel, self.tid, link).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The target of a path that ended with a dot, at the root, or at an open file.
+    fn arrived(self, kernel: &Kernel, last: Last, magic_path: Option<Name>) -> Target {
         let files = &kernel.state.files;
         let parent = files
             .inode(self.at)
             .directory()
             .map_or(files.root, |directory| directory.parent);
-        Ok(Target {
+        Target {
             parent,
             name: Name::from(&b""[..]),
             last,
             inode: Some(self.at),
             wants_directory: self.wants_directory || last != Last::Magic,
             magic_path: magic_path.filter(|_| last == Last::Magic),
-        })
+        }
     }
 
     fn target(self, name: Name, inode: Option<InodeId>) -> Target {

@@ -73,7 +73,6 @@ impl World {
         (entry.handler)(&mut Call {
             kernel: &mut self.kernel,
             tid,
-            number,
             args: all,
             deadline: None,
             is_retry: retry,

@@ -178,11 +178,10 @@ fn open_existing(call: &mut Call<'_>, target: &Target, flags: u32) -> SysResult 
     let writes = flags & O_ACCMODE != 0 && flags & O_PATH == 0;
     let is_path = flags & O_PATH != 0;
     match &inode.node {
-        Node::Directory(_) => {
-            if writes || flags & (O_CREAT | O_TRUNC) != 0 {
-                return Err(Errno::EISDIR.into());
-            }
+        Node::Directory(_) if writes || flags & (O_CREAT | O_TRUNC) != 0 => {
+            return Err(Errno::EISDIR.into());
         }
+        Node::Directory(_) => {}
         _ if flags & O_DIRECTORY != 0 || (target.wants_directory && target.last == Last::Name) => {
             return Err(Errno::ENOTDIR.into());
         }
