@@ -97,8 +97,13 @@ impl Mask {
             self.mnemonic,
             Mnemonic::Cmpsb | Mnemonic::Cmpsw | Mnemonic::Cmpsd | Mnemonic::Cmpsq
         );
-        if is_comparison && is_page_fault(native) && is_page_fault(ours) {
+        // ENTER pushes word by word, and keeps those before the one that faults; we push all or none.
+        let is_frame = self.mnemonic == Mnemonic::Enter;
+        if (is_comparison || is_frame) && is_page_fault(native) && is_page_fault(ours) {
             native.ending = ours.ending;
+            if is_frame {
+                native.memory.clone_from(&ours.memory);
+            }
         }
         let is_simd = matches!(
             native.ending,

@@ -196,7 +196,8 @@ impl Builder<'_> {
         match kind {
             K::imm8 if operand > 0 && insn.op_kind(operand - 1) == OpKind::Immediate16 => {
                 insn.set_op_kind(operand, OpKind::Immediate8_2nd);
-                insn.set_immediate8_2nd((low & 3).to_le_bytes()[0]);
+                let level = if value >> 60 == 0 { low } else { low & 3 };
+                insn.set_immediate8_2nd(level.to_le_bytes()[0]);
             }
             K::imm8 | K::imm8_const_1 => {
                 let is_double_shift_16 =

@@ -42,6 +42,9 @@ const READ: [u32; 8] = [
     RflagsBits::ZF | RflagsBits::SF | RflagsBits::OF,
 ];
 
+/// Common and rare forms.
+type Forms = (Vec<Code>, Vec<Code>);
+
 /// One random program.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
@@ -59,14 +62,14 @@ struct Pending {
 
 impl Program {
     /// Forms that can stand anywhere.
-    pub(super) fn forms() -> Vec<Code> {
+    pub(super) fn forms() -> Forms {
         forms::all()
             .into_iter()
             .filter(|code| is_usable(*code))
-            .collect()
+            .partition(|code| is_common(*code))
     }
 
-    pub(super) fn new(forms: &[Code], prng: &mut Prng) -> Self {
+    pub(super) fn new(forms: &Forms, prng: &mut Prng) -> Self {
         let mut code = HEAD.to_vec();
         let mut undefined = 0;
         let mut pending: Vec<Pending> = Vec::new();
@@ -188,11 +191,13 @@ fn branch(prng: &mut Prng, undefined: u32) -> Option<[u8; 2]> {
 
 /// An instruction that keeps the pinned registers and reads no undefined flag.
 fn instruction(
-    forms: &[Code],
+    forms: &Forms,
     ip: u64,
     undefined: u32,
     prng: &mut Prng,
 ) -> Option<(Instruction, Vec<u8>)> {
+    let (common, rare) = forms;
+    let forms = if prng.chance(2, 3) { common } else { rare };
     let code = forms[usize::try_from(prng.below(forms.len() as u64)).ok()?];
     let (insn, bytes) = operands::encode(code, ip, Style::Pinned, prng)?;
     let is_far_bit_test = insn.op_count() == 2
@@ -232,6 +237,38 @@ fn after(insn: &Instruction, undefined: u32) -> u32 {
         undefined & !insn.rflags_modified()
     };
     kept | insn.rflags_undefined()
+}
+
+/// What compilers emit most, and engines therefore treat specially.
+fn is_common(code: Code) -> bool {
+    use Mnemonic as M;
+    let is_conditional = code.condition_code() != iced_x86::ConditionCode::None;
+    is_conditional
+        || matches!(
+            code.mnemonic(),
+            M::Add
+                | M::Sub
+                | M::Cmp
+                | M::Test
+                | M::And
+                | M::Or
+                | M::Xor
+                | M::Adc
+                | M::Sbb
+                | M::Inc
+                | M::Dec
+                | M::Neg
+                | M::Mov
+                | M::Movzx
+                | M::Movsx
+                | M::Movsxd
+                | M::Lea
+                | M::Shl
+                | M::Shr
+                | M::Sar
+                | M::Push
+                | M::Pop
+        )
 }
 
 fn is_usable(code: Code) -> bool {

@@ -32,6 +32,29 @@ fn the_observing_engine_agrees_with_the_host_on_every_form() {
     check(&fuzz_engine(&SLICE, Observe::AddrValue).unwrap());
 }
 
+#[test]
+fn programs_end_in_the_same_state_as_on_the_host() {
+    let config = Config {
+        cases: 20_000,
+        ..SLICE
+    };
+    let reports = [
+        fuzz_interpreter_programs(&config).unwrap(),
+        fuzz_engine_programs(&config, Observe::None).unwrap(),
+        fuzz_engine_programs(&config, Observe::AddrValue).unwrap(),
+    ];
+    reports.iter().for_each(check_programs);
+}
+
+fn check_programs(report: &Report) {
+    let texts: Vec<String> = report.mismatches.iter().map(ToString::to_string).collect();
+    assert!(texts.is_empty(), "{}", texts.join("\n"));
+    assert!(
+        report.faults < report.cases / 4,
+        "most programs must run to their end"
+    );
+}
+
 /// An interpreter with one fault: the carry flag after additions.
 struct Broken(Interpreter);
 

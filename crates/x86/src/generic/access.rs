@@ -19,7 +19,7 @@ pub(crate) enum AccessKind {
     Probe,
 }
 
-/// Memory and environment as one instruction sees them.
+/// Memory and environment as one instruction sees them. One step makes at most five accesses besides probes.
 pub(crate) trait Bus {
     /// Loads at most 512 bytes from a linear address, in one piece: it fails before any effect.
     fn read(&mut self, addr: u64, into: &mut [u8], kind: AccessKind) -> Result<(), Fault>;
