@@ -484,7 +484,16 @@ const LIFECYCLE: &[&str] = &[
     "new",
     "connect",
     "disconnect",
+    "reset",
+    "load",
+    "recover",
 ];
+
+/// Whether a function of this name runs when nobody else can see the object, most of the time.
+pub(crate) fn is_lifecycle(name: &str) -> bool {
+    let name = name.to_lowercase();
+    LIFECYCLE.iter().any(|part| name.contains(part))
+}
 
 /// Names of objects whose exact value seldom matters.
 const STATISTICS: &[&str] = &[
@@ -518,7 +527,7 @@ fn rank(engine: &Engine<'_>, pattern: &Pattern, instance: &Instance) -> i32 {
             _ => -12,
         };
         let name = engine.program.function_name(place.function).to_lowercase();
-        rank -= 6 * i32::from(LIFECYCLE.iter().any(|part| name.contains(part)));
+        rank -= 6 * i32::from(is_lifecycle(&name));
         rank -= 6 * i32::from(name.starts_with("__") || name.ends_with("_locked"));
         let (_, function) = engine.program.function(place.function);
         rank -= 10 * i32::from(function.damaged);

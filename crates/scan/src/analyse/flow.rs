@@ -757,6 +757,7 @@ impl Run<'_, '_> {
         let args = match args {
             [entry, head, ..] if classes & list_add != 0 => {
                 let is_private = !self.view.key(*head).is_shared()
+                    || self.view.root(*head) == self.view.root(*entry)
                     || self
                         .view
                         .root(*head)

@@ -66,6 +66,8 @@ pub(crate) const TESTS_LAST: u8 = 8;
 pub(crate) const DECLARES: u8 = 16;
 /// The event belongs to the condition of the `If`, `Loop` or `Switch` that follows or encloses it.
 pub(crate) const IN_CONDITION: u8 = 32;
+/// `|=` or `&=`: doing it twice is doing it once.
+pub(crate) const IDEMPOTENT: u8 = 128;
 /// An endless loop: no condition.
 pub(crate) const ENDLESS: u8 = 64;
 

@@ -6,7 +6,7 @@ use crate::analyse::cfg::Cfg;
 use crate::analyse::keys::{Key, KeyParts, View};
 use crate::analyse::program::{EventId, FnId};
 use crate::front::ast::{E, Expr};
-use crate::front::event::{ATOMIC, Event, IN_CONDITION, Kind, TOP};
+use crate::front::event::{ATOMIC, Event, IDEMPOTENT, IN_CONDITION, Kind, TOP};
 use crate::front::lex::at;
 use crate::idioms::{Start, glob_matches};
 use crate::pdl::ast::{Arg, Compare, Condition, Predicate, Test};
@@ -250,7 +250,7 @@ impl Ask<'_, '_, '_> {
             Predicate::HoldsAny => self
                 .engine
                 .held(self.place(0)?)
-                .ever
+                .always
                 .iter()
                 .any(|lock| self.is_excluding(*lock)),
             Predicate::AtomicContext => self.atomic_context()?,
@@ -293,6 +293,16 @@ impl Ask<'_, '_, '_> {
                 let (one, other) = (self.place(0)?, self.place(1)?);
                 one.function == other.function
                     && (one.event..one.event + NEAR).contains(&other.event)
+            }
+            Predicate::Idempotent => self.event(0)?.flags & IDEMPOTENT != 0,
+            Predicate::Lifecycle => {
+                let name = self.engine.program.function_name(self.function(0)?);
+                crate::results::is_lifecycle(&name)
+            }
+            Predicate::SameDirectory => {
+                let program = self.engine.program;
+                let folder = |id| program.directory(program.unit_of(id));
+                folder(self.function(0)?) == folder(self.function(1)?)
             }
             Predicate::ErrorPath => self.error_path()?,
             Predicate::Negated => self.negated()?,
