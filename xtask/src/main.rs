@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod ci;
 mod setup;
 mod shell;
@@ -22,6 +23,9 @@ enum Task {
     Tidy,
     /// Install the Debian packages and cargo tools that builds and tests need.
     Setup,
+    /// Measure something and print a table.
+    #[command(subcommand)]
+    Bench(bench::Bench),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -30,5 +34,6 @@ fn main() -> anyhow::Result<()> {
         Task::Ci => ci::run(),
         Task::Tidy => tidy::run(),
         Task::Setup => setup::run(),
+        Task::Bench(bench) => bench::run(&bench),
     }
 }
