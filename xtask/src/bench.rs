@@ -3,12 +3,15 @@
 use clap::Subcommand;
 
 mod engine;
+mod harden;
 mod scan;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
     /// Speed of the engine: kernels, programs, restores.
     Engine,
+    /// Hardening: sites and points of real programs, overhead, recovery time, and the setjmp mechanism beside it.
+    Harden(harden::Harden),
     /// The static scanner: what each analysis brings, speed, memory, and Coccinelle beside it.
     Scan(scan::Scan),
 }
@@ -16,6 +19,7 @@ pub(crate) enum Bench {
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Engine => engine::run(),
+        Bench::Harden(harden) => harden.run(),
         Bench::Scan(scan) => scan.run(),
     }
 }

@@ -45,6 +45,25 @@ void promoteLocals(Module &module, ModuleAnalysisManager &analyses) {
   }
 }
 
+// Splitting the entry block must not carry a stack slot out of it, where it would be allocated anew each time.
+void gatherSlots(Module &module) {
+  for (Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    BasicBlock &entry = function.getEntryBlock();
+    BasicBlock::iterator head = entry.begin();
+    for (Instruction &inst : make_early_inc_range(entry)) {
+      auto *slot = dyn_cast<AllocaInst>(&inst);
+      if (!slot || !slot->isStaticAlloca())
+        continue;
+      if (slot->getIterator() == head)
+        ++head;
+      else
+        slot->moveBefore(entry, head);
+    }
+  }
+}
+
 // Rust's contended lock cannot panic, but where a guard is held the compiler does not know and invokes it.
 void callRustLocks(Module &module) {
   for (Function &function : module) {
@@ -65,6 +84,7 @@ struct HardenPass : PassInfoMixin<HardenPass> {
   PreservedAnalyses run(Module &module, ModuleAnalysisManager &analyses) {
     promoteLocals(module, analyses);
     callRustLocks(module);
+    gatherSlots(module);
     raddle_harden_module(wrap(&module));
     return PreservedAnalyses::none();
   }
@@ -87,6 +107,13 @@ void registerCallbacks(PassBuilder &builder) {
         return true;
       });
 }
+
+// What is known of a function while it is not being changed.
+struct Facts {
+  DominatorTree tree;
+  AssumptionCache assumptions;
+  explicit Facts(Function &function) : tree(function), assumptions(function) {}
+};
 
 Instruction *instruction(LLVMValueRef value) { return cast<Instruction>(unwrap(value)); }
 
@@ -130,20 +157,17 @@ bool rdl_is_static_slot(LLVMValueRef slot) {
   return alloca && alloca->isStaticAlloca();
 }
 
-void *rdl_dominators_new(LLVMValueRef function) {
-  return new DominatorTree(*cast<Function>(unwrap(function)));
-}
-void rdl_dominators_free(void *tree) { delete static_cast<DominatorTree *>(tree); }
+void *rdl_dominators_new(LLVMValueRef function) { return new Facts(*cast<Function>(unwrap(function))); }
+void rdl_dominators_free(void *facts) { delete static_cast<Facts *>(facts); }
 
-bool rdl_dominates(void *tree, LLVMValueRef above, LLVMValueRef below) {
-  return static_cast<DominatorTree *>(tree)->dominates(instruction(above), instruction(below));
+bool rdl_dominates(void *facts, LLVMValueRef above, LLVMValueRef below) {
+  return static_cast<Facts *>(facts)->tree.dominates(instruction(above), instruction(below));
 }
 
-bool rdl_known_nonzero(void *tree, LLVMValueRef pointer, LLVMValueRef at) {
+bool rdl_known_nonzero(void *facts, LLVMValueRef pointer, LLVMValueRef at) {
   Instruction *context = instruction(at);
-  AssumptionCache cache(*context->getFunction());
-  SimplifyQuery query(context->getModule()->getDataLayout(), static_cast<DominatorTree *>(tree), &cache,
-                      context);
+  auto *known = static_cast<Facts *>(facts);
+  SimplifyQuery query(context->getModule()->getDataLayout(), &known->tree, &known->assumptions, context);
   return isKnownNonZero(unwrap(pointer), query);
 }
 

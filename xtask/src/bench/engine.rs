@@ -4,7 +4,6 @@
 //! All times are CPU times, the best of a few repeats, so that other load on the machine matters little.
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
@@ -38,7 +37,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
             "restores",
         ],
     )?;
-    let folder = PathBuf::from("target/bench-engine");
+    let folder = shell::root().join("target/bench-engine");
     std::fs::create_dir_all(&folder)?;
     kernels(&folder)?;
     restores(&folder)?;
