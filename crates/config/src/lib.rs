@@ -7,6 +7,7 @@
 use serde::Deserialize;
 
 pub mod hooks;
+pub mod scan;
 
 /// The only version there is so far.
 pub const VERSION: u32 = 1;
@@ -19,6 +20,9 @@ pub struct Config {
     /// Functions of the project that mean synchronisation or allocation.
     #[serde(default)]
     pub hooks: Vec<hooks::Hook>,
+    /// What `raddle scan` reads.
+    #[serde(default)]
+    pub scan: scan::Scan,
 }
 
 /// Why a configuration was refused.

@@ -17,7 +17,7 @@ pub(crate) struct Explain {
 
 /// Every kind that can be explained, with its text.
 fn texts() -> Vec<(String, String)> {
-    Vec::new()
+    super::scan::explanations()
 }
 
 impl Explain {

@@ -6,6 +6,7 @@ use crate::exit::{Code, Failure};
 
 mod explain;
 mod run;
+mod scan;
 mod table;
 
 /// What the user asked for.
@@ -15,6 +16,7 @@ pub(crate) enum Command {
     Run(run::Run),
     #[command(hide = true)]
     SystemCalls(table::SystemCalls),
+    Scan(scan::Scan),
 }
 
 impl Command {
@@ -23,6 +25,7 @@ impl Command {
             Self::Explain(command) => command.run(),
             Self::Run(command) => command.run(),
             Self::SystemCalls(command) => command.run(),
+            Self::Scan(command) => command.run(),
         }
     }
 }

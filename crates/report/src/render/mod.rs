@@ -1,3 +1,5 @@
 //! One file per output form.
 
 pub mod json;
+pub mod sarif;
+pub mod terminal;

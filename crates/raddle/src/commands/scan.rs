@@ -1,0 +1,347 @@
+//! `raddle scan`: find concurrency bugs by reading C source.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use anyhow::Context;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use raddle_report::Finding;
+use raddle_report::render::{json, sarif, terminal};
+use raddle_scan::{Level, Options, Phase, Report, Summary};
+
+use crate::exit::{Code, Failure};
+use crate::message;
+
+mod diff;
+
+/// Find concurrency bugs in C source, without building it.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  raddle scan fs/btrfs\n  raddle scan --diff HEAD~1 .\n  raddle scan --only lock-leak --json drivers/net"
+)]
+pub(crate) struct Scan {
+    /// Files and folders to scan.
+    paths: Vec<PathBuf>,
+    /// Only findings on lines changed since this git revision; the paths (default: .) give the context.
+    #[arg(long, value_name = "REV")]
+    diff: Option<String>,
+    /// Use the patterns in this file as well; may be repeated.
+    #[arg(long, value_name = "FILE")]
+    pattern: Vec<PathBuf>,
+    /// Use only this pattern; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// List the patterns and stop.
+    #[arg(long)]
+    list_patterns: bool,
+    /// Run the patterns over the C files in this folder and compare with their `//~ name` marks.
+    #[arg(long, value_name = "DIR")]
+    test_patterns: Option<PathBuf>,
+    /// Show every finding, not only the best ranked of each pattern and object.
+    #[arg(long)]
+    all: bool,
+    /// Show only findings that are not in this earlier `--json` result.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long, conflicts_with_all = ["sarif", "concise"])]
+    json: bool,
+    /// Print SARIF 2.1.0.
+    #[arg(long, conflicts_with = "concise")]
+    sarif: bool,
+    /// Print one line per finding.
+    #[arg(long)]
+    concise: bool,
+    /// Threads for parsing; results do not depend on it.
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Configuration file.
+    #[arg(long, value_name = "FILE", default_value = "raddle.toml")]
+    config: PathBuf,
+}
+
+/// Findings shown per pattern unless `--all` is given.
+const PER_PATTERN: usize = 200;
+
+impl Scan {
+    pub(crate) fn run(self) -> Result<Code, Failure> {
+        let mut options = self.options()?;
+        if self.list_patterns {
+            return list(&options);
+        }
+        if let Some(folder) = &self.test_patterns {
+            return test(folder, &options);
+        }
+        if let Some(revision) = &self.diff {
+            if options.paths.is_empty() {
+                options.paths.push(PathBuf::from("."));
+            }
+            options.changed = Some(diff::changed_lines(revision)?);
+        }
+        if options.paths.is_empty() {
+            return Err(anyhow::anyhow!(
+                "name a file or folder to scan, as in `raddle scan fs/btrfs`"
+            )
+            .into());
+        }
+        let mut report = with_progress(|progress| raddle_scan::scan(&options, progress))?;
+        let old = self.forget_known(&mut report)?;
+        self.print(&report, old, &options)?;
+        Ok(if report.findings.is_empty() {
+            Code::Clean
+        } else {
+            Code::Findings
+        })
+    }
+
+    fn options(&self) -> Result<Options, Failure> {
+        let config = read_config(&self.config)?;
+        let mut patterns = raddle_scan::shipped_files();
+        let base = self.config.parent().unwrap_or(Path::new(""));
+        let from_config = config.patterns.iter().map(|path| base.join(path));
+        for path in from_config.chain(self.pattern.iter().cloned()) {
+            let text = std::fs::read_to_string(&path)
+                .with_context(|| format!("cannot read the pattern file {}", path.display()))?;
+            patterns.push((path.display().to_string(), text));
+        }
+        let jobs = self.jobs.unwrap_or_else(|| {
+            std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+        });
+        Ok(Options {
+            paths: self.paths.clone(),
+            patterns,
+            only: self.only.clone(),
+            jobs,
+            level: Level::FULL,
+            limit: (!self.all).then_some(PER_PATTERN),
+            config,
+            changed: None,
+        })
+    }
+
+    /// Drops findings of the baseline; returns how many.
+    fn forget_known(&self, report: &mut Report) -> Result<usize, Failure> {
+        let Some(path) = &self.baseline else {
+            return Ok(0);
+        };
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the baseline {}", path.display()))?;
+        let value: serde_json::Value = serde_json::from_str(&text)
+            .with_context(|| format!("{} is no result of `raddle scan --json`", path.display()))?;
+        let known: Vec<&str> = value["findings"]
+            .as_array()
+            .map(|findings| {
+                findings
+                    .iter()
+                    .filter_map(|finding| finding["fingerprint"].as_str())
+                    .collect()
+            })
+            .with_context(|| format!("{} has no list of findings", path.display()))?;
+        let before = report.findings.len();
+        report
+            .findings
+            .retain(|finding| !known.contains(&finding.fingerprint.as_str()));
+        Ok(before - report.findings.len())
+    }
+
+    #[expect(clippy::print_stdout, reason = "the result of the command")]
+    fn print(&self, report: &Report, old: usize, options: &Options) -> Result<(), Failure> {
+        if self.json {
+            println!("{}", json::document(&report.findings, &report.summary)?);
+            return Ok(());
+        }
+        if self.sarif {
+            let rules: Vec<sarif::Rule> = raddle_scan::list_patterns(&options.patterns)?
+                .into_iter()
+                .map(|pattern| sarif::Rule {
+                    name: pattern.name,
+                    title: pattern.title,
+                    about: pattern.about,
+                })
+                .collect();
+            let version = env!("CARGO_PKG_VERSION");
+            println!("{}", sarif::document(&report.findings, &rules, version)?);
+            return Ok(());
+        }
+        let text = render(&report.findings, self.concise, style());
+        print!("{text}{}", closing(report, old));
+        Ok(())
+    }
+}
+
+fn render(findings: &[Finding], concise: bool, style: terminal::Style) -> String {
+    let total = findings.len();
+    findings
+        .iter()
+        .enumerate()
+        .map(|(number, finding)| {
+            if concise {
+                terminal::concise(finding)
+            } else {
+                terminal::finding(finding, number + 1, total, style)
+            }
+        })
+        .collect()
+}
+
+fn style() -> terminal::Style {
+    let is_terminal = std::io::stdout().is_terminal();
+    terminal::Style {
+        colour: is_terminal && std::env::var_os("NO_COLOR").is_none(),
+        width: 100,
+    }
+}
+
+/// The last lines: what was looked at, and what was not.
+fn closing(report: &Report, old: usize) -> String {
+    let summary: &Summary = &report.summary;
+    let mut text = format!(
+        "scanned {} files ({} lines, {} functions) and {} headers for context with {} patterns; {} findings",
+        summary.files,
+        summary.lines,
+        summary.functions,
+        summary.context_files,
+        summary.patterns.len(),
+        report.findings.len(),
+    );
+    for (count, what) in [
+        (summary.suppressed, "suppressed"),
+        (summary.hidden, "lower ranked not shown (--all)"),
+        (raddle_stdx::width::to_u64(old), "known from the baseline"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {what}"));
+        }
+    }
+    text.push('\n');
+    let damaged = summary.functions_damaged + summary.functions_lost;
+    if damaged > 0 {
+        text.push_str(&format!(
+            "not fully understood: {} functions in part, {} not at all\n",
+            summary.functions_damaged, summary.functions_lost
+        ));
+    }
+    for note in summary.notes.iter().take(10) {
+        text.push_str(&format!("not read: {note}\n"));
+    }
+    if summary.notes.len() > 10 {
+        text.push_str(&format!("not read: {} more\n", summary.notes.len() - 10));
+    }
+    text
+}
+
+fn read_config(path: &Path) -> Result<raddle_config::scan::Scan, Failure> {
+    let is_default = path == Path::new("raddle.toml");
+    match std::fs::read_to_string(path) {
+        Ok(text) => {
+            let config = raddle_config::parse(&text)
+                .with_context(|| format!("cannot use {}", path.display()))?;
+            Ok(config.scan)
+        }
+        Err(error) if is_default && error.kind() == std::io::ErrorKind::NotFound => {
+            Ok(raddle_config::scan::Scan::default())
+        }
+        Err(error) => Err(anyhow::Error::from(error)
+            .context(format!("cannot read {}", path.display()))
+            .into()),
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+fn list(options: &Options) -> Result<Code, Failure> {
+    for pattern in raddle_scan::list_patterns(&options.patterns)? {
+        println!("{:32} {}", pattern.name, pattern.title);
+    }
+    Ok(Code::Clean)
+}
+
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+fn test(folder: &Path, options: &Options) -> Result<Code, Failure> {
+    let results = raddle_scan::test_patterns(folder, options)?;
+    if results.is_empty() {
+        return Err(anyhow::anyhow!(
+            "{} has no .c files; write C files with `//~ pattern-name` at the lines where a finding must be",
+            folder.display()
+        )
+        .into());
+    }
+    let mut failed = 0;
+    for result in &results {
+        let file = result.file.display();
+        if result.passed() {
+            println!("ok      {file} ({} findings)", result.found);
+            continue;
+        }
+        failed += 1;
+        for missing in &result.missing {
+            println!(
+                "FAILED  {file}:{}: {} was not found",
+                missing.line, missing.pattern
+            );
+        }
+        for unexpected in &result.unexpected {
+            println!(
+                "FAILED  {file}:{}: {} was not expected",
+                unexpected.line, unexpected.pattern
+            );
+        }
+    }
+    println!("{} files, {failed} failed", results.len());
+    Ok(if failed == 0 {
+        Code::Clean
+    } else {
+        Code::Findings
+    })
+}
+
+/// Runs `work` with a progress bar, if there is a terminal to show it.
+fn with_progress<E: Into<anyhow::Error>>(
+    work: impl FnOnce(raddle_scan::Progress<'_>) -> Result<Report, E>,
+) -> Result<Report, Failure> {
+    if !std::io::stderr().is_terminal() {
+        return work(&|_, _, _| {}).map_err(Failure::from);
+    }
+    let bar = Mutex::new(ProgressBar::new(1));
+    let report = |phase: Phase, done: usize, total: usize| {
+        let Ok(bar) = bar.lock() else { return };
+        let (name, unit) = match phase {
+            Phase::Parse => ("parsing", "files"),
+            Phase::Analyse => ("analysing", "steps"),
+            Phase::Match => ("matching", "patterns"),
+        };
+        bar.set_length(raddle_stdx::width::to_u64(total));
+        bar.set_message(name);
+        let template = format!("{{msg}} [{{bar:30}}] {{pos}}/{{len}} {unit} {{per_sec}}");
+        if let Ok(style) = ProgressStyle::with_template(&template) {
+            bar.set_style(style);
+        }
+        bar.set_position(raddle_stdx::width::to_u64(done));
+    };
+    let result = work(&report);
+    if let Ok(bar) = bar.lock() {
+        bar.finish_and_clear();
+    }
+    result.map_err(Failure::from)
+}
+
+/// Texts for `raddle explain`.
+pub(crate) fn explanations() -> Vec<(String, String)> {
+    match raddle_scan::list_patterns(&raddle_scan::shipped_files()) {
+        Ok(patterns) => patterns
+            .into_iter()
+            .map(|pattern| {
+                let text = format!(
+                    "{}\n\n{}\n\nFound by `raddle scan`.",
+                    pattern.name, pattern.about
+                );
+                (pattern.name, text)
+            })
+            .collect(),
+        Err(error) => {
+            message::error(&error.into());
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Who calls whom, through names and through function pointers; and who is started as a thread.
+
+use rustc_hash::FxHashMap;
+
+use super::keys::{Key, KeyParts, View};
+use super::program::{FnId, Name, Program};
+use super::types::Def;
+use crate::front::ast::{E, Expr};
+use crate::front::event::Kind;
+use crate::front::lex::{at, index};
+use crate::idioms::Start;
+
+/// A call of a function of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) event: u32,
+    pub(crate) callee: FnId,
+    /// Through a pointer: one of several possible callees.
+    pub(crate) indirect: bool,
+}
+
+/// How a function comes to run on its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Root {
+    pub(crate) start: Start,
+    /// Where it is started: the function and event, if it is a call.
+    pub(crate) by: Option<(FnId, u32)>,
+}
+
+/// The call graph.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    /// Calls of each function, as ranges of `all`.
+    ranges: Vec<(u32, u32)>,
+    all: Vec<Call>,
+    pub(crate) callers: Vec<Vec<FnId>>,
+    pub(crate) roots: Vec<Option<Root>>,
+    /// Calls by the name that is called.
+    pub(crate) by_name: FxHashMap<Name, Vec<(FnId, u32)>>,
+    /// Union of the idiom classes called in each function.
+    pub(crate) classes: Vec<u128>,
+    /// Functions whose address is taken other than for a known purpose.
+    pub(crate) address_taken: Vec<bool>,
+}
+
+/// Candidates of one function pointer that are followed; more mean an interface, whose members are roots.
+const CANDIDATES_MAX: usize = 24;
+
+impl Calls {
+    pub(crate) fn new(program: &Program<'_>) -> Self {
+        let count = program.functions.len();
+        let mut builder = Builder {
+            program,
+            pointers: FxHashMap::default(),
+            calls: Self {
+                callers: vec![Vec::new(); count],
+                roots: vec![None; count],
+                classes: vec![0; count],
+                address_taken: vec![false; count],
+                ..Self::default()
+            },
+        };
+        builder.bindings();
+        builder.invocations();
+        for id in program.function_ids() {
+            builder.pointer_assignments(id);
+        }
+        for id in program.function_ids() {
+            builder.function(id);
+        }
+        builder.remaining_roots();
+        builder.calls
+    }
+
+    pub(crate) fn of(&self, id: FnId) -> &[Call] {
+        let (start, end) = self.ranges[at(id.0)];
+        &self.all[at(start)..at(end)]
+    }
+
+    pub(crate) fn callees_at(&self, id: FnId, event: u32) -> impl Iterator<Item = Call> + '_ {
+        self.of(id)
+            .iter()
+            .copied()
+            .filter(move |call| call.event == event)
+    }
+}
+
+struct Builder<'p> {
+    program: &'p Program<'p>,
+    /// Function pointer to candidates.
+    pointers: FxHashMap<Key, Vec<FnId>>,
+    calls: Calls,
+}
+
+impl Builder<'_> {
+    fn root(&mut self, id: FnId, start: Start, by: Option<(FnId, u32)>) {
+        let slot = &mut self.calls.roots[at(id.0)];
+        let is_better = slot.is_none_or(|root| start < root.start);
+        if is_better {
+            *slot = Some(Root { start, by });
+        }
+    }
+
+    fn point(&mut self, key: Key, target: FnId) {
+        let list = self.pointers.entry(key).or_default();
+        if list.len() <= CANDIDATES_MAX && !list.contains(&target) {
+            list.push(target);
+        }
+    }
+
+    /// `.open = my_open` at file level.
+    fn bindings(&mut self) {
+        for (number, unit) in self.program.units.iter().enumerate() {
+            let number = index(number);
+            for binding in &unit.declared.bindings {
+                let Some(target) = self.program.resolve(Name(unit.global(binding.value)), number)
+                else {
+                    continue;
+                };
+                let ty = crate::front::ast::Ty {
+                    base: binding.holder,
+                    ..Default::default()
+                };
+                let holder = self.program.global_ty(number, ty);
+                let def = self.program.types.def(holder, self.program);
+                let field = Name(unit.global(binding.field));
+                let start = self.table_start(holder.base, field);
+                self.root(target, start, None);
+                self.calls.address_taken[at(target.0)] = true;
+                if def != Def::NONE {
+                    self.point(Key::new(KeyParts::Field(def, field)), target);
+                }
+            }
+        }
+    }
+
+    fn table_start(&self, holder: Name, field: Name) -> Start {
+        let (holder, field) = (
+            self.program.names.bytes(holder),
+            self.program.names.bytes(field),
+        );
+        self.program
+            .table
+            .table_starts
+            .iter()
+            .find(|start| {
+                start.structs.iter().any(|name| name.as_bytes() == holder)
+                    && (start.fields.is_empty()
+                        || start.fields.iter().any(|name| name.as_bytes() == field))
+            })
+            .map_or(Start::Entry, |start| start.context)
+    }
+
+    /// `module_init(f)`, `DECLARE_WORK(w, f)`, `EXPORT_SYMBOL(f)`.
+    fn invocations(&mut self) {
+        for (number, unit) in self.program.units.iter().enumerate() {
+            for invocation in &unit.declared.invocations {
+                let name = Name(unit.global(invocation.name));
+                let starts = &self.program.idiom(name).starts;
+                let is_export = self.program.names.bytes(name).starts_with(b"EXPORT_SYMBOL");
+                for (position, arg) in invocation.args.iter().enumerate() {
+                    let Some(target) = self
+                        .program
+                        .resolve(Name(unit.global(*arg)), index(number))
+                    else {
+                        continue;
+                    };
+                    let start = starts
+                        .iter()
+                        .find(|start| start.function == position)
+                        .map(|start| start.context);
+                    match start {
+                        Some(start) => self.root(target, start, None),
+                        None if is_export => {}
+                        None => {
+                            self.root(target, Start::Entry, None);
+                            self.calls.address_taken[at(target.0)] = true;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// `p->callback = f` inside a function.
+    fn pointer_assignments(&mut self, id: FnId) {
+        let view = View::new(self.program, id);
+        for event in self.program.events(id) {
+            if event.kind != Kind::Write || event.aux == 0 {
+                continue;
+            }
+            let value = view.unit.exprs.peel(E(event.aux));
+            let value = match view.expr(value) {
+                Expr::Unary { of, .. } => of,
+                _ => value,
+            };
+            let Expr::Name(name) = view.expr(value) else {
+                continue;
+            };
+            if view.is_local(name) {
+                continue;
+            }
+            let Some(target) = self.program.resolve(view.name(name), view.unit_number) else {
+                continue;
+            };
+            let key = view.key(event.expr);
+            self.root(target, Start::Entry, Some((id, 0)));
+            self.calls.address_taken[at(target.0)] = true;
+            self.point(key, target);
+        }
+    }
+
+    fn function(&mut self, id: FnId) {
+        let view = View::new(self.program, id);
+        let start = index(self.calls.all.len());
+        for (position, event) in self.program.events(id).iter().enumerate() {
+            if event.kind != Kind::Call {
+                continue;
+            }
+            let position = index(position);
+            match view.unit.named_call(event.expr) {
+                Some((name, args)) => {
+                    let local = view.is_local(name);
+                    let name = view.name(name);
+                    if local {
+                        continue;
+                    }
+                    self.calls.by_name.entry(name).or_default().push((id, position));
+                    self.calls.classes[at(id.0)] |= self.program.idiom(name).classes;
+                    if let Some(callee) = self.program.resolve(name, view.unit_number) {
+                        self.call(id, position, callee, false);
+                    }
+                    self.arguments(&view, id, position, name, args);
+                }
+                None => self.indirect(&view, id, position, event.expr),
+            }
+        }
+        self.calls.ranges.push((start, index(self.calls.all.len())));
+    }
+
+    fn call(&mut self, caller: FnId, event: u32, callee: FnId, indirect: bool) {
+        self.calls.all.push(Call {
+            event,
+            callee,
+            indirect,
+        });
+        let callers = &mut self.calls.callers[at(callee.0)];
+        if callers.last() != Some(&caller) {
+            callers.push(caller);
+        }
+    }
+
+    /// Functions given as arguments: thread starters, or callbacks of some kind.
+    fn arguments(&mut self, view: &View<'_>, id: FnId, position: u32, callee: Name, args: &[E]) {
+        let starts = &self.program.idiom(callee).starts;
+        for (number, arg) in args.iter().enumerate() {
+            let arg = match view.expr(view.unit.exprs.peel(*arg)) {
+                Expr::Unary { of, .. } => of,
+                _ => view.unit.exprs.peel(*arg),
+            };
+            let Expr::Name(name) = view.expr(arg) else {
+                continue;
+            };
+            if view.is_local(name) {
+                continue;
+            }
+            let Some(target) = self.program.resolve(view.name(name), view.unit_number) else {
+                continue;
+            };
+            let start = starts.iter().find(|start| start.function == number);
+            let start = start.map_or(Start::Entry, |start| start.context);
+            self.root(target, start, Some((id, position)));
+            self.calls.address_taken[at(target.0)] = true;
+        }
+    }
+
+    fn indirect(&mut self, view: &View<'_>, id: FnId, position: u32, call: E) {
+        let Expr::Call { callee, .. } = view.expr(call) else {
+            return;
+        };
+        let key = view.key(callee);
+        let Some(candidates) = self.pointers.get(&key) else {
+            return;
+        };
+        if candidates.len() > CANDIDATES_MAX {
+            return;
+        }
+        for callee in candidates.clone() {
+            self.call(id, position, callee, true);
+        }
+    }
+
+    fn remaining_roots(&mut self) {
+        for id in self.program.function_ids() {
+            if self.calls.roots[at(id.0)].is_some() {
+                continue;
+            }
+            let (unit, function) = self.program.function(id);
+            if function.from_macro {
+                continue;
+            }
+            let is_system_call = function.definer.0 != 0
+                && self
+                    .program
+                    .idiom(Name(unit.global(function.definer)))
+                    .function_prefix
+                    .is_some();
+            if is_system_call || self.program.names.bytes(Name(unit.global(function.name))) == b"main" {
+                self.root(id, Start::Entry, None);
+            } else if function.is_init {
+                self.root(id, Start::Init, None);
+            } else if self.calls.callers[at(id.0)].is_empty() {
+                self.root(id, Start::Unknown, None);
+            }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! What is known of all files together: names, types, calls, threads, locks, aliases.
+
+pub(crate) mod accesses;
+pub(crate) mod calls;
+pub(crate) mod cfg;
+pub(crate) mod contexts;
+pub(crate) mod flow;
+pub(crate) mod keys;
+pub(crate) mod locks;
+pub(crate) mod program;
+pub(crate) mod sleep;
+pub(crate) mod types;

@@ -1,0 +1,122 @@
+//! Which functions sleep on their straight way: not only under some condition.
+
+use super::calls::Calls;
+use super::flow::Flows;
+use super::keys::View;
+use super::locks::LockSet;
+use super::program::{EventId, FnId, Program};
+use crate::front::ast::{E, Expr};
+use crate::front::event::{Kind, TOP};
+use crate::front::lex::{at, index};
+
+/// For each function the event that sleeps or calls the one that does.
+#[derive(Debug, Default)]
+pub(crate) struct Sleepers {
+    by: Vec<Option<u32>>,
+}
+
+/// Calls between a function and the sleep that are followed.
+const DEPTH_MAX: usize = 4;
+
+impl Sleepers {
+    pub(crate) fn new(program: &Program<'_>, calls: &Calls, flows: &Flows) -> Self {
+        // A function that first releases a lock of its caller may sleep after it.
+        let keeps_locks = |id: FnId, event: u32| flows.at(id, event).freed_may == LockSet::EMPTY;
+        let mut sleepers = Self {
+            by: vec![None; program.functions.len()],
+        };
+        let mut found: Vec<FnId> = Vec::new();
+        for id in program.function_ids() {
+            let view = View::new(program, id);
+            let position = program.events(id).iter().enumerate().position(|(number, event)| {
+                event.kind == Kind::Call
+                    && event.parent == TOP
+                    && is_sleeping_call(&view, event.expr)
+                    && keeps_locks(id, index(number))
+            });
+            // What a macro or an inline stub does depends on the configuration.
+            if let Some(position) = position
+                && !view.function.from_macro
+            {
+                sleepers.by[at(id.0)] = Some(index(position));
+                found.push(id);
+            }
+        }
+        for _ in 0..DEPTH_MAX {
+            let mut next = Vec::new();
+            for callee in found {
+                for caller in &calls.callers[at(callee.0)] {
+                    if sleepers.by[at(caller.0)].is_some() {
+                        continue;
+                    }
+                    let events = program.events(*caller);
+                    let call = calls.of(*caller).iter().find(|call| {
+                        call.callee == callee
+                            && !call.indirect
+                            && events[at(call.event)].parent == TOP
+                            && keeps_locks(*caller, call.event)
+                    });
+                    if let Some(call) = call {
+                        sleepers.by[at(caller.0)] = Some(call.event);
+                        next.push(*caller);
+                    }
+                }
+            }
+            found = next;
+        }
+        sleepers
+    }
+
+    /// Whether the call at `place` sleeps, directly or on the straight way of what it calls.
+    pub(crate) fn sleeps(&self, program: &Program<'_>, calls: &Calls, place: EventId) -> bool {
+        let view = View::new(program, place.function);
+        let event = program.event(place);
+        is_sleeping_call(&view, event.expr)
+            || calls.callees_at(place.function, place.event).any(|call| {
+                !call.indirect && self.by[at(call.callee.0)].is_some()
+            })
+    }
+
+    /// The calls from `place` down to the sleep.
+    pub(crate) fn way(&self, calls: &Calls, place: EventId) -> Vec<EventId> {
+        let mut way = vec![place];
+        while let Some(last) = way.last().copied()
+            && way.len() <= DEPTH_MAX + 1
+        {
+            let next = calls
+                .callees_at(last.function, last.event)
+                .find(|call| !call.indirect && self.by[at(call.callee.0)].is_some());
+            let Some(next) = next else { break };
+            let Some(event) = self.by[at(next.callee.0)] else {
+                break;
+            };
+            way.push(EventId {
+                function: next.callee,
+                event,
+            });
+        }
+        way
+    }
+}
+
+/// A call that sleeps by itself: by name, or because its allocation flags allow it.
+pub(crate) fn is_sleeping_call(view: &View<'_>, call: E) -> bool {
+    let Some((name, args)) = view.unit.named_call(call) else {
+        return false;
+    };
+    let table = view.program.table;
+    let classes = view.program.idiom(view.name(name)).classes;
+    if classes & table.class("sleeps").unwrap_or(0) != 0 {
+        return true;
+    }
+    classes & table.class("gfp_calls").unwrap_or(0) != 0
+        && args.iter().any(|arg| is_sleeping_flag(view, *arg))
+}
+
+fn is_sleeping_flag(view: &View<'_>, arg: E) -> bool {
+    let Expr::Name(name) = view.expr(view.unit.exprs.peel(arg)) else {
+        return false;
+    };
+    let wanted = view.program.table.class("sleeping_gfp").unwrap_or(0);
+    view.program.idiom(view.name(name)).classes & wanted != 0
+}

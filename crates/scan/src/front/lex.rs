@@ -1,0 +1,587 @@
+//! From bytes to tokens, without a preprocessor.
+//!
+//! Comments go, attribute words of the idiom table go, directives are resolved to one branch where
+//! both cannot be kept, and function-like macros are noted for later.
+//! At file level both branches of an `#if` are kept: they usually hold alternative functions.
+
+use rustc_hash::FxHashMap;
+
+use super::words::{Word, Words};
+
+/// An identifier, number or string of one file; an index into the file's [`Names`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub(crate) struct Sym(pub(crate) u32);
+
+/// What a token is; multi-character operators are packed little-endian into the `Op` value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Name,
+    Number,
+    Text,
+    Op(u32),
+    End,
+}
+
+/// One token with its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) sym: Sym,
+    pub(crate) pos: u32,
+}
+
+/// The operator code of `text`, as [`Kind::Op`] holds it.
+pub(crate) const fn op(text: &str) -> u32 {
+    let bytes = text.as_bytes();
+    let mut code = 0;
+    let mut at = 0;
+    while at < bytes.len() {
+        code |= (bytes[at] as u32) << (8 * at);
+        at += 1;
+    }
+    code
+}
+
+/// The identifiers of one file.
+#[derive(Debug, Default)]
+pub(crate) struct Names<'a> {
+    ids: FxHashMap<&'a [u8], u32>,
+    pub(crate) texts: Vec<&'a [u8]>,
+    pub(crate) words: Vec<Word>,
+}
+
+impl<'a> Names<'a> {
+    fn intern(&mut self, text: &'a [u8], words: &Words) -> u32 {
+        if let Some(id) = self.ids.get(text) {
+            return *id;
+        }
+        let id = index(self.texts.len());
+        self.ids.insert(text, id);
+        self.texts.push(text);
+        self.words.push(words.of(text));
+        id
+    }
+
+    /// What the idiom table and the language say about `sym`.
+    pub(crate) fn word(&self, sym: Sym) -> Word {
+        self.words[at(sym.0)]
+    }
+
+    /// The spelling.
+    pub(crate) fn text(&self, sym: Sym) -> &'a [u8] {
+        self.texts[at(sym.0)]
+    }
+}
+
+/// A 32-bit index as `usize`.
+pub(crate) fn at(index: u32) -> usize {
+    raddle_stdx::width::to_usize(u64::from(index))
+}
+
+/// A length as a 32-bit index; files and arenas are bounded far below.
+pub(crate) fn index(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+/// A function-like macro: its name and the range of its body in `MacroText`.
+#[derive(Debug, Clone)]
+pub(crate) struct Macro {
+    pub(crate) name: Sym,
+    pub(crate) params: Vec<Sym>,
+    /// Tokens of the body, ended by `End`.
+    pub(crate) body: Vec<Token>,
+}
+
+/// Everything the parser needs to know of one file.
+#[derive(Debug, Default)]
+pub(crate) struct Lexed<'a> {
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) names: Names<'a>,
+    pub(crate) macros: Vec<Macro>,
+    /// Names of all function-like macros, looked into or not.
+    pub(crate) macro_names: Vec<Sym>,
+}
+
+/// Longest macro body that is looked into.
+const MACRO_TOKENS_MAX: usize = 60;
+
+struct Lexer<'a, 'w> {
+    text: &'a [u8],
+    pos: usize,
+    words: &'w Words,
+    out: Lexed<'a>,
+    /// Open `{` and `(`; decides whether both branches of an `#if` can be kept.
+    braces: u32,
+    parens: u32,
+    /// For each open `#if`: whether the branch we are in excludes the following ones.
+    conditionals: Vec<bool>,
+}
+
+/// Splits `text` into tokens.
+pub(crate) fn lex<'a>(text: &'a [u8], words: &Words) -> Lexed<'a> {
+    let mut lexer = Lexer {
+        text,
+        pos: 0,
+        words,
+        out: Lexed::default(),
+        braces: 0,
+        parens: 0,
+        conditionals: Vec::new(),
+    };
+    lexer.out.tokens.reserve(text.len() / 6);
+    // Symbol 0 is the empty name, so that it can mean "none".
+    lexer.out.names.intern(b"", words);
+    let mut line_start = true;
+    while let Some(token) = lexer.next_token(&mut line_start) {
+        lexer.keep(token);
+    }
+    let end = index(text.len());
+    lexer.out.tokens.push(Token {
+        kind: Kind::End,
+        sym: Sym(0),
+        pos: end,
+    });
+    lexer.out
+}
+
+fn is_name_start(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+fn is_name_part(byte: u8) -> bool {
+    is_name_start(byte) || byte.is_ascii_digit()
+}
+
+impl<'a> Lexer<'a, '_> {
+    fn keep(&mut self, token: Token) {
+        match token.kind {
+            Kind::Op(code) if code == op("{") => self.braces += 1,
+            Kind::Op(code) if code == op("}") => self.braces = self.braces.saturating_sub(1),
+            Kind::Op(code) if code == op("(") => self.parens += 1,
+            Kind::Op(code) if code == op(")") => self.parens = self.parens.saturating_sub(1),
+            Kind::Name => match self.out.names.word(token.sym) {
+                Word::Attribute => return,
+                Word::AttributeCall => {
+                    self.skip_parens();
+                    return;
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        self.out.tokens.push(token);
+    }
+
+    fn peek(&self, ahead: usize) -> u8 {
+        self.text.get(self.pos + ahead).copied().unwrap_or(0)
+    }
+
+    /// Skips blanks and comments; returns false at the end of the text.
+    fn skip_space(&mut self, line_start: &mut bool) -> bool {
+        loop {
+            let Some(byte) = self.text.get(self.pos) else {
+                return false;
+            };
+            match byte {
+                b'\n' => {
+                    *line_start = true;
+                    self.pos += 1;
+                }
+                b' ' | b'\t' | b'\r' | 0x0B | 0x0C | 0 => self.pos += 1,
+                b'\\' if matches!(self.peek(1), b'\n' | b'\r' | b' ' | b'\t') => self.pos += 2,
+                b'/' if self.peek(1) == b'*' => self.skip_block_comment(),
+                b'/' if self.peek(1) == b'/' => self.skip_line(),
+                _ => return true,
+            }
+        }
+    }
+
+    fn skip_block_comment(&mut self) {
+        self.pos += 2;
+        while self.pos < self.text.len() && !(self.peek(0) == b'*' && self.peek(1) == b'/') {
+            self.pos += 1;
+        }
+        self.pos = (self.pos + 2).min(self.text.len());
+    }
+
+    /// To the end of the logical line, which a backslash continues.
+    fn skip_line(&mut self) {
+        while let Some(byte) = self.text.get(self.pos) {
+            match byte {
+                b'\\' if self.peek(1) == b'\n' => self.pos += 2,
+                b'\\' if self.peek(1) == b'\r' && self.peek(2) == b'\n' => self.pos += 3,
+                b'/' if self.peek(1) == b'*' => self.skip_block_comment(),
+                b'\n' => return,
+                _ => self.pos += 1,
+            }
+        }
+    }
+
+    fn skip_parens(&mut self) {
+        let mut line_start = false;
+        let start = self.pos;
+        if !self.skip_space(&mut line_start) || self.peek(0) != b'(' {
+            self.pos = start;
+            return;
+        }
+        let mut depth = 0_u32;
+        while let Some(token) = self.next_token(&mut line_start) {
+            match token.kind {
+                Kind::Op(code) if code == op("(") => depth += 1,
+                Kind::Op(code) if code == op(")") => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    fn next_token(&mut self, line_start: &mut bool) -> Option<Token> {
+        loop {
+            if !self.skip_space(line_start) {
+                return None;
+            }
+            if self.peek(0) == b'#' && *line_start {
+                self.directive();
+                continue;
+            }
+            *line_start = false;
+            return Some(self.scan());
+        }
+    }
+
+    fn scan(&mut self) -> Token {
+        let start = self.pos;
+        let byte = self.peek(0);
+        let kind = if is_name_start(byte) {
+            while is_name_part(self.peek(0)) {
+                self.pos += 1;
+            }
+            // Wide strings and characters: the prefix belongs to the literal.
+            if matches!(self.peek(0), b'"' | b'\'') && self.pos - start == 1 && byte == b'L' {
+                self.literal();
+                Kind::Text
+            } else {
+                Kind::Name
+            }
+        } else if byte.is_ascii_digit() || (byte == b'.' && self.peek(1).is_ascii_digit()) {
+            self.number();
+            Kind::Number
+        } else if byte == b'"' || byte == b'\'' {
+            self.literal();
+            if byte == b'"' {
+                Kind::Text
+            } else {
+                Kind::Number
+            }
+        } else {
+            Kind::Op(self.operator())
+        };
+        let sym = match kind {
+            Kind::Op(_) | Kind::End => 0,
+            _ => {
+                let text = &self.text[start..self.pos];
+                self.out.names.intern(text, self.words)
+            }
+        };
+        Token {
+            kind,
+            sym: Sym(sym),
+            pos: index(start),
+        }
+    }
+
+    fn number(&mut self) {
+        while is_name_part(self.peek(0))
+            || self.peek(0) == b'.'
+            || (matches!(self.peek(0), b'+' | b'-')
+                && matches!(self.text[self.pos - 1], b'e' | b'E' | b'p' | b'P')
+                && !self.text[..self.pos].ends_with(b"0xe"))
+        {
+            self.pos += 1;
+        }
+    }
+
+    fn literal(&mut self) {
+        let quote = self.peek(0);
+        self.pos += 1;
+        while let Some(byte) = self.text.get(self.pos) {
+            match byte {
+                b'\\' => self.pos += 2,
+                // An unclosed quote ends at the line; text in skipped code may hold apostrophes.
+                b'\n' => return,
+                byte => {
+                    self.pos += 1;
+                    if *byte == quote {
+                        return;
+                    }
+                }
+            }
+        }
+        self.pos = self.pos.min(self.text.len());
+    }
+
+    fn operator(&mut self) -> u32 {
+        let (a, b, c) = (self.peek(0), self.peek(1), self.peek(2));
+        let length = match (a, b, c) {
+            (b'.', b'.', b'.') | (b'<', b'<', b'=') | (b'>', b'>', b'=') => 3,
+            (b'-', b'>' | b'-' | b'=', _)
+            | (b'+', b'+' | b'=', _)
+            | (b'<', b'<' | b'=', _)
+            | (b'>', b'>' | b'=', _)
+            | (b'=' | b'!' | b'*' | b'/' | b'%' | b'^', b'=', _)
+            | (b'&', b'&' | b'=', _)
+            | (b'|', b'|' | b'=', _)
+            | (b'#', b'#', _) => 2,
+            _ => 1,
+        };
+        let mut code = 0;
+        for ahead in 0..length {
+            code |= u32::from(self.peek(ahead)) << (8 * ahead);
+        }
+        self.pos += length;
+        code
+    }
+
+    fn directive(&mut self) {
+        self.pos += 1;
+        while matches!(self.peek(0), b' ' | b'\t') {
+            self.pos += 1;
+        }
+        let start = self.pos;
+        while is_name_part(self.peek(0)) {
+            self.pos += 1;
+        }
+        let name = &self.text[start..self.pos];
+        match name {
+            b"define" => self.define(),
+            b"if" | b"ifdef" | b"ifndef" => {
+                let condition_start = self.pos;
+                self.skip_line();
+                let condition = self.text[condition_start..self.pos].trim_ascii();
+                if is_never(name, condition) {
+                    self.skip_branch(true);
+                } else {
+                    self.conditionals.push(true);
+                }
+            }
+            b"else" | b"elif" | b"elifdef" => {
+                self.skip_line();
+                if self.can_keep_both() {
+                    return;
+                }
+                if self.conditionals.last() == Some(&true) {
+                    self.skip_branch(false);
+                }
+            }
+            b"endif" => {
+                self.conditionals.pop();
+                self.skip_line();
+            }
+            _ => self.skip_line(),
+        }
+    }
+
+    /// Alternatives stand side by side if we are between declarations.
+    fn can_keep_both(&self) -> bool {
+        let after_declaration = match self.out.tokens.last().map(|token| token.kind) {
+            None => true,
+            Some(Kind::Op(code)) => code == op(";") || code == op("}") || code == op(")"),
+            _ => false,
+        };
+        self.braces == 0 && self.parens == 0 && after_declaration
+    }
+
+    /// Skips the text of a branch not taken. With `stop_at_else`, an `#else` begins the branch we take.
+    fn skip_branch(&mut self, stop_at_else: bool) {
+        let mut depth = 0_u32;
+        loop {
+            let mut line_start = false;
+            while self.pos < self.text.len() && self.peek(0) != b'\n' {
+                if self.peek(0) == b'/' && self.peek(1) == b'*' {
+                    self.skip_block_comment();
+                } else {
+                    self.pos += 1;
+                }
+            }
+            if self.pos >= self.text.len() {
+                return;
+            }
+            self.pos += 1;
+            while matches!(self.peek(0), b' ' | b'\t') {
+                self.pos += 1;
+            }
+            if self.peek(0) != b'#' {
+                continue;
+            }
+            self.pos += 1;
+            while matches!(self.peek(0), b' ' | b'\t') {
+                self.pos += 1;
+            }
+            let rest = &self.text[self.pos..];
+            if rest.starts_with(b"if") {
+                depth += 1;
+            } else if rest.starts_with(b"endif") {
+                if depth == 0 {
+                    if !stop_at_else {
+                        self.conditionals.pop();
+                    }
+                    self.skip_line();
+                    self.skip_space(&mut line_start);
+                    return;
+                }
+                depth -= 1;
+            } else if depth == 0 && stop_at_else && rest.starts_with(b"el") {
+                self.skip_line();
+                self.conditionals.push(true);
+                return;
+            }
+        }
+    }
+
+    /// Notes a function-like macro whose body is short enough to matter.
+    fn define(&mut self) {
+        while matches!(self.peek(0), b' ' | b'\t') {
+            self.pos += 1;
+        }
+        let start = self.pos;
+        while is_name_part(self.peek(0)) {
+            self.pos += 1;
+        }
+        let name = &self.text[start..self.pos];
+        if self.peek(0) != b'(' || name.is_empty() {
+            self.skip_line();
+            return;
+        }
+        let body_start = self.pos;
+        self.skip_line();
+        let line = &self.text[body_start..self.pos];
+        let length = line.len();
+        let name = Sym(self.out.names.intern(name, self.words));
+        self.out.macro_names.push(name);
+        if length > MACRO_TOKENS_MAX * 12 {
+            return;
+        }
+        let end = self.pos;
+        self.pos = body_start;
+        let tokens = self.line_tokens(end);
+        self.pos = end;
+        self.note_macro(name, tokens);
+    }
+
+    fn line_tokens(&mut self, end: usize) -> Vec<Token> {
+        let mut tokens = Vec::new();
+        let mut line_start = false;
+        let text = self.text;
+        self.text = &text[..end];
+        while tokens.len() <= MACRO_TOKENS_MAX && self.skip_space(&mut line_start) {
+            tokens.push(self.scan());
+        }
+        self.text = text;
+        tokens
+    }
+
+    fn note_macro(&mut self, name: Sym, tokens: Vec<Token>) {
+        if tokens.len() > MACRO_TOKENS_MAX {
+            return;
+        }
+        let close = tokens
+            .iter()
+            .position(|token| token.kind == Kind::Op(op(")")));
+        let Some(close) = close else { return };
+        let params = tokens[..close]
+            .iter()
+            .filter(|token| token.kind == Kind::Name)
+            .map(|token| token.sym)
+            .collect();
+        let mut body = tokens[close + 1..].to_vec();
+        let matters = body.iter().any(|token| {
+            token.kind == Kind::Name && self.out.names.word(token.sym) == Word::Sync
+        });
+        if !matters {
+            return;
+        }
+        body.push(Token {
+            kind: Kind::End,
+            sym: Sym(0),
+            pos: index(self.pos),
+        });
+        self.out.macros.push(Macro { name, params, body });
+    }
+}
+
+/// Whether the branch under this condition is never compiled.
+fn is_never(directive: &[u8], condition: &[u8]) -> bool {
+    match directive {
+        b"if" => {
+            condition == b"0"
+                || condition.starts_with(b"0 ")
+                || condition.starts_with(b"0/")
+                || condition.starts_with(b"0\t")
+        }
+        b"ifdef" => condition.starts_with(b"__cplusplus"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(source: &str) -> Vec<String> {
+        let words = Words::new(["__user"], ["__acquires"], ["spin_lock"]);
+        let lexed = lex(source.as_bytes(), &words);
+        lexed
+            .tokens
+            .iter()
+            .filter_map(|token| match token.kind {
+                Kind::Op(code) => Some(
+                    code.to_le_bytes()
+                        .iter()
+                        .filter(|byte| **byte != 0)
+                        .map(|byte| char::from(*byte))
+                        .collect(),
+                ),
+                Kind::End => None,
+                _ => Some(String::from_utf8_lossy(lexed.names.text(token.sym)).into_owned()),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn attributes_and_comments_go() {
+        assert_eq!(
+            texts("int __user *p __acquires(a->b(c)); // x\n/* y */ a <<= 1;"),
+            ["int", "*", "p", ";", "a", "<<=", "1", ";"]
+        );
+    }
+
+    #[test]
+    fn one_branch_inside_a_body_both_outside() {
+        assert_eq!(
+            texts("f(){\n#if A\na;\n#else\nb;\n#endif\n}"),
+            ["f", "(", ")", "{", "a", ";", "}"]
+        );
+        assert_eq!(
+            texts("#if A\na;\n#else\nb;\n#endif\nc;"),
+            ["a", ";", "b", ";", "c", ";"]
+        );
+        assert_eq!(
+            texts("f(){\n#if 0\na;\n#else\nb;\n#endif\nc;}"),
+            ["f", "(", ")", "{", "b", ";", "c", ";", "}"]
+        );
+    }
+
+    #[test]
+    fn macros_with_locks_are_noted() {
+        let words = Words::new([], [], ["spin_lock"]);
+        let lexed = lex(
+            b"#define L(x) spin_lock(&(x)->l)\n#define N(x) (x)\n",
+            &words,
+        );
+        assert_eq!(lexed.macros.len(), 1);
+        assert_eq!(lexed.macros[0].params.len(), 1);
+        assert_eq!(lexed.macros[0].body.len(), 10);
+    }
+}

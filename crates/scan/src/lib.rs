@@ -1,0 +1,26 @@
+//! COBET for whole source trees: find concurrency bugs in C by composite patterns with semantic conditions.
+//!
+//! The way of a file: `front` turns text into events per function, `analyse` links all files and computes
+//! locks, threads and aliases, `pdl` reads patterns, `matcher` finds their instances, `results` turns
+//! instances into ranked findings. Hong and Kim, "Effective pattern-driven concurrency bug detection for
+//! operating systems", JSS 2012, is the paper; the pages of the manual say where we differ.
+
+mod analyse;
+mod expect;
+mod front;
+mod idioms;
+mod matcher;
+mod pdl;
+mod results;
+mod scan;
+mod shipped;
+mod show;
+mod walk;
+
+pub use expect::{Expectation, TestResult, test_patterns};
+pub use matcher::Level;
+pub use pdl::error::PatternError;
+pub use scan::{
+    ChangedFile, Options, PatternCount, Phase, Progress, Report, ScanError, Summary, scan,
+};
+pub use shipped::{Shipped, list_patterns, shipped_files};

@@ -1,0 +1,850 @@
+//! Evaluates the conditions of a pattern on a partial match.
+
+use super::{Bound, Engine, Partial};
+use crate::analyse::cfg::Cfg;
+use crate::analyse::keys::{Key, KeyParts, View};
+use crate::analyse::program::{EventId, FnId};
+use crate::front::ast::{E, Expr};
+use crate::front::event::{ATOMIC, Event, IN_CONDITION, Kind, TOP};
+use crate::front::lex::{at, index, op};
+use crate::idioms::{Start, glob_matches};
+use crate::pdl::ast::{Arg, Compare, Condition, Predicate, Test};
+
+impl Engine<'_> {
+    /// Whether the condition holds; nothing if it speaks of what is not bound yet.
+    pub(super) fn check(&self, condition: &Condition, partial: &Partial) -> Option<bool> {
+        match condition {
+            Condition::Not(inner) => self.check(inner, partial).map(|holds| !holds),
+            Condition::And(parts) => self.all(parts, partial),
+            Condition::Or(parts) => {
+                let mut undecided = false;
+                for part in parts {
+                    match self.check(part, partial) {
+                        Some(true) => return Some(true),
+                        Some(false) => {}
+                        None => undecided = true,
+                    }
+                }
+                if undecided { None } else { Some(false) }
+            }
+            Condition::Test(test) => self.test(test, partial),
+        }
+    }
+
+    /// Whether no condition is violated; undecided ones count as `None`.
+    fn all(&self, parts: &[Condition], partial: &Partial) -> Option<bool> {
+        let mut undecided = false;
+        for part in parts {
+            match self.check(part, partial) {
+                Some(false) => return Some(false),
+                Some(true) => {}
+                None => undecided = true,
+            }
+        }
+        if undecided { None } else { Some(true) }
+    }
+
+    /// Whether nothing decided so far speaks against the match.
+    pub(super) fn admits(&self, conditions: &[Condition], partial: &Partial) -> bool {
+        conditions
+            .iter()
+            .all(|condition| self.check(condition, partial) != Some(false))
+    }
+
+    fn test(&self, test: &Test, partial: &Partial) -> Option<bool> {
+        // Unbound arguments leave the test open.
+        for arg in &test.args {
+            match arg {
+                Arg::Label(label) if partial.labels[*label].is_none() => return None,
+                Arg::Variable(number) | Arg::Element(number, _)
+                    if partial.variables[*number].is_none() =>
+                {
+                    return None;
+                }
+                _ => {}
+            }
+        }
+        if self.is_switched_off(test.predicate) {
+            return Some(true);
+        }
+        let ask = Ask {
+            engine: self,
+            partial,
+            args: &test.args,
+        };
+        if let Some((compare, value)) = &test.compare {
+            return Some(ask.compared(test.predicate, *compare, value));
+        }
+        Some(ask.holds(test.predicate).unwrap_or(false))
+    }
+
+    fn is_switched_off(&self, predicate: Predicate) -> bool {
+        let needs_locks = matches!(
+            predicate,
+            Predicate::DisjointLocks
+                | Predicate::NoGate
+                | Predicate::ReachableFromThread
+                | Predicate::Holds
+                | Predicate::AtomicContext
+                | Predicate::Guarded
+                | Predicate::Unguarded
+                | Predicate::UsualLock
+        );
+        let needs_alias = matches!(predicate, Predicate::Published | Predicate::Passed);
+        (needs_locks && !self.level.locks) || (needs_alias && !self.level.alias)
+    }
+}
+
+struct Ask<'a, 'e, 'p> {
+    engine: &'e Engine<'p>,
+    partial: &'a Partial,
+    args: &'a [Arg],
+}
+
+impl Ask<'_, '_, '_> {
+    fn place(&self, number: usize) -> Option<EventId> {
+        match self.args.get(number)? {
+            Arg::Label(label) => self.partial.labels[*label],
+            Arg::Variable(_) | Arg::Element(..) => match self.bound(number)? {
+                Bound::Object { place, .. }
+                | Bound::Condition { place, .. }
+                | Bound::Args { place, .. }
+                | Bound::Lock { place, .. } => Some(place),
+                Bound::Function(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn bound(&self, number: usize) -> Option<Bound> {
+        match self.args.get(number)? {
+            Arg::Variable(variable) => self.partial.variables[*variable].clone(),
+            Arg::Element(variable, element) => {
+                let Bound::Args { place, call } = self.partial.variables[*variable].clone()? else {
+                    return None;
+                };
+                let view = View::new(self.engine.program, place.function);
+                let Expr::Call { args, .. } = view.expr(call) else {
+                    return None;
+                };
+                let expr = *view.unit.exprs.parts(args).get(*element)?;
+                Some(Bound::Object {
+                    place,
+                    expr,
+                    key: view.key(expr),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn class(&self, number: usize) -> u128 {
+        match self.args.get(number) {
+            Some(Arg::Class(name)) => self.engine.program.table.class(name).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    fn function(&self, number: usize) -> Option<FnId> {
+        match self.bound(number)? {
+            Bound::Function(id) => Some(id),
+            Bound::Object { place, expr, .. } => self.named_function(place, expr),
+            _ => None,
+        }
+    }
+
+    fn named_function(&self, place: EventId, expr: E) -> Option<FnId> {
+        let view = View::new(self.engine.program, place.function);
+        let expr = view.unit.exprs.peel(expr);
+        let expr = match view.expr(expr) {
+            Expr::Unary { of, .. } => of,
+            _ => expr,
+        };
+        match view.expr(expr) {
+            Expr::Name(name) => self
+                .engine
+                .program
+                .resolve(view.name(name), view.unit_number),
+            _ => None,
+        }
+    }
+
+    fn key(&self, number: usize) -> Key {
+        match self.bound(number) {
+            Some(Bound::Object { key, .. }) => key,
+            Some(Bound::Lock { lock, .. }) => self.engine.flows.locks.key(lock),
+            Some(Bound::Condition { objects, .. }) => {
+                objects.first().map_or(Key::UNKNOWN, |(_, key)| *key)
+            }
+            _ => Key::UNKNOWN,
+        }
+    }
+
+    fn event(&self, number: usize) -> Option<Event> {
+        Some(self.engine.program.event(self.place(number)?))
+    }
+
+    fn expr(&self, number: usize) -> Option<(EventId, E)> {
+        match self.bound(number)? {
+            Bound::Object { place, expr, .. } | Bound::Condition { place, expr, .. } => {
+                Some((place, expr))
+            }
+            Bound::Args { place, call } => Some((place, call)),
+            _ => None,
+        }
+    }
+
+    fn holds(&self, predicate: Predicate) -> Option<bool> {
+        Some(match predicate {
+            Predicate::DisjointLocks => self
+                .engine
+                .concurrent(self.place(0)?, self.place(1)?)
+                .is_some(),
+            Predicate::NoGate => self.no_gate()?,
+            Predicate::CommonLock => {
+                let one = self.engine.held(self.place(0)?).always;
+                let other = self.engine.held(self.place(1)?).always;
+                one.iter().any(|lock| {
+                    self.is_excluding(*lock) && other.iter().any(|held| held.is_same_object(*lock))
+                })
+            }
+            Predicate::Writes => {
+                let (place, key) = (self.place(0)?, self.key(1));
+                let writes = self.engine.accesses.writes(key);
+                writes.iter().any(|write| write.function == place.function)
+            }
+            Predicate::Shared => self.shared()?,
+            Predicate::Alias => self.alias()?,
+            Predicate::Mentions => self.mentions()?,
+            Predicate::Same => {
+                let ((a, x), (b, y)) = (self.expr(0)?, self.expr(1)?);
+                a.function == b.function && x == y
+            }
+            Predicate::SameBase => self.same_base()?,
+            Predicate::SameLock => self.same_lock()?,
+            Predicate::SameFunction => self.function(0)? == self.function(1)?,
+            Predicate::DifferentFunction => self.function(0)? != self.function(1)?,
+            Predicate::Starts => self.starts()?,
+            Predicate::Passed => self.passed()?,
+            Predicate::ReachableFromThread => {
+                let id = self.function(0)?;
+                let contexts = self.engine.contexts.of(id);
+                contexts
+                    .iter()
+                    .any(|context| !matches!(context.start, Start::Unknown | Start::Init))
+            }
+            Predicate::InitOnly => self.engine.contexts.is_init_only(self.function(0)?),
+            Predicate::Before | Predicate::Dominates | Predicate::SameBranch => {
+                self.order(predicate)?
+            }
+            Predicate::Calls => self.calls()?,
+            Predicate::ByCall => self.by_call()?,
+            _ => return self.holds_more(predicate),
+        })
+    }
+
+    fn holds_more(&self, predicate: Predicate) -> Option<bool> {
+        Some(match predicate {
+            Predicate::Holds => self.holds_lock()?,
+            Predicate::HoldsAny => self
+                .engine
+                .held(self.place(0)?)
+                .ever
+                .iter()
+                .any(|lock| self.is_excluding(*lock)),
+            Predicate::AtomicContext => self.atomic_context()?,
+            Predicate::MaySleep => {
+                let engine = self.engine;
+                engine
+                    .sleepers
+                    .sleeps(engine.program, &engine.calls, self.place(0)?)
+            }
+            Predicate::Unguarded => self.unguarded()?,
+            Predicate::UsualLock => self.usual_lock()?,
+            Predicate::Atomic => self.event(0)?.flags & ATOMIC != 0,
+            Predicate::InLoop => self.ancestors(0)?.iter().any(|event| event.kind == Kind::Loop),
+            Predicate::InCondition => self.event(0)?.flags & IN_CONDITION != 0,
+            Predicate::ErrorExit => self.error_exit()?,
+            Predicate::ReturnsHolding => self.returns_holding()?,
+            Predicate::ReleasedElsewhere => self.released_elsewhere()?,
+            Predicate::Published => self.published()?,
+            Predicate::Pointer => {
+                let (place, expr) = self.expr(0)?;
+                let view = View::new(self.engine.program, place.function);
+                let ty = self.engine.program.types.canonical(view.ty(expr));
+                ty.pointers > 0 || ty.function
+            }
+            Predicate::Dereferenced => self.dereferenced()?,
+            Predicate::SetsNull => {
+                let (place, event) = (self.place(0)?, self.event(0)?);
+                let view = View::new(self.engine.program, place.function);
+                event.kind == Kind::Write
+                    && event.aux != 0
+                    && self.engine.is_nothing(&view, E(event.aux))
+            }
+            Predicate::LockFree => self.lock_free()?,
+            Predicate::Global => matches!(self.key(0).parts(), KeyParts::Global(..)),
+            Predicate::Diagnostic => self.diagnostic()?,
+            Predicate::Near => {
+                let (one, other) = (self.place(0)?, self.place(1)?);
+                one.function == other.function
+                    && (one.event..one.event + NEAR).contains(&other.event)
+            }
+            Predicate::ErrorPath => self.error_path()?,
+            Predicate::Negated => self.negated()?,
+            Predicate::Guarded | Predicate::Type | Predicate::NameOf => {
+                !self.value(predicate)?.is_empty()
+            }
+            _ => false,
+        })
+    }
+
+    fn compared(&self, predicate: Predicate, compare: Compare, wanted: &str) -> bool {
+        let Some(value) = self.value(predicate) else {
+            return false;
+        };
+        match compare {
+            Compare::Equal => glob_matches(wanted.as_bytes(), value.as_bytes()),
+            Compare::Different => !glob_matches(wanted.as_bytes(), value.as_bytes()),
+            _ => {
+                let (Ok(value), Ok(wanted)) = (value.parse::<i64>(), wanted.parse::<i64>()) else {
+                    return false;
+                };
+                match compare {
+                    Compare::Less => value < wanted,
+                    Compare::LessEqual => value <= wanted,
+                    Compare::Greater => value > wanted,
+                    _ => value >= wanted,
+                }
+            }
+        }
+    }
+
+    fn value(&self, predicate: Predicate) -> Option<String> {
+        let names = &self.engine.program.names;
+        match predicate {
+            Predicate::Type => {
+                let (place, expr) = self.expr(0)?;
+                let view = View::new(self.engine.program, place.function);
+                Some(names.text(view.ty(expr).base).into_owned())
+            }
+            Predicate::NameOf => match self.key(0).parts() {
+                KeyParts::Field(_, name)
+                | KeyParts::Global(name, _)
+                | KeyParts::Local(_, name)
+                | KeyParts::Vague(name, _) => Some(names.text(name).into_owned()),
+                _ => self.bound(0).map(|bound| self.engine.show(&bound)),
+            },
+            Predicate::Guarded => {
+                let guard = self.engine.guard(self.key(0));
+                // Too few accesses say nothing.
+                if guard.all < 4 || guard.writes_under == 0 {
+                    return Some("0".to_owned());
+                }
+                Some(guard.percent().to_string())
+            }
+            _ => None,
+        }
+    }
+
+    fn is_excluding(&self, lock: crate::analyse::locks::Lock) -> bool {
+        let engine = self.engine;
+        let family = engine.program.table.family(engine.flows.locks.family(lock));
+        !family.rcu && !family.context
+    }
+
+    fn no_gate(&self) -> Option<bool> {
+        let (one, other) = (self.place(0)?, self.place(1)?);
+        let (a, b) = (self.engine.held(one).ever, self.engine.held(other).ever);
+        let taken: Vec<_> = [one, other]
+            .iter()
+            .flat_map(|place| {
+                self.engine
+                    .flows
+                    .operations_at(place.function, place.event)
+                    .map(|operation| operation.lock)
+            })
+            .collect();
+        let is_pair = |lock: crate::analyse::locks::Lock| taken.iter().any(|other| other.is_same_object(lock));
+        Some(!a.iter().any(|lock| {
+            !is_pair(*lock)
+                && self.is_excluding(*lock)
+                && b.iter().any(|other| other.is_same_object(*lock))
+        }))
+    }
+
+    fn shared(&self) -> Option<bool> {
+        match self.bound(0)? {
+            Bound::Object { place, expr, key } => {
+                if !key.is_shared() {
+                    return Some(false);
+                }
+                if !self.engine.level.alias {
+                    return Some(true);
+                }
+                let view = View::new(self.engine.program, place.function);
+                let is_fresh = view
+                    .root(expr)
+                    .is_some_and(|root| self.engine.flows.is_fresh(place.function, place.event, root));
+                Some(!is_fresh)
+            }
+            Bound::Condition { objects, place, .. } => Some(objects.iter().any(|(expr, key)| {
+                let view = View::new(self.engine.program, place.function);
+                key.is_shared()
+                    && !view.root(*expr).is_some_and(|root| {
+                        self.engine.flows.is_fresh(place.function, place.event, root)
+                    })
+            })),
+            _ => Some(false),
+        }
+    }
+
+    fn alias(&self) -> Option<bool> {
+        let (one, other) = (self.bound(0)?, self.bound(1)?);
+        if !self.engine.level.alias {
+            let (one, other) = (self.last_names(&one), self.last_names(&other));
+            return Some(one.iter().any(|name| other.contains(name)));
+        }
+        Some(self.engine.is_equal(&one, &other))
+    }
+
+    /// Without types, objects are told apart by the last part of their name.
+    fn last_names(&self, bound: &Bound) -> Vec<u32> {
+        bound
+            .keys()
+            .iter()
+            .filter_map(|key| match key.parts() {
+                KeyParts::Field(_, name)
+                | KeyParts::Global(name, _)
+                | KeyParts::Local(_, name)
+                | KeyParts::Vague(name, _) => Some(name.0),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn mentions(&self) -> Option<bool> {
+        let (_, wanted) = self.expr(1)?;
+        let place = self.place(1)?;
+        match self.bound(0)? {
+            Bound::Condition {
+                place: here,
+                objects,
+                ..
+            } => Some(
+                here.function == place.function && objects.iter().any(|(expr, _)| *expr == wanted),
+            ),
+            _ => Some(false),
+        }
+    }
+
+    fn same_base(&self) -> Option<bool> {
+        let ((a, x), (b, y)) = (self.expr(0)?, self.expr(1)?);
+        if a.function != b.function {
+            return Some(false);
+        }
+        let view = View::new(self.engine.program, a.function);
+        Some(view.root(x)? == view.root(y)?)
+    }
+
+    fn same_lock(&self) -> Option<bool> {
+        match (self.bound(0)?, self.bound(1)?) {
+            (Bound::Lock { lock: a, .. }, Bound::Lock { lock: b, .. }) => Some(a.is_same_object(b)),
+            (one, other) => Some(self.engine.is_equal(&one, &other)),
+        }
+    }
+
+    fn starts(&self) -> Option<bool> {
+        let (place, wanted) = (self.place(0)?, self.function(1)?);
+        let view = View::new(self.engine.program, place.function);
+        let (name, args) = view.unit.named_call(self.event(0)?.expr)?;
+        let starts = &self.engine.program.idiom(view.name(name)).starts;
+        Some(starts.iter().any(|start| {
+            args.get(start.function)
+                .and_then(|arg| self.named_function(place, *arg))
+                == Some(wanted)
+        }))
+    }
+
+    fn passed(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let (_, object) = self.expr(1)?;
+        if matches!(self.key(1).parts(), KeyParts::Global(..)) {
+            return Some(true);
+        }
+        let view = View::new(self.engine.program, place.function);
+        let (name, args) = view.unit.named_call(self.event(0)?.expr)?;
+        let starts = &self.engine.program.idiom(view.name(name)).starts;
+        let root = view.root(object)?;
+        Some(starts.iter().any(|start| {
+            start
+                .argument
+                .and_then(|number| args.get(number))
+                .is_some_and(|arg| view.root(*arg) == Some(root))
+        }))
+    }
+
+    fn order(&self, predicate: Predicate) -> Option<bool> {
+        let (one, other) = (self.place(0)?, self.place(1)?);
+        if one.function != other.function {
+            return Some(false);
+        }
+        let events = self.engine.program.events(one.function);
+        let cfg = Cfg::new(events);
+        Some(match predicate {
+            Predicate::Before => cfg.reaches(one.event, other.event),
+            Predicate::Dominates => cfg.dominates(one.event, other.event),
+            _ => {
+                let parent = events[at(other.event)].parent;
+                let mut around = vec![TOP];
+                let mut here = events[at(one.event)].parent;
+                while here != TOP {
+                    around.push(here);
+                    here = events[at(here)].parent;
+                }
+                around.contains(&parent) && cfg.reaches(one.event, other.event)
+            }
+        })
+    }
+
+    /// Events around the statement, innermost first.
+    fn ancestors(&self, number: usize) -> Option<Vec<Event>> {
+        let place = self.place(number)?;
+        let events = self.engine.program.events(place.function);
+        let mut out = Vec::new();
+        let mut here = events[at(place.event)].parent;
+        while here != TOP {
+            out.push(events[at(here)]);
+            here = events[at(here)].parent;
+        }
+        Some(out)
+    }
+
+    fn calls(&self) -> Option<bool> {
+        let (place, expr) = self.expr(0)?;
+        let wanted = self.class(1);
+        let view = View::new(self.engine.program, place.function);
+        Some(contains_call(&view, expr, wanted, 0))
+    }
+
+    fn by_call(&self) -> Option<bool> {
+        let (place, event) = (self.place(0)?, self.event(0)?);
+        let view = View::new(self.engine.program, place.function);
+        if event.flags & crate::front::event::BY_CALL == 0 {
+            return Some(false);
+        }
+        let (name, _) = view.unit.named_call(E(event.aux))?;
+        Some(self.engine.program.idiom(view.name(name)).classes & self.class(1) != 0)
+    }
+
+    fn holds_lock(&self) -> Option<bool> {
+        let held = self.engine.held(self.place(0)?).always;
+        let engine = self.engine;
+        match self.args.get(1)? {
+            Arg::Text(family) => Some(held.iter().any(|lock| {
+                engine.program.table.family(engine.flows.locks.family(*lock)).name == *family
+            })),
+            _ => match self.bound(1)? {
+                Bound::Lock { lock, .. } => Some(held.iter().any(|other| other.is_same_object(lock))),
+                _ => Some(false),
+            },
+        }
+    }
+
+    /// The function itself holds a lock that forbids sleeping, or was started where sleeping is forbidden.
+    /// What a caller holds is reported at the caller.
+    fn atomic_context(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let engine = self.engine;
+        let own = engine.flows.at(place.function, place.event);
+        let forbids = |set| {
+            engine.flows.locks.members(set).iter().any(|lock| {
+                let family = engine.program.table.family(engine.flows.locks.family(*lock));
+                !family.sleeps
+            })
+        };
+        if forbids(own.must) {
+            return Some(true);
+        }
+        let contexts = engine.contexts.of(place.function);
+        Some(contexts.iter().any(|context| {
+            let is_interrupt = matches!(context.start, Start::HardIrq | Start::SoftIrq);
+            is_interrupt && context.from.is_none() && forbids(context.must)
+        }))
+    }
+
+    fn unguarded(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let Some(usual) = self.engine.guard(self.key(1)).lock else {
+            return Some(false);
+        };
+        let held = self.engine.held(place).ever;
+        let locks = &self.engine.flows.locks;
+        Some(!held.iter().any(|lock| {
+            lock.is_same_object(usual)
+                || locks.exclude_each_other(self.engine.program, *lock, usual)
+        }))
+    }
+
+    fn usual_lock(&self) -> Option<bool> {
+        let Bound::Lock { lock, .. } = self.bound(0)? else {
+            return Some(false);
+        };
+        let usual = self.engine.guard(self.key(1)).lock;
+        Some(usual.is_some_and(|usual| usual.is_same_object(lock)))
+    }
+
+    fn error_exit(&self) -> Option<bool> {
+        let (place, event) = (self.place(0)?, self.event(0)?);
+        let view = View::new(self.engine.program, place.function);
+        Some(match view.expr(view.unit.exprs.peel(event.expr)) {
+            Expr::Unary { op: code, of } => {
+                code == op("-") && matches!(view.expr(of), Expr::Name(_) | Expr::Number(_))
+            }
+            Expr::Call { .. } => view.unit.named_call(event.expr).is_some_and(|(name, _)| {
+                self.engine
+                    .program
+                    .names
+                    .bytes(view.name(name))
+                    .starts_with(b"ERR_")
+            }),
+            Expr::Name(name) => {
+                let text = self.engine.program.names.bytes(view.name(name));
+                text == b"NULL" || [&b"err"[..], b"error"].contains(&text)
+            }
+            _ => false,
+        })
+    }
+
+    fn returns_holding(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let Bound::Lock { lock, .. } = self.bound(1)? else {
+            return Some(false);
+        };
+        let state = self.engine.flows.at(place.function, place.event);
+        let held = self.engine.flows.locks.members(state.must);
+        Some(held.iter().any(|other| other.is_same_object(lock) && !other.is_scoped()))
+    }
+
+    /// Some other return leaves the lock released, although it was taken before.
+    fn released_elsewhere(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let Bound::Lock { lock, place: taken } = self.bound(1)? else {
+            return Some(false);
+        };
+        let events = self.engine.program.events(place.function);
+        let cfg = Cfg::new(events);
+        let locks = &self.engine.flows.locks;
+        let mut released = 0;
+        let mut holding = 0;
+        for (position, event) in events.iter().enumerate() {
+            let position = index(position);
+            if event.kind != Kind::Return || !cfg.reaches(taken.event, position) {
+                continue;
+            }
+            let state = self.engine.flows.at(place.function, position);
+            let may = locks.members(state.may);
+            if may.iter().any(|other| other.is_same_object(lock)) {
+                holding += 1;
+            } else {
+                released += 1;
+            }
+        }
+        Some(released > 0 && holding <= released && !self.may_be_freed(&cfg, taken, place, lock))
+    }
+
+    /// Whether a call on the way may release the lock under some condition.
+    fn may_be_freed(
+        &self,
+        cfg: &Cfg,
+        taken: EventId,
+        end: EventId,
+        lock: crate::analyse::locks::Lock,
+    ) -> bool {
+        let flows = &self.engine.flows;
+        self.engine.calls.of(taken.function).iter().any(|call| {
+            let freed = flows.effects[at(call.callee.0)].may_free;
+            cfg.reaches(taken.event, call.event)
+                && cfg.reaches(call.event, end.event)
+                && flows
+                    .locks
+                    .members(freed)
+                    .iter()
+                    .any(|other| other.is_same_object(lock))
+        })
+    }
+
+    fn published(&self) -> Option<bool> {
+        let (place, (object_place, object)) = (self.place(0)?, self.expr(1)?);
+        let view = View::new(self.engine.program, place.function);
+        let root = view.root(object)?;
+        let flows = &self.engine.flows;
+        let call = self.event(0)?.expr;
+        let (_, args) = view.unit.named_call(call)?;
+        let written = self.engine.program.event(object_place);
+        if E(written.aux) == call {
+            return Some(false);
+        }
+        let is_argument = args.iter().any(|arg| view.root(*arg) == Some(root));
+        Some(
+            is_argument
+                && view.is_direct(object)
+                && flows.is_fresh(place.function, place.event, root)
+                && !flows.is_fresh(place.function, object_place.event, root),
+        )
+    }
+
+    fn dereferenced(&self) -> Option<bool> {
+        let (place, event) = (self.place(0)?, self.event(0)?);
+        let events = self.engine.program.events(place.function);
+        let view = View::new(self.engine.program, place.function);
+        let next = events[at(place.event) + 1..].iter().take(12);
+        Some(next.into_iter().any(|later| match view.expr(later.expr) {
+            Expr::Member { base, arrow, .. } => arrow && base == event.expr,
+            Expr::Unary { op: code, of } => code == op("*") && of == event.expr,
+            Expr::Call { callee, .. } => callee == event.expr,
+            _ => false,
+        }))
+    }
+
+    fn lock_free(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let engine = self.engine;
+        let table = engine.program.table;
+        let retries = table.class("retries").unwrap_or(0) | table.class("seq_retry").unwrap_or(0);
+        if engine.calls.classes[at(place.function.0)] & table.class("seq_retry").unwrap_or(0) != 0 {
+            return Some(true);
+        }
+        let in_rcu = engine.held(place).always.iter().any(|lock| {
+            table.family(engine.flows.locks.family(*lock)).rcu
+        });
+        if in_rcu {
+            return Some(true);
+        }
+        let events = engine.program.events(place.function);
+        let mut here = place.event;
+        while here != TOP {
+            let event = events[at(here)];
+            if event.kind == Kind::Loop {
+                let retried = (here..event.end).any(|inner| {
+                    events[at(inner)].kind == Kind::Call
+                        && engine.classes_at(EventId {
+                            function: place.function,
+                            event: inner,
+                        }) & retries
+                            != 0
+                });
+                if retried {
+                    return Some(true);
+                }
+            }
+            here = event.parent;
+        }
+        Some(false)
+    }
+
+    fn error_path(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let view = View::new(self.engine.program, place.function);
+        Some(self.ancestors(0)?.iter().any(|event| {
+            event.kind == Kind::If && mentions_error(&view, event.expr, 0)
+        }))
+    }
+
+    fn negated(&self) -> Option<bool> {
+        let (place, inner) = (self.place(0)?, self.place(1)?);
+        let event = self.event(0)?;
+        let view = View::new(self.engine.program, place.function);
+        let is_negative = match view.expr(event.expr) {
+            Expr::Unary { op: code, .. } => code == op("!"),
+            Expr::Binary {
+                op: code, right, ..
+            } => code == op("==") && self.engine.is_nothing(&view, right),
+            _ => false,
+        };
+        let in_then = (place.event + 1..event.aux).contains(&inner.event);
+        Some(is_negative == in_then)
+    }
+
+    fn diagnostic(&self) -> Option<bool> {
+        let (place, event) = (self.place(0)?, self.event(0)?);
+        let wanted = self.engine.program.table.class("diagnostics").unwrap_or(0);
+        let view = View::new(self.engine.program, place.function);
+        let events = self.engine.program.events(place.function);
+        if matches!(event.kind, Kind::If | Kind::Loop) {
+            return Some(contains_call(&view, event.expr, wanted, 0));
+        }
+        for (offset, later) in events[at(place.event)..].iter().take(24).enumerate() {
+            if later.kind != Kind::Call {
+                continue;
+            }
+            let here = EventId {
+                function: place.function,
+                event: place.event + index(offset),
+            };
+            if self.engine.classes_at(here) & wanted != 0 && contains(&view, later.expr, event.expr, 0) {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+}
+
+/// Events between two statements that still belong together.
+const NEAR: u32 = 10;
+
+fn mentions_error(view: &View<'_>, expr: E, depth: u32) -> bool {
+    if depth > 8 {
+        return false;
+    }
+    let is_error = view.unit.named_call(expr).is_some_and(|(name, _)| {
+        let text = view.program.names.bytes(view.name(name));
+        text.starts_with(b"IS_ERR") || text.starts_with(b"PTR_ERR")
+    });
+    is_error
+        || children(view, expr)
+            .into_iter()
+            .any(|child| mentions_error(view, child, depth + 1))
+}
+
+fn contains_call(view: &View<'_>, expr: E, wanted: u128, depth: u32) -> bool {
+    if depth > 16 {
+        return false;
+    }
+    let inner = |id| contains_call(view, id, wanted, depth + 1);
+    if let Some((name, _)) = view.unit.named_call(expr)
+        && view.program.idiom(view.name(name)).classes & wanted != 0
+    {
+        return true;
+    }
+    children(view, expr).into_iter().any(inner)
+}
+
+fn contains(view: &View<'_>, expr: E, wanted: E, depth: u32) -> bool {
+    expr == wanted
+        || (depth < 16
+            && children(view, expr)
+                .into_iter()
+                .any(|child| contains(view, child, wanted, depth + 1)))
+}
+
+/// The direct parts of an expression.
+pub(super) fn children(view: &View<'_>, expr: E) -> Vec<E> {
+    match view.expr(expr) {
+        Expr::Member { base, .. } => vec![base],
+        Expr::Index { base, index } => vec![base, index],
+        Expr::Unary { of, .. } | Expr::Step { of } | Expr::Cast { of, .. } => vec![of],
+        Expr::Binary { left, right, .. } => vec![left, right],
+        Expr::Assign { to, from, .. } => vec![to, from],
+        Expr::Call { callee, args } => {
+            let mut all = vec![callee];
+            all.extend_from_slice(view.unit.exprs.parts(args));
+            all
+        }
+        Expr::Choice { parts } | Expr::Comma { parts } | Expr::Init { parts } => {
+            view.unit.exprs.parts(parts).to_vec()
+        }
+        Expr::Field { value, .. } => vec![value],
+        _ => Vec::new(),
+    }
+}

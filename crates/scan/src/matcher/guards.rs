@@ -1,0 +1,91 @@
+//! Which lock usually guards an object, by counting.
+
+use super::Engine;
+use crate::analyse::keys::{Key, View};
+use crate::analyse::locks::Lock;
+use crate::analyse::program::EventId;
+
+/// The usual lock of an object.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Guard {
+    pub(crate) lock: Option<Lock>,
+    /// Accesses under that lock, and all accesses that count.
+    pub(crate) under: u32,
+    pub(crate) all: u32,
+    /// Writes under that lock.
+    pub(crate) writes_under: u32,
+}
+
+impl Guard {
+    pub(crate) fn percent(self) -> u32 {
+        if self.all == 0 {
+            0
+        } else {
+            self.under * 100 / self.all
+        }
+    }
+}
+
+/// Accesses looked at per object.
+const SAMPLE_MAX: usize = 300;
+
+impl Engine<'_> {
+    /// The usual lock of `key`. Accesses to fresh objects and during initialisation do not count.
+    pub(crate) fn guard(&self, key: Key) -> Guard {
+        if let Some(guard) = self.guards.borrow().get(&key) {
+            return *guard;
+        }
+        let guard = self.count(key);
+        self.guards.borrow_mut().insert(key, guard);
+        guard
+    }
+
+    fn count(&self, key: Key) -> Guard {
+        let mut counts: Vec<(Lock, u32, u32)> = Vec::new();
+        let mut all = 0;
+        let accesses = self.accesses.writes(key).iter().map(|place| (place, true));
+        let reads = self.accesses.reads(key).iter().map(|place| (place, false));
+        for (place, is_write) in accesses.take(SAMPLE_MAX).chain(reads.take(SAMPLE_MAX)) {
+            if !self.counts_for_guard(*place) {
+                continue;
+            }
+            all += 1;
+            for lock in self.held(*place).always {
+                let family = self.program.table.family(self.flows.locks.family(lock));
+                if family.rcu || family.context {
+                    continue;
+                }
+                match counts.iter_mut().find(|(known, _, _)| known.is_same_object(lock)) {
+                    Some((_, count, writes)) => {
+                        *count += 1;
+                        *writes += u32::from(is_write);
+                    }
+                    None => counts.push((lock, 1, u32::from(is_write))),
+                }
+            }
+        }
+        // Ties go to the lock seen first, which does not depend on map order.
+        let best = counts
+            .iter()
+            .rev()
+            .max_by_key(|(_, count, writes)| (*count, *writes));
+        Guard {
+            lock: best.map(|(lock, _, _)| *lock),
+            under: best.map_or(0, |(_, count, _)| *count),
+            writes_under: best.map_or(0, |(_, _, writes)| *writes),
+            all,
+        }
+    }
+
+    fn counts_for_guard(&self, place: EventId) -> bool {
+        !self.contexts.is_init_only(place.function) && !self.is_fresh_at(place)
+    }
+
+    /// Whether the accessed object hangs on a local that nobody else knows yet.
+    pub(crate) fn is_fresh_at(&self, place: EventId) -> bool {
+        let view = View::new(self.program, place.function);
+        let expr = self.program.event(place).expr;
+        view.root(expr)
+            .is_some_and(|root| self.flows.is_fresh(place.function, place.event, root))
+    }
+}

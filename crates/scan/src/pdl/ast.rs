@@ -1,0 +1,201 @@
+//! Patterns as data. Variables and labels are numbers into the pattern's tables.
+
+use raddle_report::Severity;
+
+/// A bug pattern: sub-patterns that run on different threads, and conditions on them.
+#[derive(Debug, Clone)]
+pub(crate) struct Pattern {
+    pub(crate) name: String,
+    /// One line with `$variables`.
+    pub(crate) title: String,
+    pub(crate) severity: Severity,
+    pub(crate) why: String,
+    /// The text of `raddle explain`.
+    pub(crate) about: String,
+    pub(crate) subs: Vec<Sub>,
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) variables: Vec<String>,
+    pub(crate) labels: Vec<String>,
+    /// Added to the rank of every finding of this pattern.
+    pub(crate) weight: i32,
+    /// The variable whose object groups the findings.
+    pub(crate) object: Option<usize>,
+}
+
+/// What one thread does.
+#[derive(Debug, Clone)]
+pub(crate) struct Sub {
+    pub(crate) functions: Vec<Fun>,
+}
+
+/// A function; further ones of the same sub-pattern are called by the first.
+#[derive(Debug, Clone)]
+pub(crate) struct Fun {
+    pub(crate) name: Name,
+    pub(crate) body: Vec<Stmt>,
+}
+
+/// A constant, a variable, or anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Name {
+    Constant(String),
+    Variable(usize),
+    Any,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Stmt {
+    pub(crate) label: Option<usize>,
+    pub(crate) kind: StmtKind,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum StmtKind {
+    If {
+        cond: Name,
+        then: Vec<Stmt>,
+        other: Option<Vec<Stmt>>,
+        /// A loop's condition will do as well.
+        or_loop: bool,
+    },
+    Loop {
+        cond: Name,
+        body: Vec<Stmt>,
+    },
+    Break,
+    Continue,
+    /// Leaves the loop in any way.
+    Leave,
+    Return(Name),
+    Lock {
+        lock: Name,
+        holding: Option<Name>,
+    },
+    TryLock(Name),
+    Unlock(Name),
+    Read(Name),
+    Write(Name),
+    /// Read and write in one.
+    Update(Name),
+    /// Read or write.
+    Access(Name),
+    Call {
+        callee: Callee,
+        args: Args,
+        result: Name,
+    },
+    Exclude(Vec<Stmt>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Callee {
+    Named(Vec<String>),
+    Class(String),
+    Variable(usize),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Args {
+    Any,
+    All(usize),
+    Each(Vec<Name>),
+}
+
+/// A semantic condition.
+#[derive(Debug, Clone)]
+pub(crate) enum Condition {
+    Not(Box<Condition>),
+    And(Vec<Condition>),
+    Or(Vec<Condition>),
+    Test(Test),
+}
+
+/// A predicate, possibly compared with a value.
+#[derive(Debug, Clone)]
+pub(crate) struct Test {
+    pub(crate) predicate: Predicate,
+    pub(crate) args: Vec<Arg>,
+    pub(crate) compare: Option<(Compare, String)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compare {
+    Equal,
+    Different,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+}
+
+/// An argument of a predicate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Arg {
+    Label(usize),
+    Variable(usize),
+    /// `$args[n]`
+    Element(usize, usize),
+    Class(String),
+    Text(String),
+}
+
+macro_rules! predicates {
+    ($($variant:ident $name:literal $args:literal $help:literal,)*) => {
+        /// What a condition can ask.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Predicate { $(#[doc = $help] $variant,)* }
+
+        /// Name, number of arguments and meaning of each predicate.
+        pub(crate) const PREDICATES: &[(Predicate, &str, usize, &str)] =
+            &[$((Predicate::$variant, $name, $args, $help),)*];
+    };
+}
+
+predicates! {
+    DisjointLocks "disjoint_locks" 2 "the two statements can run at the same time: no lock that may be held at both excludes it",
+    CommonLock "common_lock" 2 "some excluding lock is certainly held at both statements",
+    Writes "writes" 2 "the function of the statement writes the object itself",
+    NoGate "no_gate" 2 "no further lock is held at both lock statements that would serialise them",
+    Shared "shared" 1 "other threads may reach the object: not a local, not freshly allocated",
+    Alias "alias" 2 "the two may name the same object (same struct and field, or same variable)",
+    Mentions "mentions" 2 "the condition contains exactly this object",
+    Same "same" 2 "the same text in the same function",
+    SameBase "same_base" 2 "reached through the same variable",
+    SameLock "same_lock" 2 "the two may be the same lock",
+    SameFunction "same_function" 2 "the two name the same function",
+    Starts "starts" 2 "the call at the statement starts the function as a thread",
+    Passed "passed" 2 "the thread started at the statement is given the object, or what leads to it",
+    Type "type" 1 "the type of the object, to compare with a name",
+    NameOf "name" 1 "the last part of the object's name, to compare with a name; `*` stands for any characters",
+    ReachableFromThread "reachable_from_thread" 1 "a known starting point of a thread, entry or interrupt leads to the function",
+    InitOnly "init_only" 1 "the function runs only while a module or device is set up or torn down",
+    Before "before" 2 "control can get from the first statement to the second",
+    Dominates "dominates" 2 "every way to the second statement passes the first",
+    SameBranch "same_branch" 2 "the second statement always follows the first, unless the function is left",
+    Calls "calls" 2 "the condition or arguments contain a call of the class",
+    ByCall "by_call" 2 "the access is made by a call of the class",
+    Holds "holds" 2 "the lock, or a lock of the named family, is certainly held at the statement",
+    HoldsAny "holds_any" 1 "some excluding lock may be held at the statement",
+    AtomicContext "atomic_context" 1 "a spinning lock is certainly held, or interrupts or preemption are off",
+    MaySleep "may_sleep" 1 "the function called at the statement sleeps on its straight way",
+    Guarded "guarded" 1 "percentage of the accesses to the object under its usual lock",
+    Unguarded "unguarded" 2 "the usual lock of the object is not held at the statement",
+    UsualLock "usual_lock" 2 "the lock is the usual lock of the object",
+    Atomic "atomic" 1 "the access is atomic by itself",
+    InLoop "in_loop" 1 "the statement is inside a loop",
+    InCondition "in_condition" 1 "the statement is part of a condition",
+    ErrorExit "error_exit" 1 "the function returns an error there",
+    ReturnsHolding "returns_holding" 2 "the lock is certainly still held at the return",
+    ReleasedElsewhere "released_elsewhere" 2 "another return of the function does not hold the lock",
+    Published "published" 2 "the call at the statement makes the freshly allocated owner of the object known to others",
+    Pointer "pointer" 1 "the object is a pointer",
+    Dereferenced "dereferenced" 1 "what is read at the statement is followed as a pointer at once",
+    SetsNull "sets_null" 1 "the statement writes a null pointer or zero",
+    LockFree "lock_free" 1 "the statement is part of a retry loop, a sequence-counter section or an RCU section",
+    Global "global" 1 "the object is a variable at file level",
+    Diagnostic "diagnostic" 1 "the statement only feeds a message or an assertion",
+    Near "near" 2 "only a few operations lie between the two statements",
+    ErrorPath "error_path" 1 "the statement runs only after a call has failed",
+    Negated "negated" 2 "the second statement runs when the condition tested at the first is zero or false",
+    DifferentFunction "different_function" 2 "the two functions are not the same",
+}

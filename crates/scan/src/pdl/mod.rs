@@ -1,0 +1,8 @@
+//! The pattern description language: from text to [`ast::Pattern`]. The grammar is in the manual.
+
+pub(crate) mod ast;
+pub(crate) mod error;
+mod parse;
+mod token;
+
+pub(crate) use parse::parse;

@@ -1,0 +1,461 @@
+//! From instances to findings: evidence, rank, groups, suppression.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use raddle_config::scan::Suppression;
+use raddle_report::{Confidence, Excerpt, Finding, Place, Step};
+
+use crate::analyse::keys::{KeyParts, View};
+use crate::analyse::program::{EventId, FnId};
+use crate::front::event::{Event, Kind, UPDATE};
+use crate::front::lex::{at, index};
+use crate::idioms::{Start, glob_matches};
+use crate::matcher::{Bound, Engine, Instance};
+use crate::pdl::ast::Pattern;
+use crate::scan::{Options, PatternCount, Summary};
+
+/// Findings of one kind on one object that are shown; the others are most likely the same story.
+const PER_OBJECT: usize = 3;
+/// Rank from which a finding counts as well supported.
+const HIGH: i32 = 20;
+
+struct Ranked {
+    finding: Finding,
+    rank: i32,
+    files: Vec<(u32, u32)>,
+}
+
+/// Turns instances into the findings to show, best first.
+pub(crate) fn findings(
+    engine: &Engine<'_>,
+    found: Vec<(&Pattern, Vec<Instance>)>,
+    options: &Options,
+    summary: &mut Summary,
+) -> Vec<Finding> {
+    let mut texts = Texts {
+        engine,
+        lines: BTreeMap::new(),
+    };
+    let mut shown = Vec::new();
+    for (pattern, instances) in found {
+        let mut best: BTreeMap<String, Ranked> = BTreeMap::new();
+        for instance in &instances {
+            if !is_wanted(engine, instance) {
+                continue;
+            }
+            let ranked = describe(engine, &mut texts, pattern, instance);
+            let known = best.get(&ranked.finding.fingerprint);
+            if known.is_none_or(|known| ranked.rank > known.rank) {
+                best.insert(ranked.finding.fingerprint.clone(), ranked);
+            }
+        }
+        summary.patterns.push(PatternCount {
+            name: pattern.name.clone(),
+            instances: raddle_stdx::width::to_u64(best.len()),
+        });
+        let mut ranked: Vec<Ranked> = best.into_values().collect();
+        if let Some(changed) = &options.changed {
+            ranked.retain(|ranked| touches(ranked, changed));
+        }
+        let before = ranked.len();
+        ranked.retain(|ranked| !is_suppressed(engine, &mut texts, ranked, &options.config.suppress));
+        summary.suppressed += raddle_stdx::width::to_u64(before - ranked.len());
+        shown.extend(select(ranked, options.limit, summary));
+    }
+    shown.sort_by(|one, other| {
+        other
+            .rank
+            .cmp(&one.rank)
+            .then_with(|| one.finding.kind.cmp(&other.finding.kind))
+            .then_with(|| one.finding.fingerprint.cmp(&other.finding.fingerprint))
+    });
+    shown.into_iter().map(|ranked| ranked.finding).collect()
+}
+
+/// At least the first sub-pattern lies in what the user asked about.
+fn is_wanted(engine: &Engine<'_>, instance: &Instance) -> bool {
+    instance
+        .partial
+        .trace
+        .first()
+        .is_some_and(|(_, place)| engine.is_wanted(place.function))
+}
+
+fn touches(ranked: &Ranked, changed: &[crate::scan::ChangedFile]) -> bool {
+    ranked.finding.steps.iter().any(|step| {
+        changed.iter().any(|file| {
+            file.file == step.place.file
+                && file
+                    .lines
+                    .iter()
+                    .any(|(first, last)| (*first..=*last).contains(&step.place.line))
+        })
+    })
+}
+
+/// Best first, few per object, at most `limit`.
+fn select(mut ranked: Vec<Ranked>, limit: Option<usize>, summary: &mut Summary) -> Vec<Ranked> {
+    ranked.sort_by(|one, other| {
+        other
+            .rank
+            .cmp(&one.rank)
+            .then_with(|| one.finding.steps[0].place.cmp(&other.finding.steps[0].place))
+            .then_with(|| one.finding.fingerprint.cmp(&other.finding.fingerprint))
+    });
+    let Some(limit) = limit else {
+        return ranked;
+    };
+    let all = ranked.len();
+    let mut per_object: BTreeMap<String, usize> = BTreeMap::new();
+    ranked.retain(|ranked| {
+        let object = ranked.finding.objects.first().cloned().unwrap_or_default();
+        let count = per_object.entry(object).or_default();
+        *count += 1;
+        *count <= PER_OBJECT
+    });
+    ranked.truncate(limit);
+    summary.hidden += raddle_stdx::width::to_u64(all - ranked.len());
+    ranked
+}
+
+fn is_suppressed(
+    engine: &Engine<'_>,
+    texts: &mut Texts<'_, '_>,
+    ranked: &Ranked,
+    rules: &[Suppression],
+) -> bool {
+    let finding = &ranked.finding;
+    let by_rule = rules.iter().any(|rule| {
+        let fits = |wanted: &Option<String>, test: &dyn Fn(&str) -> bool| {
+            wanted.as_ref().is_none_or(|wanted| test(wanted))
+        };
+        fits(&rule.kind, &|kind| kind == finding.kind)
+            && fits(&rule.fingerprint, &|start| finding.fingerprint.starts_with(start))
+            && fits(&rule.file, &|glob| {
+                finding
+                    .steps
+                    .iter()
+                    .any(|step| glob_matches(glob.as_bytes(), step.place.file.as_bytes()))
+            })
+            && fits(&rule.function, &|name| {
+                finding.steps.iter().any(|step| step.place.function == name)
+            })
+            && fits(&rule.object, &|name| finding.objects.iter().any(|object| object == name))
+    });
+    by_rule
+        || ranked.files.iter().any(|(unit, line)| {
+            let ignores = &engine.program.units[at(*unit)].ignores;
+            ignores.iter().any(|place| {
+                let ignored = texts.line(*unit, *place).0;
+                ignored == *line || ignored + 1 == *line
+            })
+        })
+}
+
+/// The lines of files that findings point to.
+struct Texts<'e, 'p> {
+    engine: &'e Engine<'p>,
+    lines: BTreeMap<u32, (Vec<u8>, Vec<u32>)>,
+}
+
+impl Texts<'_, '_> {
+    fn file(&mut self, unit: u32) -> &(Vec<u8>, Vec<u32>) {
+        let engine = self.engine;
+        self.lines.entry(unit).or_insert_with(|| {
+            let path: &PathBuf = &engine.program.sources[at(unit)].path;
+            let text = std::fs::read(path).unwrap_or_default();
+            let mut starts = vec![0];
+            for (position, byte) in text.iter().enumerate() {
+                if *byte == b'\n' {
+                    starts.push(index(position + 1));
+                }
+            }
+            (text, starts)
+        })
+    }
+
+    /// One-based line and column of a byte offset.
+    fn line(&mut self, unit: u32, pos: u32) -> (u32, u32) {
+        let (_, starts) = self.file(unit);
+        let line = starts.partition_point(|start| *start <= pos);
+        let start = starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        (index(line), pos.saturating_sub(start) + 1)
+    }
+
+    fn excerpt(&mut self, unit: u32, line: u32) -> Excerpt {
+        let (text, starts) = self.file(unit);
+        let first = at(line.saturating_sub(1));
+        let start = starts.get(first).map_or(0, |start| at(*start));
+        let end = starts.get(first + 1).map_or(text.len(), |end| at(*end));
+        let line_text = String::from_utf8_lossy(&text[start.min(end)..end]);
+        let mut shown = line_text.trim_end().replace('\t', "    ");
+        if shown.chars().count() > 160 {
+            shown = shown.chars().take(157).collect::<String>() + "...";
+        }
+        Excerpt {
+            first_line: line,
+            lines: vec![shown],
+        }
+    }
+
+    fn place(&mut self, place: EventId) -> Place {
+        let pos = self.engine.program.event(place).pos;
+        self.place_at(place.function, pos)
+    }
+
+    fn place_at(&mut self, function: FnId, pos: u32) -> Place {
+        let unit = self.engine.program.unit_of(function);
+        let (line, column) = self.line(unit, pos);
+        Place {
+            file: self.engine.program.sources[at(unit)].shown.clone(),
+            line,
+            column,
+            function: self.engine.program.function_name(function).into_owned(),
+        }
+    }
+}
+
+fn describe(
+    engine: &Engine<'_>,
+    texts: &mut Texts<'_, '_>,
+    pattern: &Pattern,
+    instance: &Instance,
+) -> Ranked {
+    let partial = &instance.partial;
+    let mut steps = Vec::new();
+    let mut files = Vec::new();
+    for (sub, place) in &partial.trace {
+        let shown = texts.place(*place);
+        let unit = engine.program.unit_of(place.function);
+        files.push((unit, shown.line));
+        let held = engine.held(*place);
+        let excerpt = texts.excerpt(unit, shown.line);
+        steps.push(Step {
+            context: format!("pattern {}", sub + 1),
+            action: action(engine, *place),
+            place: shown,
+            locks: held.always.iter().map(|lock| engine.show_lock(*lock)).collect(),
+            excerpt: Some(excerpt),
+        });
+    }
+    steps.iter_mut().for_each(|step| step.locks.dedup());
+    let objects = objects(engine, pattern, instance);
+    let rank = rank(engine, pattern, instance);
+    let mut notes = paths(engine, texts, instance);
+    notes.extend(bindings(engine, pattern, instance));
+    if instance.others > 0 {
+        notes.push(format!("{} more places complete this pattern", instance.others));
+    }
+    let finding = Finding {
+        kind: pattern.name.clone(),
+        severity: pattern.severity,
+        confidence: if rank >= HIGH {
+            Confidence::StaticHigh
+        } else {
+            Confidence::StaticLow
+        },
+        title: title(engine, pattern, instance),
+        fingerprint: fingerprint(engine, pattern, instance, &objects),
+        objects,
+        steps,
+        why: pattern.why.clone(),
+        notes,
+        replay: None,
+    };
+    Ranked {
+        finding,
+        rank,
+        files,
+    }
+}
+
+/// What happens at an event, as a sentence without subject.
+fn action(engine: &Engine<'_>, place: EventId) -> String {
+    let event: Event = engine.program.event(place);
+    let view = View::new(engine.program, place.function);
+    let shown = view.show(event.expr);
+    match event.kind {
+        Kind::If | Kind::Switch => format!("tests {shown}"),
+        Kind::Loop if event.expr == crate::front::ast::E::NONE => "loops".to_owned(),
+        Kind::Loop => format!("loops on {shown}"),
+        Kind::Read => format!("reads {shown}"),
+        Kind::Write if event.flags & UPDATE != 0 => format!("updates {shown}"),
+        Kind::Write => format!("writes {shown}"),
+        Kind::Call => format!("calls {shown}"),
+        Kind::Return => format!("returns {shown}").trim_end_matches(" ..").to_owned(),
+        Kind::Break => "breaks out of the loop".to_owned(),
+        Kind::Goto => "jumps out".to_owned(),
+        _ => shown,
+    }
+}
+
+fn objects(engine: &Engine<'_>, pattern: &Pattern, instance: &Instance) -> Vec<String> {
+    let variables = &instance.partial.variables;
+    let preferred = pattern.object.and_then(|number| variables[number].as_ref());
+    let mut out: Vec<String> = Vec::new();
+    for bound in preferred.into_iter().chain(variables.iter().flatten()) {
+        let name = match bound {
+            Bound::Object { key, .. } if key.is_shared() => crate::show::object(engine.program, *key),
+            Bound::Lock { lock, .. } => engine.show_lock(*lock),
+            Bound::Function(id) if Some(bound) == preferred => {
+                engine.program.function_name(*id).into_owned()
+            }
+            _ => continue,
+        };
+        if !out.contains(&name) {
+            out.push(name);
+        }
+    }
+    out
+}
+
+/// The title with `$variables` replaced by what they are bound to.
+fn title(engine: &Engine<'_>, pattern: &Pattern, instance: &Instance) -> String {
+    let mut out = pattern.title.clone();
+    let mut numbers: Vec<usize> = (0..pattern.variables.len()).collect();
+    numbers.sort_by_key(|number| std::cmp::Reverse(pattern.variables[*number].len()));
+    for number in numbers {
+        if let Some(bound) = &instance.partial.variables[number] {
+            out = out.replace(&format!("${}", pattern.variables[number]), &engine.show(bound));
+        }
+    }
+    out
+}
+
+/// Stable across edits elsewhere: made of names, never of lines.
+fn fingerprint(
+    engine: &Engine<'_>,
+    pattern: &Pattern,
+    instance: &Instance,
+    objects: &[String],
+) -> String {
+    let mut digest = raddle_stdx::Digest::default();
+    digest.bytes(pattern.name.as_bytes());
+    if let Some(object) = objects.first() {
+        digest.bytes(object.as_bytes());
+    }
+    for (sub, place) in &instance.partial.trace {
+        if *sub == 0 {
+            digest.bytes(engine.program.function_name(place.function).as_bytes());
+            let unit = engine.program.unit_of(place.function);
+            let shown = &engine.program.sources[at(unit)].shown;
+            digest.bytes(shown.rsplit('/').next().unwrap_or(shown).as_bytes());
+        }
+    }
+    format!("{:016x}", digest.value())
+}
+
+/// One call path from a starting point to each function that takes part.
+fn paths(engine: &Engine<'_>, texts: &mut Texts<'_, '_>, instance: &Instance) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut done: Vec<FnId> = Vec::new();
+    for (_, place) in &instance.partial.trace {
+        if done.contains(&place.function) {
+            continue;
+        }
+        done.push(place.function);
+        let contexts = engine.contexts.of(place.function);
+        let best = contexts
+            .iter()
+            .enumerate()
+            .min_by_key(|(number, context)| (start_order(context.start), *number));
+        let Some((number, context)) = best else {
+            continue;
+        };
+        let mut text = format!("{}: ", context.start.label());
+        for call in engine.contexts.path(place.function, index(number)) {
+            let caller = texts.place(call);
+            text.push_str(&format!("{} ({}:{}) -> ", caller.function, caller.file, caller.line));
+        }
+        text.push_str(&engine.program.function_name(place.function));
+        out.push(text);
+    }
+    out
+}
+
+fn start_order(start: Start) -> u8 {
+    match start {
+        Start::Thread | Start::Work | Start::SoftIrq | Start::HardIrq => 0,
+        Start::Entry => 1,
+        Start::Unknown => 2,
+        Start::Init => 3,
+    }
+}
+
+fn bindings(engine: &Engine<'_>, pattern: &Pattern, instance: &Instance) -> Vec<String> {
+    let mut parts = Vec::new();
+    for (name, bound) in pattern.variables.iter().zip(&instance.partial.variables) {
+        if let Some(bound) = bound {
+            parts.push(format!("${name} = {}", engine.show(bound)));
+        }
+    }
+    if parts.is_empty() {
+        Vec::new()
+    } else {
+        vec![parts.join(", ")]
+    }
+}
+
+/// Names of functions that run when nobody else can see the object, most of the time.
+const LIFECYCLE: &[&str] = &[
+    "init", "probe", "alloc", "create", "setup", "remove", "exit", "destroy", "release", "free",
+    "attach", "detach", "register", "resume", "suspend", "shutdown", "cleanup", "teardown", "dump",
+    "show", "debug", "mount", "fill_super", "put_super", "new", "connect", "disconnect",
+];
+
+/// Names of objects whose exact value seldom matters.
+const STATISTICS: &[&str] = &[
+    "stat", "count", "cnt", "packets", "bytes", "errors", "jiffies", "debug", "time", "last", "dropped",
+    "hits", "seq", "nr_", "num_", "total", "name",
+];
+
+/// How much speaks for the finding.
+fn rank(engine: &Engine<'_>, pattern: &Pattern, instance: &Instance) -> i32 {
+    let mut rank = pattern.weight;
+    let mut seen: Vec<FnId> = Vec::new();
+    let home = instance.partial.trace.first().map(|(_, place)| place.function);
+    for (_, place) in &instance.partial.trace {
+        if seen.contains(&place.function) {
+            continue;
+        }
+        seen.push(place.function);
+        let contexts = engine.contexts.of(place.function);
+        let best = contexts.iter().map(|context| start_order(context.start)).min();
+        rank += match best {
+            Some(0) => 14,
+            Some(1) => 10,
+            Some(2) | None => -6,
+            _ => -12,
+        };
+        let name = engine.program.function_name(place.function).to_lowercase();
+        rank -= 6 * i32::from(LIFECYCLE.iter().any(|part| name.contains(part)));
+        rank -= 6 * i32::from(name.starts_with("__") || name.ends_with("_locked"));
+        let (_, function) = engine.program.function(place.function);
+        rank -= 10 * i32::from(function.damaged);
+        if let Some(home) = home
+            && home != place.function
+        {
+            let (a, b) = (
+                engine.program.unit_of(home),
+                engine.program.unit_of(place.function),
+            );
+            rank += if a == b {
+                6
+            } else if engine.program.directory(a) == engine.program.directory(b) {
+                3
+            } else {
+                -6
+            };
+        }
+    }
+    for bound in instance.partial.variables.iter().flatten() {
+        if let Bound::Object { key, .. } = bound {
+            let name = crate::show::object(engine.program, *key).to_lowercase();
+            let field = name.rsplit('.').next().unwrap_or(&name);
+            rank -= 5 * i32::from(STATISTICS.iter().any(|part| field.contains(part)));
+            rank -= 12 * i32::from(matches!(key.parts(), KeyParts::Vague(..)));
+        }
+    }
+    rank
+}

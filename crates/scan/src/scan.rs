@@ -1,0 +1,310 @@
+//! A whole run: read, parse, analyse, match, rank.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use raddle_config::scan::Scan as Config;
+use raddle_report::Finding;
+use serde::Serialize;
+
+use crate::analyse::program::{Program, Source};
+use crate::front::unit::Unit;
+use crate::front::words::Words;
+use crate::idioms::Table;
+use crate::matcher::{Engine, Level};
+use crate::pdl::ast::{Arg, Callee, Condition, Pattern, Stmt, StmtKind};
+use crate::pdl::error::PatternError;
+use crate::results;
+use crate::walk::Walk;
+
+/// What to scan, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub paths: Vec<PathBuf>,
+    /// Name and text of each pattern file.
+    pub patterns: Vec<(String, String)>,
+    /// Only these patterns, if any are named.
+    pub only: Vec<String>,
+    /// Threads for reading and parsing; the result does not depend on it.
+    pub jobs: usize,
+    pub level: Level,
+    /// Findings shown per pattern; the rest is counted.
+    pub limit: Option<usize>,
+    pub config: Config,
+    /// Only findings that touch these lines (first and last, one-based) of these files.
+    pub changed: Option<Vec<ChangedFile>>,
+}
+
+/// Lines of a file that a change touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedFile {
+    /// As the scanner shows it.
+    pub file: String,
+    pub lines: Vec<(u32, u32)>,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Parse,
+    Analyse,
+    Match,
+}
+
+/// Told about progress: phase, done, total.
+pub type Progress<'p> = &'p (dyn Fn(Phase, usize, usize) + Sync);
+
+/// Findings and what they rest on.
+#[derive(Debug, Clone)]
+pub struct Report {
+    pub findings: Vec<Finding>,
+    pub summary: Summary,
+}
+
+/// What was looked at, and what was not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    pub files: u64,
+    pub context_files: u64,
+    pub bytes: u64,
+    pub lines: u64,
+    pub functions: u64,
+    /// Functions of which statements were skipped.
+    pub functions_damaged: u64,
+    /// Bodies that could not be read at all.
+    pub functions_lost: u64,
+    pub patterns: Vec<PatternCount>,
+    pub suppressed: u64,
+    /// Found, but below the limits; `--all` shows them.
+    pub hidden: u64,
+    /// Functions entered by the lock analysis, and entries saved by its cache.
+    pub lock_visits: u64,
+    pub lock_cache_hits: u64,
+    /// Files that could not be read or are no C.
+    pub notes: Vec<String>,
+}
+
+/// Instances of one pattern, before limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PatternCount {
+    pub name: String,
+    pub instances: u64,
+}
+
+/// Why a scan could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    #[error("{0}")]
+    Pattern(#[from] PatternError),
+    #[error("pattern `{pattern}` uses the class `@{class}`, which no idiom table defines; known: {known}")]
+    UnknownClass {
+        pattern: String,
+        class: String,
+        known: String,
+    },
+    #[error("there is no pattern called `{name}`; `raddle scan --list-patterns` lists them")]
+    UnknownPattern { name: String },
+    #[error("no C source was found in {paths}; name a file or a folder with .c or .h files")]
+    NothingToScan { paths: String },
+    #[error("more than 128 classes of names are in use; remove some from [scan.idioms.classes]")]
+    TooManyClasses,
+}
+
+/// Scans.
+pub fn scan(options: &Options, progress: Progress<'_>) -> Result<Report, ScanError> {
+    let table = Table::new(&options.config.idioms).map_err(|_| ScanError::TooManyClasses)?;
+    let patterns = load_patterns(options, &table)?;
+    let walk = Walk::new(&options.paths, &options.config.exclude);
+    if !walk.sources.iter().any(|source| source.wanted) && walk.notes.is_empty() {
+        let paths: Vec<String> = options
+            .paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        return Err(ScanError::NothingToScan {
+            paths: paths.join(", "),
+        });
+    }
+    let mut summary = Summary {
+        notes: walk.notes,
+        ..Summary::default()
+    };
+    let (sources, units) = parse_all(walk.sources, &table, options.jobs, progress, &mut summary.notes);
+    count(&sources, &units, &mut summary);
+    progress(Phase::Analyse, 0, 1);
+    let program = Program::link(&table, sources, units);
+    let engine = Engine::new(&program, options.level);
+    summary.lock_visits = engine.contexts.visits;
+    summary.lock_cache_hits = engine.contexts.hits;
+    let mut found = Vec::new();
+    for (number, pattern) in patterns.iter().enumerate() {
+        progress(Phase::Match, number, patterns.len());
+        let instances = engine.find(pattern);
+        found.push((pattern, instances));
+    }
+    progress(Phase::Match, patterns.len(), patterns.len());
+    let findings = results::findings(&engine, found, options, &mut summary);
+    Ok(Report { findings, summary })
+}
+
+/// Reads all pattern files of `options` and checks the names in them.
+fn load_patterns(options: &Options, table: &Table) -> Result<Vec<Pattern>, ScanError> {
+    let mut patterns = Vec::new();
+    for (file, text) in &options.patterns {
+        patterns.extend(crate::pdl::parse(file, text)?);
+    }
+    for name in &options.only {
+        if !patterns.iter().any(|pattern| pattern.name == *name) {
+            return Err(ScanError::UnknownPattern { name: name.clone() });
+        }
+    }
+    if !options.only.is_empty() {
+        patterns.retain(|pattern| options.only.contains(&pattern.name));
+    }
+    for pattern in &patterns {
+        for class in classes_of(pattern) {
+            if table.class(&class).is_none() {
+                return Err(ScanError::UnknownClass {
+                    pattern: pattern.name.clone(),
+                    class,
+                    known: table.class_names().collect::<Vec<_>>().join(", "),
+                });
+            }
+        }
+    }
+    Ok(patterns)
+}
+
+fn classes_of(pattern: &Pattern) -> Vec<String> {
+    fn in_stmts(stmts: &[Stmt], out: &mut Vec<String>) {
+        for stmt in stmts {
+            match &stmt.kind {
+                StmtKind::Call {
+                    callee: Callee::Class(class),
+                    ..
+                } => out.push(class.clone()),
+                StmtKind::If { then, other, .. } => {
+                    in_stmts(then, out);
+                    in_stmts(other.as_deref().unwrap_or(&[]), out);
+                }
+                StmtKind::Loop { body, .. } | StmtKind::Exclude(body) => in_stmts(body, out),
+                _ => {}
+            }
+        }
+    }
+    fn in_condition(condition: &Condition, out: &mut Vec<String>) {
+        match condition {
+            Condition::Not(inner) => in_condition(inner, out),
+            Condition::And(parts) | Condition::Or(parts) => {
+                parts.iter().for_each(|part| in_condition(part, out));
+            }
+            Condition::Test(test) => out.extend(test.args.iter().filter_map(|arg| match arg {
+                Arg::Class(class) => Some(class.clone()),
+                _ => None,
+            })),
+        }
+    }
+    let mut out = Vec::new();
+    for sub in &pattern.subs {
+        for fun in &sub.functions {
+            in_stmts(&fun.body, &mut out);
+        }
+    }
+    for condition in &pattern.conditions {
+        in_condition(condition, &mut out);
+    }
+    out
+}
+
+/// What became of one file.
+enum Outcome {
+    Parsed(Box<Unit>),
+    Skipped(String),
+}
+
+/// Parses in parallel; the order of results is the order of sources.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reading and parsing files is parallel over whole files; results are put in file order"
+)]
+fn parse_all(
+    sources: Vec<Source>,
+    table: &Table,
+    jobs: usize,
+    progress: Progress<'_>,
+    notes: &mut Vec<String>,
+) -> (Vec<Source>, Vec<Unit>) {
+    let words = table.words();
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, Outcome)>> = Mutex::new(Vec::with_capacity(sources.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                let mut own = Vec::new();
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(source) = sources.get(number) else {
+                        break;
+                    };
+                    own.push((number, parse_one(source, table, &words)));
+                    if number % 64 == 0 {
+                        progress(Phase::Parse, number, sources.len());
+                    }
+                }
+                let mut results = results.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                results.extend(own);
+            });
+        }
+    });
+    progress(Phase::Parse, sources.len(), sources.len());
+    let mut results = results
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    results.sort_by_key(|(number, _)| *number);
+    let mut kept = Vec::new();
+    let mut units = Vec::new();
+    for ((_, outcome), source) in results.into_iter().zip(sources) {
+        match outcome {
+            Outcome::Parsed(unit) => {
+                units.push(*unit);
+                kept.push(source);
+            }
+            Outcome::Skipped(note) => notes.push(format!("{}: {note}", source.shown)),
+        }
+    }
+    (kept, units)
+}
+
+/// Larger files are data, not programs.
+const FILE_BYTES_MAX: usize = 64 << 20;
+
+fn parse_one(source: &Source, table: &Table, words: &Words) -> Outcome {
+    let text = match std::fs::read(&source.path) {
+        Ok(text) => text,
+        Err(error) => return Outcome::Skipped(error.to_string()),
+    };
+    if text.len() > FILE_BYTES_MAX {
+        return Outcome::Skipped(format!("{} bytes; files above 64 MiB are left out", text.len()));
+    }
+    let head = &text[..text.len().min(4096)];
+    if head.contains(&0) {
+        return Outcome::Skipped("binary data, not C source".to_owned());
+    }
+    Outcome::Parsed(Box::new(Unit::parse(&text, table, words)))
+}
+
+fn count(sources: &[Source], units: &[Unit], summary: &mut Summary) {
+    for (source, unit) in sources.iter().zip(units) {
+        if !source.wanted {
+            summary.context_files += 1;
+            continue;
+        }
+        summary.files += 1;
+        summary.bytes += unit.stats.bytes;
+        summary.lines += unit.stats.lines;
+        summary.functions += unit.stats.functions;
+        summary.functions_damaged += unit.stats.damaged;
+        summary.functions_lost += unit.stats.lost;
+    }
+}

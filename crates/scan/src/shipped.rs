@@ -1,0 +1,73 @@
+//! The patterns that come with raddle.
+
+use crate::pdl::error::PatternError;
+
+macro_rules! shipped {
+    ($($file:literal)*) => {
+        const FILES: &[(&str, &str)] = &[
+            $(($file, include_str!(concat!("../patterns/", $file))),)*
+        ];
+    };
+}
+
+shipped! {
+    "misused-test-and-set.pdl"
+    "unsynchronised-thread-creation.pdl"
+    "misused-atomics.pdl"
+    "stop-finished-thread.pdl"
+    "refcount-check-then-get.pdl"
+    "publish-before-initialise.pdl"
+    "lost-wakeup.pdl"
+    "sleep-in-atomic.pdl"
+    "lock-order-inversion.pdl"
+    "double-fetch.pdl"
+    "missing-barrier.pdl"
+    "lock-leak.pdl"
+    "stale-after-unlock.pdl"
+    "inconsistent-guarding.pdl"
+}
+
+/// Name, one-line title and explanation of a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shipped {
+    pub name: String,
+    pub title: String,
+    pub about: String,
+}
+
+/// The shipped pattern files: name and text.
+pub fn shipped_files() -> Vec<(String, String)> {
+    FILES
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+        .collect()
+}
+
+/// The patterns in `files`, in order.
+pub fn list_patterns(files: &[(String, String)]) -> Result<Vec<Shipped>, PatternError> {
+    let mut out = Vec::new();
+    for (file, text) in files {
+        for pattern in crate::pdl::parse(file, text)? {
+            out.push(Shipped {
+                name: pattern.name,
+                title: pattern.title,
+                about: pattern.about,
+            });
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_pattern_explains_itself() {
+        let patterns = list_patterns(&shipped_files()).unwrap();
+        assert!(patterns.len() >= 14);
+        for pattern in patterns {
+            assert!(pattern.about.len() > 200, "{} has no explanation", pattern.name);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Which files to read: those asked for, and those that give context.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::analyse::program::Source;
+use crate::idioms::glob_matches;
+
+/// Files in a fixed order, and what could not be looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    pub(crate) sources: Vec<Source>,
+    pub(crate) notes: Vec<String>,
+    seen: BTreeSet<PathBuf>,
+}
+
+impl Walk {
+    /// Everything below `paths`, then the headers of the tree around them.
+    pub(crate) fn new(paths: &[PathBuf], exclude: &[String]) -> Self {
+        let mut walk = Self::default();
+        for path in paths {
+            walk.add(path, true, exclude, true);
+        }
+        let roots: BTreeSet<PathBuf> = paths.iter().filter_map(|path| tree_root(path)).collect();
+        for root in roots {
+            walk.add(&root.join("include"), false, exclude, false);
+        }
+        // Private headers stand beside the files that use them.
+        let folders: BTreeSet<PathBuf> = paths
+            .iter()
+            .filter(|path| path.is_file())
+            .filter_map(|path| path.parent().map(Path::to_path_buf))
+            .collect();
+        for folder in folders {
+            let folder = if folder.as_os_str().is_empty() {
+                PathBuf::from(".")
+            } else {
+                folder
+            };
+            walk.headers_beside(&folder, exclude);
+        }
+        walk
+    }
+
+    fn add(&mut self, path: &Path, wanted: bool, exclude: &[String], named: bool) {
+        let shown = path.to_string_lossy().replace('\\', "/");
+        let shown = shown.strip_prefix("./").unwrap_or(&shown).to_owned();
+        if exclude
+            .iter()
+            .any(|glob| glob_matches(glob.as_bytes(), shown.as_bytes()))
+        {
+            return;
+        }
+        // Symbolic links inside a tree lead elsewhere or in circles; only named ones are followed.
+        let metadata = if named {
+            fs::metadata(path)
+        } else {
+            fs::symlink_metadata(path)
+        };
+        let metadata = match metadata {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                self.notes.push(format!("{shown}: {error}"));
+                return;
+            }
+        };
+        if metadata.is_dir() {
+            self.folder(path, wanted, exclude, &shown);
+        } else if metadata.is_file() && (named || is_c(path)) && (wanted || is_header(path)) {
+            let key = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+            if self.seen.insert(key) {
+                self.sources.push(Source {
+                    shown,
+                    path: path.to_path_buf(),
+                    wanted,
+                });
+            }
+        }
+    }
+
+    fn folder(&mut self, path: &Path, wanted: bool, exclude: &[String], shown: &str) {
+        let mut entries: Vec<PathBuf> = match fs::read_dir(path) {
+            Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
+            Err(error) => {
+                self.notes.push(format!("{shown}: {error}"));
+                return;
+            }
+        };
+        entries.sort();
+        for entry in entries {
+            let is_hidden = entry
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with('.'));
+            if !is_hidden {
+                self.add(&entry, wanted, exclude, false);
+            }
+        }
+    }
+
+    fn headers_beside(&mut self, folder: &Path, exclude: &[String]) {
+        let Ok(entries) = fs::read_dir(folder) else {
+            return;
+        };
+        let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        entries.sort();
+        for entry in entries {
+            if is_header(&entry) && entry.is_file() {
+                self.add(&entry, false, exclude, false);
+            }
+        }
+    }
+}
+
+fn has_extension(path: &Path, wanted: &str) -> bool {
+    path.extension().is_some_and(|extension| extension == wanted)
+}
+
+fn is_header(path: &Path) -> bool {
+    has_extension(path, "h")
+}
+
+fn is_c(path: &Path) -> bool {
+    has_extension(path, "c") || is_header(path)
+}
+
+/// The top of the source tree around `path`: the nearest folder above with `include/linux`.
+fn tree_root(path: &Path) -> Option<PathBuf> {
+    let path = fs::canonicalize(path).ok()?;
+    let mut here = Some(path.as_path());
+    while let Some(folder) = here {
+        if folder.join("include/linux").is_dir() {
+            return Some(relative(folder));
+        }
+        here = folder.parent();
+    }
+    None
+}
+
+/// As seen from the current folder, if it is below or above it; names stay short and stable that way.
+fn relative(folder: &Path) -> PathBuf {
+    let Ok(current) = std::env::current_dir() else {
+        return folder.to_path_buf();
+    };
+    if let Ok(below) = folder.strip_prefix(&current) {
+        return if below.as_os_str().is_empty() {
+            PathBuf::from(".")
+        } else {
+            below.to_path_buf()
+        };
+    }
+    folder.to_path_buf()
+}

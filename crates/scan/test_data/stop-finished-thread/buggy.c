@@ -1,0 +1,28 @@
+/* The thread gives up after an error; remove() stops it all the same. */
+struct sensor {
+	struct task_struct *poller;
+	struct device *dev;
+};
+
+static int sensor_thread(void *data)
+{
+	struct sensor *s = data;
+
+	while (!kthread_should_stop()) {
+		if (sensor_read(s) < 0) //~ stop-finished-thread
+			return -EIO;
+		msleep(100);
+	}
+	return 0;
+}
+
+static int sensor_start(struct sensor *s)
+{
+	s->poller = kthread_run(sensor_thread, s, "sensor");
+	return IS_ERR(s->poller) ? PTR_ERR(s->poller) : 0;
+}
+
+static void sensor_stop(struct sensor *s)
+{
+	kthread_stop(s->poller);
+}
