@@ -9,6 +9,7 @@
 
 struct cache_object {
     int refcount;
+    long header[3]; /* an allocator's own words in a freed object do not reach data */
     char *volatile data;
 };
 

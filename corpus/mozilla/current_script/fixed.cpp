@@ -19,7 +19,7 @@ static void onLoadComplete()
 {
     std::lock_guard<std::mutex> guard(l);
     if (gCurrentScript != nullptr)
-    gCurrentScript->compile();
+        gCurrentScript->compile();
 }
 
 static void loadScript(Script *aspt)

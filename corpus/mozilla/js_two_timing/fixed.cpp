@@ -43,7 +43,7 @@ static void runScript()
     newContext();
     {
         std::lock_guard<std::mutex> guard(rtLock);
-    first = atoms->name[0];
+        first = atoms->name[0];
     }
     destroyContext();
 }

@@ -1,6 +1,6 @@
 // rust/channel_early, buggy.
 // Wrong: the sender announces the new version through a channel and stores it after that; a
-// receiver that is not asleep yet may look before.
+// receiver that polls in between finds the old version. No data race.
 // Origin: Rust: a message that is sent before the state it announces
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,6 +21,7 @@ fn main() {
         if let Ok(announced) = receiver.try_recv() {
             assert_eq!(version.load(Ordering::SeqCst), announced);
         }
+        receiver // stays open until the writer has sent
     });
     writer.join().unwrap();
     reader.join().unwrap();

@@ -1,6 +1,6 @@
 // rust/channel_early, fixed.
 // Wrong: the sender announces the new version through a channel and stores it after that; a
-// receiver that is not asleep yet may look before.
+// receiver that polls in between finds the old version. No data race.
 // Fix: the version is stored before it is announced.
 // Origin: Rust: a message that is sent before the state it announces
 
@@ -22,6 +22,7 @@ fn main() {
         if let Ok(announced) = receiver.try_recv() {
             assert_eq!(version.load(Ordering::SeqCst), announced);
         }
+        receiver // stays open until the writer has sent
     });
     writer.join().unwrap();
     reader.join().unwrap();
