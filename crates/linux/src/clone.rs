@@ -12,8 +12,10 @@ use crate::call::{Block, Call, OnSignal, SysResult, Trouble, WaitKey};
 use crate::errno::Errno;
 use crate::files;
 use crate::kernel::{Kernel, Space};
+use crate::life;
 use crate::process::{Life, Pid, Process, SpaceId, Usage};
-use crate::signal::{AltStack, PendingSignals, SIGMAX};
+use crate::signal::{AltStack, PendingSignals, SIGKILL, SIGMAX};
+use crate::syscall::make_pidfd;
 use crate::thread::{Activity, Thread, Tid};
 
 /// Flags of clone(2).
@@ -55,6 +57,8 @@ pub(crate) struct Request {
     pub(crate) parent_tid: u64,
     pub(crate) child_tid: u64,
     pub(crate) tls: u64,
+    /// Where the descriptor of CLONE_PIDFD goes.
+    pub(crate) pidfd: u64,
 }
 
 /// Makes the thread or process; the caller goes on, unless it lent its memory (vfork).
@@ -80,12 +84,30 @@ pub(crate) fn clone(call: &mut Call<'_>, request: Request) -> SysResult {
     };
     make_thread(kernel, call.tid, tid, pid, &request);
     store_ids(kernel, call.tid, tid, &request);
+    if request.flags & flags::PIDFD != 0 {
+        give_pidfd(call, pid, &request)?;
+    }
+    let kernel = &mut *call.kernel;
     if request.flags & flags::VFORK != 0 && !is_thread {
         kernel.process_mut(pid).is_vfork_child = true;
         kernel.thread_mut(call.tid).vfork_child = Some(pid);
         return Err(vfork_block(pid));
     }
     Ok(u64::from(tid.0))
+}
+
+/// The creator gets a descriptor for its child; without one there is no child.
+fn give_pidfd(call: &mut Call<'_>, pid: Pid, request: &Request) -> Result<(), Trouble> {
+    let given = make_pidfd(call, pid).and_then(|fd| {
+        call.kernel
+            .write_user(call.tid, GuestAddr(request.pidfd), &fd.to_le_bytes())
+    });
+    if let Err(errno) = given {
+        life::kill_process(call.kernel, pid, SIGKILL);
+        call.kernel.state.processes.remove(&pid);
+        return Err(errno.into());
+    }
+    Ok(())
 }
 
 fn check(request: &Request) -> Result<(), Trouble> {
@@ -96,8 +118,8 @@ fn check(request: &Request) -> Result<(), Trouble> {
     if has(flags::NAMESPACES) {
         return Err(Errno::EPERM.into());
     }
-    if has(flags::PIDFD) {
-        return Err(Trouble::Unsupported("clone with CLONE_PIDFD".into()));
+    if has(flags::PIDFD) && has(flags::THREAD) {
+        return Err(Errno::EINVAL.into());
     }
     if has(flags::THREAD) && !(has(flags::FILES) && has(flags::FS)) {
         return Err(Trouble::Unsupported(

@@ -7,7 +7,7 @@ mod common;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use raddle_linux::{Plain, RunLimits};
+use raddle_linux::{End, Plain, RunLimits};
 use raddle_stdx::Prng;
 
 const PROGRAM: &str = "int main(void) { return 3; }";
@@ -17,7 +17,14 @@ const HEADERS: u64 = 0x300;
 
 #[test]
 fn damaged_programs_are_refused_or_run() {
-    let good = std::fs::read(common::compile("fuzz-elf", PROGRAM)).unwrap();
+    let whole = common::compile("fuzz-elf", PROGRAM);
+    let end = Plain::default().run(
+        &mut common::world(&whole, &[], 0),
+        RunLimits::default(),
+        &mut |_| true,
+    );
+    assert_eq!(end, End::Exited { status: 3 << 8 });
+    let good = std::fs::read(&whole).unwrap();
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz-elf-damaged");
     let mut prng = Prng::new(11);
     let (mut refused, mut ran) = (0, 0);

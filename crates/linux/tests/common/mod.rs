@@ -22,7 +22,6 @@ pub(crate) fn compile(name: &str, source: &str) -> PathBuf {
 }
 
 /// A world with this program and these arguments.
-#[allow(dead_code, reason = "not every test that shares this file uses it")]
 pub(crate) fn world(program: &Path, arguments: &[&str], seed: u64) -> LinuxWorld {
     try_world(program, arguments, seed).unwrap()
 }
