@@ -157,7 +157,7 @@ impl LinuxWorld {
         self.kernel.state.ended
     }
 
-    /// Where and why the last process died of an exception, if one did.
+    /// Where and why the first process died of an exception, if it did.
     pub fn crash(&self) -> Option<&str> {
         self.kernel.crash.as_deref()
     }
@@ -765,13 +765,8 @@ impl World for LinuxWorld {
 }
 
 fn digest_memory(digest: &mut Digest, frames: &Frames, map: &raddle_mem::AddressSpace) {
-    for vma in map.vmas() {
-        for page in vma.start.0..vma.end.0 {
-            let page = raddle_mem::PageNo(page);
-            if let Some(pte) = map.pte(page) {
-                digest.word(page.0);
-                digest.bytes(frames.bytes(pte.frame));
-            }
-        }
+    for (page, pte) in map.present_pages() {
+        digest.word(page.0);
+        digest.bytes(frames.bytes(pte.frame));
     }
 }

@@ -13,6 +13,7 @@ mod names;
 mod open;
 mod poll;
 mod process;
+mod refused;
 mod rw;
 mod sched;
 mod signal;

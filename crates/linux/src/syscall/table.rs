@@ -3,8 +3,8 @@
 use crate::call::{Call, SysResult};
 use crate::syscall::names::NAMES;
 use crate::syscall::{
-    attr, dir, event, fd, futex, memory, message, misc, open, poll, process, rw, sched, signal,
-    socket, stat, thread, time, transfer,
+    attr, dir, event, fd, futex, memory, message, misc, open, poll, process, refused, rw, sched,
+    signal, socket, stat, thread, time, transfer,
 };
 
 /// How far a call is supported.
@@ -96,6 +96,7 @@ const FAMILIES: &[&[Entry]] = &[
     memory::ENTRIES,
     misc::ENTRIES,
     process::ENTRIES,
+    refused::ENTRIES,
     sched::ENTRIES,
     signal::ENTRIES,
     thread::ENTRIES,

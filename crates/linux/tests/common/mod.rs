@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use raddle_linux::{LinuxWorld, Setup};
+use raddle_linux::{LinuxWorld, Setup, StartError};
 use raddle_world::SeededChoices;
 
 /// Compiles a static program.
@@ -22,7 +22,17 @@ pub(crate) fn compile(name: &str, source: &str) -> PathBuf {
 }
 
 /// A world with this program and these arguments.
+#[allow(dead_code, reason = "not every test that shares this file uses it")]
 pub(crate) fn world(program: &Path, arguments: &[&str], seed: u64) -> LinuxWorld {
+    try_world(program, arguments, seed).unwrap()
+}
+
+/// The same for a program that may be damaged.
+pub(crate) fn try_world(
+    program: &Path,
+    arguments: &[&str],
+    seed: u64,
+) -> Result<LinuxWorld, StartError> {
     let name = program.to_str().unwrap().as_bytes().to_vec();
     let rest = arguments.iter().map(|text| text.as_bytes().to_vec());
     LinuxWorld::new(Setup {
@@ -37,5 +47,4 @@ pub(crate) fn world(program: &Path, arguments: &[&str], seed: u64) -> LinuxWorld
         cpus: 4,
         choices: Box::new(SeededChoices::new(seed)),
     })
-    .unwrap()
 }
