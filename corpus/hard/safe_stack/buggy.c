@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define NODES 4
+#define TRIES 3 /* a pop that keeps losing gives up, so that nothing spins */
 
 static struct {
     atomic_int next, users;
@@ -19,7 +20,7 @@ static atomic_int head;
 
 static int pop(void)
 {
-    while (atomic_load(&count) > 1) {
+    for (int tries = 0; tries < TRIES && atomic_load(&count) > 1; tries++) {
         int top = atomic_load(&head);
         int next = atomic_exchange(&node[top].next, -1);
         if (next < 0)
