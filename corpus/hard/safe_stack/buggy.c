@@ -23,9 +23,10 @@ static int pop(void)
     for (int tries = 0; tries < TRIES && atomic_load(&count) > 1; tries++) {
         int top = atomic_load(&head);
         int next = atomic_exchange(&node[top].next, -1);
+        int expected = top;
         if (next < 0)
             continue;
-        if (atomic_compare_exchange_strong(&head, &top, next)) {
+        if (atomic_compare_exchange_strong(&head, &expected, next)) {
             atomic_fetch_sub(&count, 1);
             return top;
         }
