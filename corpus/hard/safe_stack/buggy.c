@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define NODES 4
+#define TRIES 3 /* a pop that keeps losing gives up, so that nothing spins */
 
 static struct {
     atomic_int next, users;
@@ -19,12 +20,13 @@ static atomic_int head;
 
 static int pop(void)
 {
-    while (atomic_load(&count) > 1) {
+    for (int tries = 0; tries < TRIES && atomic_load(&count) > 1; tries++) {
         int top = atomic_load(&head);
         int next = atomic_exchange(&node[top].next, -1);
+        int expected = top;
         if (next < 0)
             continue;
-        if (atomic_compare_exchange_strong(&head, &top, next)) {
+        if (atomic_compare_exchange_strong(&head, &expected, next)) {
             atomic_fetch_sub(&count, 1);
             return top;
         }

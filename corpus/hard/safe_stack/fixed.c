@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define NODES 4
+#define TRIES 3 /* a pop that keeps losing gives up, so that nothing spins */
 
 static struct {
     atomic_int next, users;
@@ -20,7 +21,7 @@ static _Atomic uint64_t head; /* counter in the upper half, node in the lower */
 
 static int pop(void)
 {
-    while (atomic_load(&count) > 1) {
+    for (int tries = 0; tries < TRIES && atomic_load(&count) > 1; tries++) {
         uint64_t old = atomic_load(&head);
         int top = (int)(uint32_t)old;
         if (top < 0)

@@ -173,7 +173,7 @@ fn one_call(
         at: call.1,
         critical: values,
     };
-    if let Ok(plan) = plan::intra(&body.function, &body.idom, &site, program.reach) {
+    if let Some(plan) = plan::for_pad(&body.function, &body.idom, &site, program.reach) {
         return Marks::from([(call, Mark::Pad(plan))]);
     }
     let (region, slice) = plan::reach(&body.function, &body.idom, &site);

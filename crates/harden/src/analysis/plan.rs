@@ -144,6 +144,25 @@ pub fn intra(
     plan.ok_or(Pruned::NoSharedRead)
 }
 
+/// Plans the return into a caller. The frames below are gone when its pad is entered, so there is no giving up any more:
+/// every path must have a point that can be used.
+pub fn for_pad(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    site: &Site,
+    reach: Reach,
+) -> Option<Plan> {
+    let plan = intra(function, idom, site, reach).ok()?;
+    if plan.useless.is_empty() {
+        return Some(plan);
+    }
+    let single = candidate(function, idom, site, Form::Dominating, FULL);
+    if single.useful.is_empty() {
+        return None;
+    }
+    finish(function, idom, single)
+}
+
 /// The first form that repeats anything that matters. Of the dominating forms, one with more reads is taken only if it
 /// has to pay nothing for them.
 fn cheapest(function: &Function, idom: &[Option<BlockId>], site: &Site) -> Option<Plan> {

@@ -297,6 +297,17 @@ fn a_callee_that_destroys_first_keeps_its_callers_out() {
 }
 
 #[test]
+fn a_caller_with_a_final_path_has_no_pad() {
+    let mut caller = diamond();
+    caller.insts[5] = call(0, Operand::Inst(0));
+    let callee = body(function(vec![(vec![go(), go()], vec![])]));
+    let program = Program::new(vec![callee, body(caller)], Reach::Longest);
+    let site = site(SiteKind::Dereference, 0, &[Operand::Arg(0)]);
+    let mut marks = Marks::new();
+    assert!(!interproc::extend(&program, 0, &site, 3, &mut marks));
+}
+
+#[test]
 fn dominators_of_a_diamond() {
     assert_eq!(
         dominators::immediate(&diamond()),

@@ -254,10 +254,10 @@ fn read_pipe(
         return Ok(0);
     }
     if pipe.queue.is_empty() {
-        return if pipe.writers == 0 {
-            Ok(0)
-        } else {
+        return if pipe::has_end(&kernel.state.files, inode, true) {
             Err(IoError::WouldBlock)
+        } else {
+            Ok(0)
         };
     }
     let bytes = pipe.queue.peek(&kernel.frames, 0, pipe.readable(max));
@@ -458,7 +458,7 @@ fn write_pipe(
     let Node::Pipe(pipe) = &kernel.state.files.inode(inode).node else {
         return Err(Errno::EINVAL.into());
     };
-    if pipe.readers == 0 {
+    if !pipe::has_end(&kernel.state.files, inode, false) {
         return Err(Errno::EPIPE.into());
     }
     let wanted = buffer.len() - from;

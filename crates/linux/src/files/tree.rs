@@ -98,8 +98,17 @@ pub(crate) fn link(kernel: &mut Kernel, inode: InodeId, target: &Target) -> Resu
     if target.wants_directory {
         return Err(Errno::ENOENT);
     }
-    if kernel.state.files.inode(inode).node.is_directory() {
-        return Err(Errno::EPERM);
+    let found = kernel.state.files.inode(inode);
+    match &found.node {
+        Node::Directory(_) => return Err(Errno::EPERM),
+        Node::Text(_) | Node::Proc(_) | Node::ProcLink(_) => return Err(Errno::EXDEV),
+        Node::File(_) | Node::Symlink(_) | Node::Device(_) | Node::SocketName(_) => {}
+        _ if found.is_anonymous() => return Err(Errno::EXDEV),
+        _ => {}
+    }
+    // A file that was made without a name may get one; one that lost its name may not.
+    if found.links == 0 && !found.is_anonymous() {
+        return Err(Errno::ENOENT);
     }
     let at = kernel.file_time();
     let linked = kernel.state.files.inode_mut(inode);
