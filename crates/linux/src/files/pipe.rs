@@ -198,10 +198,12 @@ pub(crate) fn closed(kernel: &mut Kernel, id: InodeId, open_flags: u32) {
     if mode == O_WRONLY || mode == O_RDWR {
         pipe.writers -= 1;
     }
-    if pipe.readers == 0 && pipe.writers == 0 && !has_end(&kernel.state.files, id, false) {
-        if let Node::Pipe(pipe) = &mut kernel.state.files.inode_mut(id).node {
-            pipe.clear(&mut kernel.frames);
-        }
+    let is_last = pipe.readers == 0 && pipe.writers == 0;
+    if is_last
+        && !has_end(&kernel.state.files, id, false)
+        && let Node::Pipe(pipe) = &mut kernel.state.files.inode_mut(id).node
+    {
+        pipe.clear(&mut kernel.frames);
     }
     ready::notify(kernel, id, POLLIN | POLLOUT);
 }
