@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use raddle_x86::Observe;
 use raddle_x86::fuzz::{
     Config, Report, fuzz_engine, fuzz_engine_programs, fuzz_interpreter, fuzz_interpreter_programs,
+    fuzz_log,
 };
 
-const USAGE: &str = "usage: fuzz-cpu [--cases N] [--seed S] [--form NAME] [--programs] [--list]\n       [--subject interpreter|engine|engine-addr|engine-value]";
+const USAGE: &str = "usage: fuzz-cpu [--cases N] [--seed S] [--form NAME] [--programs] [--list]\n       [--subject interpreter|engine|engine-addr|engine-value|log]";
 
 fn main() -> ExitCode {
     let options = match arguments() {
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     };
     let config = &options.config;
     let report = match (options.subject, options.has_programs) {
+        (Chosen::Log, has_programs) => fuzz_log(config, has_programs),
         (Chosen::Interpreter, false) => fuzz_interpreter(config),
         (Chosen::Interpreter, true) => fuzz_interpreter_programs(config),
         (Chosen::Engine(observe), false) => fuzz_engine(config, observe),
@@ -45,6 +47,8 @@ fn main() -> ExitCode {
 enum Chosen {
     Interpreter,
     Engine(Observe),
+    /// The engine's log with the accesses of the generic interpreter.
+    Log,
 }
 
 struct Options {
@@ -90,6 +94,7 @@ fn arguments() -> Result<Options, String> {
                 subject = match value.as_str() {
                     "interpreter" => Chosen::Interpreter,
                     "engine" => Chosen::Engine(Observe::None),
+                    "log" => Chosen::Log,
                     "engine-addr" => Chosen::Engine(Observe::Addr),
                     "engine-value" => Chosen::Engine(Observe::AddrValue),
                     _ => return Err(format!("`{value}` is not a subject")),

@@ -144,7 +144,13 @@ handlers! {
             (*cpu).flags = Flags::from_rflags(rflags);
         }
         if OBS != super::OBSERVE_NONE {
-            let value = if (*op).src >= 8 { host.cast::<u64>().read_unaligned() } else { u64::from(host.cast::<u32>().read_unaligned()) };
+            // Not a byte more than the operand: it may end where the page does.
+            let value = match (*op).src {
+                1 => u64::from(host.read()),
+                2 => u64::from(host.cast::<u16>().read_unaligned()),
+                4 => u64::from(host.cast::<u32>().read_unaligned()),
+                _ => host.cast::<u64>().read_unaligned(),
+            };
             record::<OBS>(&raw mut log, addr, (*op).meta, value);
         }
         next!(cpu, op, run, log, budget)

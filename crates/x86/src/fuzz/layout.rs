@@ -25,4 +25,4 @@ pub const WINDOWS: [usize; 3] = [0, 4096 - WINDOW_BYTES / 2, DATA_BYTES - WINDOW
 /// Address of a program: several instructions with branches among them.
 pub const PROGRAM: u64 = 0x3000_0100;
 /// Room for a program.
-pub const PROGRAM_BYTES: usize = 0x600;
+pub(super) const PROGRAM_BYTES: usize = 0x600;

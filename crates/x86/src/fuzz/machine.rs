@@ -12,6 +12,7 @@ use super::subject::{Subject, ending_of};
 use crate::cpu::Cpu;
 use crate::engine::{Engine, Memory, Observe, Slice};
 use crate::exit::Exit;
+use crate::log::Record;
 
 const PAGE: usize = 4096;
 /// Ends a case: INT3.
@@ -31,6 +32,8 @@ pub struct Machine {
     code: FrameId,
     data: [FrameId; 2],
     current: (u64, Vec<u8>),
+    /// Accesses of the last case, if somebody wants them; then no case runs step by step.
+    records: Option<Vec<Record>>,
     /// The next case runs step by step.
     is_stepping: bool,
 }
@@ -58,6 +61,7 @@ impl Machine {
             data: [low, high],
             current: (0, Vec::new()),
             is_stepping: false,
+            records: None,
         })
     }
 
@@ -83,6 +87,16 @@ impl Machine {
             skip_point: false,
         };
         self.engine.run(&mut self.cpu, memory, slice).exit
+    }
+
+    /// Keeps the accesses of each case from now on.
+    pub(super) fn keep_records(&mut self) {
+        self.records = Some(Vec::new());
+    }
+
+    /// The accesses of the last case.
+    pub(super) fn records(&self) -> &[Record] {
+        self.records.as_deref().unwrap_or_default()
     }
 
     fn run_whole(&mut self) -> Ending {
@@ -175,12 +189,16 @@ impl Subject for Machine {
             }
         }
         case.load(&mut self.cpu);
-        self.is_stepping = !self.is_stepping;
+        self.is_stepping = !self.is_stepping && self.records.is_none();
         result.ending = if self.is_stepping {
             self.run_stepwise(case)
         } else {
             self.run_whole()
         };
+        if let Some(records) = &mut self.records {
+            records.clear();
+            records.extend(self.engine.log().records());
+        }
         self.engine.clear_log();
         result.store(&self.cpu, case.uses_vectors);
         for index in 0..WINDOWS.len() {

@@ -22,6 +22,7 @@ mod run;
 mod subject;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod values;
 
 pub use case::{Case, CaseResult, Ending};
@@ -33,3 +34,4 @@ pub use run::{
     fuzz_interpreter_programs,
 };
 pub use subject::{Interpreter, Subject};
+pub use trace::fuzz_log;

@@ -55,6 +55,19 @@ fn check_programs(report: &Report) {
     );
 }
 
+#[test]
+fn the_log_shows_the_accesses_of_the_generic_interpreter() {
+    let config = Config {
+        cases: 20_000,
+        ..SLICE
+    };
+    for has_programs in [false, true] {
+        let report = fuzz_log(&config, has_programs).unwrap();
+        let texts: Vec<String> = report.mismatches.iter().map(ToString::to_string).collect();
+        assert!(texts.is_empty(), "{}", texts.join("\n"));
+    }
+}
+
 /// An interpreter with one fault: the carry flag after additions.
 struct Broken(Interpreter);
 
