@@ -1,6 +1,6 @@
 //! Seeded fuzzing of the C front end and the pattern language: no panic, no blow-up.
 //!
-//! `FUZZ_ROUNDS` is small here so that every test run has a taste of it; `cargo xtask fuzz-scan` runs more.
+//! The number of rounds is small, so that every test run has a taste of it; raise `ROUNDS` to run longer.
 
 use raddle_scan::fuzz;
 
