@@ -35,8 +35,6 @@ pub struct Settings {
     pub count_points: bool,
     /// Let passing checks fail now and then (run time: `RADDLE_HARDEN_INJECT`).
     pub inject: bool,
-    /// Do not prune: for the statistics of what pruning saves.
-    pub keep_useless: bool,
 }
 
 impl Default for Settings {
@@ -57,7 +55,6 @@ impl Default for Settings {
             reach: None,
             count_points: false,
             inject: false,
-            keep_useless: false,
         }
     }
 }

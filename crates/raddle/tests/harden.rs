@@ -3,6 +3,11 @@
 //! `RADDLE_CORPUS_RUNS` sets how often each hardened corpus program runs; continuous integration does fewer than the
 //! thousand of the paper.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests: a surprise ends the test"
+)]
+
 mod harden_common;
 
 use std::path::{Path, PathBuf};
@@ -64,11 +69,12 @@ fn build(name: &str, level: &str) -> Built {
             &output("survival"),
         ],
     );
-    let site = std::fs::read_to_string(source)
-        .unwrap()
-        .contains("SITE")
-        .then(|| format!("--harden-site={name}/buggy.c:{}", site_line(name)))
-        .unwrap_or("--harden-mode=fix".into());
+    let text = std::fs::read_to_string(source).unwrap();
+    let site = if text.contains("SITE") {
+        format!("--harden-site={name}/buggy.c:{}", site_line(name))
+    } else {
+        "--harden-mode=fix".into()
+    };
     compile(
         "cc",
         &[level, &site, "-pthread", source, "-o", &output("fix")],

@@ -4,6 +4,11 @@
 //! Each program has one thread and one outcome. With failures injected at one check in ten, a wrong re-execution that
 //! affects one in a hundred regions would be missed by one program with a probability below 1 in 10^5.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests: a surprise ends the test"
+)]
+
 mod harden_common;
 
 use std::fmt::Write as _;
@@ -260,7 +265,8 @@ fn plain_result(folder: &Path, source: &str, seed: u64) -> String {
     assert_eq!(
         ended.status,
         Some(0),
-        "seed {seed}: the generated program is wrong"
+        "seed {seed}: the generated program is wrong: {}",
+        ended.stderr
     );
     ended.stdout
 }

@@ -84,7 +84,6 @@ fn take_option(option: &str, options: &mut Options) -> Result<(), OptionError> {
         "bitcode" => options.links_bitcode = true,
         "inject" => settings.inject = true,
         "count-points" => settings.count_points = true,
-        "keep-useless" => settings.keep_useless = true,
         "regions" => {
             settings.reach = Some(match value {
                 "cheap" => Reach::Cheap,

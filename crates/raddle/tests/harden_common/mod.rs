@@ -1,8 +1,9 @@
 //! What the tests of the hardening commands share: compiling, running with a limit, skipping without LLVM.
 
 #![expect(
-    dead_code,
-    reason = "each test program of this folder uses its own part"
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests: a surprise ends the test, and a skipped one says so"
 )]
 
 use std::io::Read as _;
