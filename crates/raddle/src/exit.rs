@@ -11,8 +11,6 @@ pub(crate) enum Code {
     Findings,
     /// Bad usage or environment.
     Usage,
-    /// Something we do not support, named in the message.
-    Unsupported,
     /// A status passed through from a program that raddle ran.
     Guest(u8),
 }
@@ -23,7 +21,6 @@ impl From<Code> for ExitCode {
             Code::Clean => 0,
             Code::Findings => 1,
             Code::Usage => 2,
-            Code::Unsupported => 3,
             Code::Guest(status) => status,
         })
     }
