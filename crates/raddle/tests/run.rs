@@ -16,7 +16,7 @@ fn compile(name: &str, arguments: &[&str]) -> PathBuf {
         .join("tests/programs")
         .join(name)
         .with_extension("c");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("run");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let suffix: String = arguments.concat();
     let target = folder.join(format!("{name}{suffix}"));
