@@ -13,6 +13,8 @@ pub(crate) enum Code {
     Usage,
     /// Something we do not support, named in the message.
     Unsupported,
+    /// Nothing was interleaved: the run proves nothing.
+    Vacuous,
     /// A status passed through from a program that raddle ran.
     Guest(u8),
 }
@@ -24,6 +26,7 @@ impl From<Code> for ExitCode {
             Code::Findings => 1,
             Code::Usage => 2,
             Code::Unsupported => 3,
+            Code::Vacuous => 4,
             Code::Guest(status) => status,
         })
     }
