@@ -151,7 +151,7 @@ impl Teller {
                 };
                 self.access(world, event, verb, addr, size, value);
             }
-            _ => self.synchronisation(world, event),
+            _ => self.synchronisation(world, event, is_library),
         }
     }
 
@@ -165,6 +165,10 @@ impl Teller {
         value: Option<u64>,
     ) {
         let name = name_of(&self.symbols, addr);
+        // Lazy binding of functions is the loader's business.
+        if name.contains("_GLOBAL_OFFSET_TABLE_") {
+            return;
+        }
         let value = value.map_or_else(String::new, |value| shown(value, size));
         let relation = if verb.ends_with("updates") {
             ", which was"
@@ -175,7 +179,12 @@ impl Teller {
         self.push(world, event.context, event.pc, action, Some(name));
     }
 
-    fn synchronisation(&mut self, world: &mut LinuxWorld, event: &Event) {
+    fn synchronisation(
+        &mut self,
+        world: &mut LinuxWorld,
+        event: &Event,
+        is_library: &dyn Fn(u64) -> bool,
+    ) {
         let (verb, object) = match event.kind {
             EventKind::Acquire { object, .. } => ("locks", object),
             EventKind::Release { object, .. } => ("unlocks", object),
@@ -202,6 +211,9 @@ impl Teller {
             _ => Some(event.pc),
         };
         let pc = caller.unwrap_or(event.pc).wrapping_sub(1);
+        if is_library(pc) {
+            return;
+        }
         let name = name_of(&self.symbols, object);
         let action = format!("{verb} {name}");
         self.push(world, event.context, pc, action, None);
@@ -309,7 +321,11 @@ fn shorten<'a>(stretch: &[&'a Item]) -> Vec<&'a Item> {
 /// The variable at an address, or the address itself.
 pub(crate) fn name_of(symbols: &SymbolSpace, addr: u64) -> String {
     match symbols.data_at(addr) {
-        Some(place) if place.rest == 0 => format!("`{}`", place.path),
+        Some(place) if place.rest == 0 => {
+            // The first field of a pthread object is an implementation detail.
+            let path = place.path.split(".__data").next().unwrap_or_default();
+            format!("`{path}`")
+        }
         Some(place) => format!("`{}`+{}", place.path, place.rest),
         None => format!("memory at {addr:#x}"),
     }

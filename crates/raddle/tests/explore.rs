@@ -10,7 +10,7 @@ const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explore");
 fn build(folder: &Path, name: &str) -> PathBuf {
     let program = folder.join(name);
     let status = Command::new("gcc")
-        .args(["-g", "-O1", "-pthread", "-o"])
+        .args(["-g", "-O0", "-pthread", "-o"])
         .arg(&program)
         .arg(format!("{SOURCES}/{name}.c"))
         .status()
