@@ -278,8 +278,8 @@ impl<'a> Campaign<'a> {
             algorithm,
             observes: self.options.races
                 || generation == 0
-                || index % SAMPLE == 0
-                || (self.is_learning && index % 4 == 0),
+                || index.is_multiple_of(SAMPLE)
+                || (self.is_learning && index.is_multiple_of(4)),
         }
     }
 

@@ -29,10 +29,13 @@ pub struct Replayed {
     pub missed: u64,
 }
 
+/// Takes the events of a run, slice by slice.
+pub type EventSink<'a> = &'a mut dyn FnMut(&mut LinuxWorld, Vec<Event>);
+
 /// Replays a recording. `trace` gets all events of the run, if given.
 pub fn replay(
     recording: &Recording,
-    trace: Option<&mut dyn FnMut(&mut LinuxWorld, Vec<Event>)>,
+    trace: Option<EventSink<'_>>,
 ) -> Result<Replayed, StartFailure> {
     let Ok(at) = recording.snapshot_at.parse::<SnapshotAt>();
     let mut session = Session::start(&recording.inputs, &at)?;
