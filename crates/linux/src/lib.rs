@@ -23,6 +23,7 @@ mod exec;
 mod files;
 mod futex;
 mod hooks;
+mod inspect;
 mod kernel;
 mod life;
 mod load;
@@ -40,7 +41,10 @@ mod wait;
 mod world;
 
 pub use files::PinnedFile;
+pub use inspect::PendingCall;
 pub use plain::{End, Limits as RunLimits, Plain};
+pub use raddle_config::hooks::Effect;
+pub use raddle_x86::Observe;
 pub use setup::{Mapping, Setup, StartError};
 pub use syscall::{Support, SyscallInfo, syscall_name, syscall_table};
 pub use world::{LinuxWorld, Statistics, describe_status};

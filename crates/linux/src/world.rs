@@ -189,7 +189,19 @@ impl LinuxWorld {
             .collect()
     }
 
-    fn tid(&self, who: ContextId) -> Option<Tid> {
+    pub(crate) fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    pub(crate) fn kernel_mut(&mut self) -> &mut Kernel {
+        &mut self.kernel
+    }
+
+    pub(crate) fn hooks(&self) -> &Hooks {
+        &self.hooks
+    }
+
+    pub(crate) fn tid(&self, who: ContextId) -> Option<Tid> {
         let tid = *self.kernel.state.context_threads.get(who.0 as usize)?;
         let thread = self.kernel.state.threads.get(&tid)?;
         (thread.context == who).then_some(tid)
@@ -333,7 +345,8 @@ impl LinuxWorld {
             Until::Point { .. } if !is_hook || self.points.contains(&pc) => {
                 Flow::Stop(Stop::Point { pc })
             }
-            Until::Sync { .. } if is_hook => Flow::Stop(Stop::Sync),
+            Until::Sync { .. } if is_hook && !self.hooks.is_quiet() => Flow::Stop(Stop::Sync),
+            Until::Sync { .. } if self.points.contains(&pc) => Flow::Stop(Stop::Point { pc }),
             _ => Flow::On,
         }
     }
@@ -706,6 +719,21 @@ impl World for LinuxWorld {
             self.digest.word(self.kernel.thread(tid).cpu.rip);
         }
         stop
+    }
+
+    fn is_entering_call(&self, who: ContextId) -> bool {
+        self.tid(who)
+            .is_some_and(|tid| self.kernel.thread(tid).activity == Activity::Entered)
+    }
+
+    fn register_digest(&self, who: ContextId) -> u64 {
+        let mut digest = Digest::default();
+        if let Some(tid) = self.tid(who) {
+            let cpu = &self.kernel.thread(tid).cpu;
+            digest.word(cpu.rip);
+            cpu.general().iter().for_each(|value| digest.word(*value));
+        }
+        digest.value()
     }
 
     fn advance_time(&mut self) -> bool {

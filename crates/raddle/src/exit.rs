@@ -11,6 +11,10 @@ pub(crate) enum Code {
     Findings,
     /// Bad usage or environment.
     Usage,
+    /// Something we do not support, named in the message.
+    Unsupported,
+    /// Nothing was interleaved: the run proves nothing.
+    Vacuous,
     /// A status passed through from a program that raddle ran.
     Guest(u8),
 }
@@ -21,6 +25,8 @@ impl From<Code> for ExitCode {
             Code::Clean => 0,
             Code::Findings => 1,
             Code::Usage => 2,
+            Code::Unsupported => 3,
+            Code::Vacuous => 4,
             Code::Guest(status) => status,
         })
     }

@@ -12,6 +12,7 @@ mod event_text;
 mod event_wire;
 mod exit;
 mod message;
+mod program_options;
 
 /// Find, explain, reproduce and survive concurrency bugs.
 #[derive(Debug, Parser)]

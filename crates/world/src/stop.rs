@@ -9,7 +9,8 @@ pub enum Until {
     Steps(u64),
     /// Up to the next flagged program point, but at most this many steps.
     Point { steps_max: u64 },
-    /// Up to the next system call or synchronisation operation, but at most this many steps.
+    /// Up to the next system call, synchronisation operation or flagged program point, but at most this many
+    /// steps.
     Sync { steps_max: u64 },
 }
 

@@ -24,6 +24,14 @@ pub trait World {
     fn take_events(&mut self) -> Vec<Event>;
     fn snapshot(&mut self) -> Snapshot;
     fn restore(&mut self, to: Snapshot);
+    /// Whether a context has asked for a system call that has not been made yet.
+    fn is_entering_call(&self, _who: ContextId) -> bool {
+        false
+    }
+    /// Digest of a context's registers: equal ones at the same place mean a loop that makes no progress.
+    fn register_digest(&self, _who: ContextId) -> u64 {
+        0
+    }
     /// Digest of everything the guest could see.
     fn state_digest(&mut self) -> u64;
 }

@@ -42,6 +42,8 @@ pub(crate) struct Hooks {
     entries: BTreeMap<SpaceId, Entries>,
     /// Return addresses at which a point was set; kept, since calls come back to the same places.
     returns: BTreeSet<u64>,
+    /// Whether the last point was about memory allocation only, which synchronises nothing.
+    is_quiet: bool,
 }
 
 #[derive(Debug, Default)]
@@ -101,6 +103,7 @@ impl Hooks {
         tid: Tid,
         pc: u64,
     ) -> bool {
+        self.is_quiet = true;
         let mut is_ours = self.at_return(kernel, tid, pc);
         let space = kernel.process_of(tid).space;
         let rule = self
@@ -131,6 +134,7 @@ impl Hooks {
         if is_nested && effect::is_allocation(hook.effect) {
             return;
         }
+        self.is_quiet &= effect::is_allocation(hook.effect);
         effect::entry(kernel, tid, hook, &args);
         if !effect::needs_return(hook.effect) {
             return;
@@ -161,11 +165,17 @@ impl Hooks {
         let Some(index) = found else { return false };
         let call = thread.hooked_calls.remove(index);
         let hook = &self.rules[call.rule];
+        self.is_quiet &= effect::is_allocation(hook.effect);
         effect::exit(kernel, tid, hook, &call.args, result);
         if hook.effect == raddle_config::hooks::Effect::CreateThread {
             note_handle(kernel, tid, &call);
         }
         true
+    }
+
+    /// Whether the last point was about memory allocation only.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.is_quiet
     }
 
     /// Whether a program point is needed by a hook.
@@ -175,6 +185,21 @@ impl Hooks {
                 .entries
                 .values()
                 .any(|entries| entries.rules.contains_key(&pc))
+    }
+
+    /// The innermost hooked call that a thread is in.
+    pub(crate) fn innermost(&self, kernel: &Kernel, tid: Tid) -> Option<crate::PendingCall> {
+        let call = kernel.thread(tid).hooked_calls.last()?;
+        let hook = &self.rules[call.rule];
+        Some(crate::PendingCall {
+            effect: hook.effect,
+            object: call
+                .args
+                .get(usize::from(hook.object))
+                .copied()
+                .unwrap_or(0),
+            return_pc: call.return_pc,
+        })
     }
 
     /// Symbols of the thread's process, for reports.

@@ -17,7 +17,9 @@ pub(crate) struct Explain {
 
 /// Every kind that can be explained, with its text.
 fn texts() -> Vec<(String, String)> {
-    super::scan::explanations()
+    let mut texts = super::scan::explanations();
+    texts.extend(super::explore::explanations());
+    texts
 }
 
 impl Explain {

@@ -10,7 +10,9 @@ use crate::exit::{Code, Failure};
 mod cargo_harden;
 mod cc;
 mod explain;
+mod explore;
 mod harden;
+mod replay;
 mod run;
 mod scan;
 mod table;
@@ -20,6 +22,9 @@ mod table;
 pub(crate) enum Command {
     Explain(explain::Explain),
     Run(Box<run::Run>),
+    Explore(Box<explore::Explore>),
+    Replay(replay::Replay),
+
     #[command(hide = true)]
     SystemCalls(table::SystemCalls),
     Scan(scan::Scan),
@@ -34,6 +39,8 @@ impl Command {
     pub(crate) fn run(self) -> Result<Code, Failure> {
         match self {
             Self::Explain(command) => command.run(),
+            Self::Explore(command) => command.run(),
+            Self::Replay(command) => command.run(),
             Self::Run(command) => command.run(),
             Self::SystemCalls(command) => command.run(),
             Self::Scan(command) => command.run(),

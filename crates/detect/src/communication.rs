@@ -1,0 +1,141 @@
+//! Communication points: instructions that touched memory which another context touched too, one of them
+//! writing (SKI, Fonseca et al., OSDI 2014, section 4.4). Only there can a switch change what anybody reads.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use raddle_stdx::width::to_u64;
+use raddle_world::{ContextId, Event, EventKind, Location};
+use rustc_hash::FxHashMap;
+
+/// Bytes that count as one place.
+const GRANULE_BITS: u32 = 3;
+
+/// What is known about one place in memory.
+#[derive(Debug, Clone, Default)]
+struct Place {
+    first: Option<ContextId>,
+    is_shared: bool,
+    is_written: bool,
+    /// Instructions that touched it; few, so a list.
+    pcs: Vec<u64>,
+}
+
+/// Watches one run.
+#[derive(Debug, Default)]
+pub struct Communication {
+    places: FxHashMap<u64, Place>,
+}
+
+/// The places of a run where contexts met, each with the instructions that touched it.
+pub type Meetings = BTreeSet<Vec<u64>>;
+
+impl Communication {
+    pub fn event(&mut self, event: &Event) {
+        let (location, writes) = match event.kind {
+            EventKind::Read { location, .. } => (location, false),
+            EventKind::Write { location, .. } | EventKind::Update { location, .. } => {
+                (location, true)
+            }
+            _ => return,
+        };
+        let place = self.places.entry(key(location)).or_default();
+        let first = *place.first.get_or_insert(event.context);
+        place.is_shared |= first != event.context;
+        place.is_written |= writes;
+        if !place.pcs.contains(&event.pc) {
+            place.pcs.push(event.pc);
+        }
+    }
+
+    /// The instructions that met somewhere, by place; `is_interesting` says which instructions count.
+    pub fn meetings(&self, is_interesting: &mut dyn FnMut(u64) -> bool) -> Meetings {
+        let mut decided: BTreeMap<u64, bool> = BTreeMap::new();
+        let shared = self
+            .places
+            .values()
+            .filter(|place| place.is_shared && place.is_written);
+        shared
+            .map(|place| {
+                let mut pcs: Vec<u64> = place
+                    .pcs
+                    .iter()
+                    .copied()
+                    .filter(|pc| *decided.entry(*pc).or_insert_with(|| is_interesting(*pc)))
+                    .collect();
+                pcs.sort_unstable();
+                pcs
+            })
+            .filter(|pcs| !pcs.is_empty())
+            .collect()
+    }
+
+    /// Whether several contexts touched this place, one of them writing.
+    pub fn is_meeting(&self, location: Location) -> bool {
+        self.places
+            .get(&key(location))
+            .is_some_and(|place| place.is_shared && place.is_written)
+    }
+
+    /// Places that several contexts touched, one of them writing.
+    pub fn shared_places(&self) -> u64 {
+        let shared = self
+            .places
+            .values()
+            .filter(|place| place.is_shared && place.is_written);
+        to_u64(shared.count())
+    }
+}
+
+fn key(location: Location) -> u64 {
+    (u64::from(location.frame) << 12 | u64::from(location.offset)) >> GRANULE_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(context: u32, pc: u64, offset: u16, writes: bool) -> Event {
+        let location = Location { frame: 1, offset };
+        let (addr, size, value) = (0, 8, None);
+        Event {
+            context: ContextId(context),
+            step: 0,
+            pc,
+            kind: if writes {
+                EventKind::Write {
+                    addr,
+                    location,
+                    size,
+                    value,
+                }
+            } else {
+                EventKind::Read {
+                    addr,
+                    location,
+                    size,
+                    value,
+                }
+            },
+        }
+    }
+
+    #[test]
+    fn only_shared_and_written_places_count() {
+        let mut watch = Communication::default();
+        for event in [
+            access(0, 10, 0, false),
+            access(1, 20, 0, true),
+            access(0, 30, 64, true),
+            access(0, 40, 128, false),
+            access(1, 50, 128, false),
+        ] {
+            watch.event(&event);
+        }
+        let meetings = watch.meetings(&mut |_| true);
+        assert_eq!(meetings, BTreeSet::from([vec![10, 20]]));
+        assert_eq!(
+            watch.meetings(&mut |pc| pc != 20),
+            BTreeSet::from([vec![10]])
+        );
+    }
+}

@@ -1,0 +1,187 @@
+//! What counts as wrong at the end of a run.
+
+use raddle_stdx::Digest;
+
+const SIGABRT: i32 = 6;
+
+/// A run that went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// Killed by a signal that is not an abort.
+    Crash {
+        signal: i32,
+        /// Where the faulting instruction is, as a program counter; 0 if unknown.
+        pc: u64,
+        /// What the machine says about it.
+        text: String,
+    },
+    /// An assertion, a panic or a plain abort, with the program's last words.
+    Assertion { message: String },
+    /// The program ended by itself, but not as it should.
+    WrongExit { status: i32, expected: i32 },
+    /// Nobody can ever run again; where the waiting calls return to, sorted.
+    Deadlock { calls: Vec<u64> },
+    /// The run did not end although everybody got their turns; where the contexts stood, sorted.
+    Hang { places: Vec<u64> },
+}
+
+impl Failure {
+    /// Judges a wait status. `words` is what the program wrote to standard error.
+    pub fn of_status(status: i32, expected: i32, words: &str, crash: Option<&str>) -> Option<Self> {
+        let signal = status & 0x7F;
+        if signal == 0 {
+            let code = status >> 8 & 0xFF;
+            if code == expected {
+                return None;
+            }
+            if let Some(message) = assertion_message(words) {
+                return Some(Self::Assertion { message });
+            }
+            return Some(Self::WrongExit {
+                status: code,
+                expected,
+            });
+        }
+        if signal == SIGABRT {
+            let message = assertion_message(words).unwrap_or_else(|| "abort() was called".into());
+            return Some(Self::Assertion { message });
+        }
+        let text = crash.unwrap_or_default().to_owned();
+        Some(Self::Crash {
+            signal,
+            pc: pc_in(&text),
+            text,
+        })
+    }
+
+    /// Kebab-case name of the kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Crash { .. } => "crash",
+            Self::Assertion { .. } => "assertion",
+            Self::WrongExit { .. } => "wrong-exit",
+            Self::Deadlock { .. } => "deadlock",
+            Self::Hang { .. } => "hang",
+        }
+    }
+
+    /// Equal for two runs that show the same bug: the place, not the values.
+    pub fn fingerprint(&self) -> String {
+        let mut digest = Digest::default();
+        digest.bytes(self.kind().as_bytes());
+        match self {
+            Self::Crash { signal, pc, .. } => {
+                digest.word(u64::from(signal.cast_unsigned()));
+                digest.word(*pc);
+            }
+            Self::Assertion { message } => digest.bytes(without_numbers(message).as_bytes()),
+            Self::WrongExit { status, .. } => digest.word(u64::from(status.cast_unsigned())),
+            Self::Deadlock { calls } => calls.iter().for_each(|call| digest.word(*call)),
+            // Where a loop is cut off is chance.
+            Self::Hang { .. } => {}
+        }
+        format!("{:016x}", digest.value())
+    }
+}
+
+/// The program counter in `... at pc 0x401136 (...)`.
+fn pc_in(text: &str) -> u64 {
+    let digits = text
+        .split_once("at pc 0x")
+        .map_or("", |(_, rest)| rest)
+        .chars()
+        .take_while(char::is_ascii_hexdigit)
+        .collect::<String>();
+    u64::from_str_radix(&digits, 16).unwrap_or(0)
+}
+
+/// The line in which a program says why it gives up: C's assert, C++'s terminate, Rust's panic, glibc's checks.
+pub fn assertion_message(words: &str) -> Option<String> {
+    const MARKS: &[&str] = &[
+        "Assertion `",
+        "Assertion failed",
+        "panicked at",
+        "terminate called",
+        "*** ",
+        "double free",
+        "malloc(): ",
+        "free(): ",
+        "corrupted",
+        "invariant",
+        "FATAL",
+        "fatal error",
+    ];
+    let lines: Vec<&str> = words.lines().collect();
+    let at = lines
+        .iter()
+        .position(|line| MARKS.iter().any(|mark| line.contains(mark)))?;
+    let mut message = lines[at].trim().to_owned();
+    // Rust prints the message itself on the next line.
+    if message.contains("panicked at")
+        && let Some(next) = lines.get(at + 1)
+    {
+        message = format!("{message} {}", next.trim());
+    }
+    Some(message)
+}
+
+/// Thread ids and addresses differ between runs that show the same bug; `file.c:12` must stay.
+fn without_numbers(message: &str) -> String {
+    let mut out = String::new();
+    for word in message.split_whitespace() {
+        let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        let is_number = bare.starts_with(|c: char| c.is_ascii_digit())
+            && bare.chars().all(|c| c.is_ascii_hexdigit() || c == 'x');
+        out.push_str(if is_number { "#" } else { word });
+        out.push(' ');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_judged_by_kind() {
+        let judge = |status, words| Failure::of_status(status, 0, words, None).map(|f| f.kind());
+        assert_eq!(judge(0, ""), None);
+        assert_eq!(judge(3 << 8, ""), Some("wrong-exit"));
+        assert_eq!(
+            judge(6, "a: a.c:3: f: Assertion `x' failed."),
+            Some("assertion")
+        );
+        assert_eq!(judge(11, ""), Some("crash"));
+        assert_eq!(
+            judge(101 << 8, "thread 'main' (7) panicked at a.rs:3:5:\nboom"),
+            Some("assertion")
+        );
+        assert_eq!(
+            Failure::of_status(3 << 8, 3, "", None),
+            None,
+            "an expected status is right"
+        );
+    }
+
+    #[test]
+    fn fingerprints_ignore_values_but_not_places() {
+        let of = |message: &str| {
+            Failure::Assertion {
+                message: message.into(),
+            }
+            .fingerprint()
+        };
+        assert_eq!(
+            of("thread '<unnamed>' (1003) panicked at a.rs:3:5: left: 3"),
+            of("thread '<unnamed>' (1004) panicked at a.rs:3:5: left: 1")
+        );
+        assert_ne!(of("a.c:3: Assertion `x'"), of("a.c:4: Assertion `x'"));
+    }
+
+    #[test]
+    fn the_place_of_a_crash_is_read_from_its_text() {
+        let text =
+            "thread 1001 `a` of process 1000: SIGSEGV at pc 0x401136 (a + 0x1136), reading 0x0";
+        assert_eq!(pc_in(text), 0x0040_1136);
+    }
+}

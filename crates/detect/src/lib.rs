@@ -1,0 +1,11 @@
+//! Detectors: consumers of the event stream and of the way a run ended. None of them runs anything.
+//!
+//! Reading order: [`failure`] (what counts as wrong), [`communication`] (where contexts meet), [`race`].
+
+pub mod communication;
+pub mod failure;
+pub mod race;
+
+pub use communication::Communication;
+pub use failure::{Failure, assertion_message};
+pub use race::{Race, Races};

@@ -1,0 +1,318 @@
+//! Data races by happens-before with epochs (FastTrack: Flanagan and Freund, PLDI 2009).
+//!
+//! Order comes from locks, conditions, semaphores, barriers, creation, joining, and from every location that a
+//! locked instruction ever touched. What it misses: an access remembered for eight bytes is the last one only.
+//! Plain stores that a language calls atomic cannot be told apart here; the caller knows types and lines.
+
+use std::collections::BTreeMap;
+
+use raddle_trace::VectorClock;
+use raddle_world::{ContextId, Event, EventKind, Location};
+use rustc_hash::FxHashMap;
+
+/// Two conflicting accesses that nothing orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Race {
+    pub addr: u64,
+    pub size: u8,
+    pub first: Side,
+    pub second: Side,
+}
+
+/// One of the two accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Side {
+    pub context: ContextId,
+    pub step: u64,
+    pub pc: u64,
+    pub writes: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Epoch {
+    clock: u32,
+    mask: u8,
+    side: Side,
+}
+
+#[derive(Debug, Default)]
+struct Shadow {
+    write: Option<Epoch>,
+    reads: Vec<Epoch>,
+}
+
+/// The detector for one run.
+#[derive(Debug, Default)]
+pub struct Races {
+    clocks: Vec<VectorClock>,
+    objects: FxHashMap<u64, VectorClock>,
+    /// Clocks of locations that locked instructions touch.
+    atomics: FxHashMap<u64, VectorClock>,
+    shadows: FxHashMap<u64, Shadow>,
+    /// Frame of each virtual page that was touched, for allocations.
+    frames: FxHashMap<u64, u32>,
+    /// Everything that ended contexts knew: a stack or a thread structure may be used again.
+    ended: VectorClock,
+    /// One race for each pair of instructions.
+    found: BTreeMap<(u64, u64), Race>,
+}
+
+impl Races {
+    /// The races so far, by pair of instructions.
+    pub fn found(&self) -> impl Iterator<Item = &Race> {
+        self.found.values()
+    }
+
+    pub fn event(&mut self, event: &Event) {
+        let who = event.context.0 as usize;
+        self.make_clock(who);
+        match event.kind {
+            EventKind::Read {
+                addr,
+                location,
+                size,
+                ..
+            } => self.access(event, addr, location, size, false),
+            EventKind::Write {
+                addr,
+                location,
+                size,
+                ..
+            } => self.access(event, addr, location, size, true),
+            EventKind::Update {
+                addr,
+                location,
+                size,
+                atomic,
+                ..
+            } => {
+                if atomic {
+                    let clock = self.atomics.entry(key(location)).or_default();
+                    exchange(&mut self.clocks[who], clock);
+                    self.clocks[who].tick(who);
+                } else {
+                    self.access(event, addr, location, size, true);
+                }
+            }
+            EventKind::Alloc { addr, size } => self.forget(addr, size),
+            _ => self.order(event),
+        }
+    }
+
+    fn order(&mut self, event: &Event) {
+        let who = event.context.0 as usize;
+        match event.kind {
+            EventKind::Acquire { object, .. } | EventKind::BarrierLeave { object } => {
+                if let Some(clock) = self.objects.get(&object) {
+                    self.clocks[who].join(clock);
+                }
+            }
+            EventKind::Release { object, .. }
+            | EventKind::Notify { object, .. }
+            | EventKind::BarrierEnter { object } => {
+                self.objects
+                    .entry(object)
+                    .or_default()
+                    .join(&self.clocks[who]);
+                self.clocks[who].tick(who);
+            }
+            // One-time initialisation ends for the first caller and for all that come later.
+            EventKind::WaitEnd { object } => {
+                let clock = self.objects.entry(object).or_default();
+                exchange(&mut self.clocks[who], clock);
+                self.clocks[who].tick(who);
+            }
+            EventKind::Create { child } => {
+                let child = child.0 as usize;
+                self.make_clock(child);
+                let parent = self.clocks[who].clone();
+                self.clocks[child].join(&parent);
+                self.clocks[child].join(&self.ended);
+                self.clocks[who].tick(who);
+            }
+            EventKind::Join { child } => {
+                let child = child.0 as usize;
+                self.make_clock(child);
+                let child = self.clocks[child].clone();
+                self.clocks[who].join(&child);
+            }
+            EventKind::Exit => self.ended.join(&self.clocks[who]),
+            _ => {}
+        }
+    }
+
+    fn make_clock(&mut self, who: usize) {
+        while self.clocks.len() <= who {
+            let number = self.clocks.len();
+            let mut clock = VectorClock::default();
+            clock.tick(number);
+            self.clocks.push(clock);
+        }
+    }
+
+    fn access(&mut self, event: &Event, addr: u64, location: Location, size: u8, writes: bool) {
+        let who = event.context.0 as usize;
+        let key = key(location);
+        self.frames.insert(addr >> 12, location.frame);
+        if let Some(clock) = self.atomics.get_mut(&key) {
+            if writes {
+                clock.join(&self.clocks[who]);
+                self.clocks[who].tick(who);
+            } else {
+                self.clocks[who].join(clock);
+            }
+            return;
+        }
+        let now = Epoch {
+            clock: self.clocks[who].get(who),
+            mask: mask(location, size),
+            side: Side {
+                context: event.context,
+                step: event.step,
+                pc: event.pc,
+                writes,
+            },
+        };
+        let clock = &self.clocks[who];
+        let shadow = self.shadows.entry(key).or_default();
+        let races = |old: &Epoch| {
+            let other = old.side.context.0 as usize;
+            other != who && old.mask & now.mask != 0 && clock.get(other) < old.clock
+        };
+        let mut partner = shadow.write.filter(|old| races(old));
+        if writes {
+            partner = partner.or_else(|| shadow.reads.iter().copied().find(|old| races(old)));
+            shadow.reads.clear();
+            shadow.write = Some(now);
+        } else {
+            shadow.reads.retain(|old| old.side.context != event.context);
+            shadow.reads.push(now);
+        }
+        if let Some(old) = partner {
+            let pair = (old.side.pc.min(event.pc), old.side.pc.max(event.pc));
+            self.found.entry(pair).or_insert(Race {
+                addr,
+                size,
+                first: old.side,
+                second: now.side,
+            });
+        }
+    }
+
+    /// A new block of memory has no past.
+    fn forget(&mut self, addr: u64, size: u64) {
+        let end = addr.saturating_add(size.min(1 << 20));
+        let mut at = addr & !7;
+        while at < end {
+            if let Some(frame) = self.frames.get(&(at >> 12)) {
+                let key = (u64::from(*frame) << 12 | at & 0xFFF) >> 3;
+                self.shadows.remove(&key);
+                self.atomics.remove(&key);
+            }
+            at += 8;
+        }
+    }
+}
+
+fn exchange(mine: &mut VectorClock, theirs: &mut VectorClock) {
+    mine.join(theirs);
+    theirs.join(mine);
+}
+
+fn key(location: Location) -> u64 {
+    (u64::from(location.frame) << 12 | u64::from(location.offset)) >> 3
+}
+
+/// The bytes of the eight-byte place that an access touches.
+fn mask(location: Location, size: u8) -> u8 {
+    let first = u32::from(location.offset & 7);
+    let ones = if size >= 8 { 0xFF } else { (1_u8 << size) - 1 };
+    ones.checked_shl(first).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raddle_world::LockMode;
+
+    fn event(context: u32, pc: u64, kind: EventKind) -> Event {
+        Event {
+            context: ContextId(context),
+            step: pc,
+            pc,
+            kind,
+        }
+    }
+
+    fn write(context: u32, pc: u64) -> Event {
+        let location = Location {
+            frame: 3,
+            offset: 16,
+        };
+        event(
+            context,
+            pc,
+            EventKind::Write {
+                addr: 0x3010,
+                location,
+                size: 4,
+                value: None,
+            },
+        )
+    }
+
+    fn lock(context: u32, takes: bool) -> Event {
+        let (object, mode) = (7, LockMode::Exclusive);
+        let kind = if takes {
+            EventKind::Acquire { object, mode }
+        } else {
+            EventKind::Release { object, mode }
+        };
+        event(context, 1, kind)
+    }
+
+    fn races(events: &[Event]) -> usize {
+        let mut detector = Races::default();
+        events.iter().for_each(|event| detector.event(event));
+        detector.found().count()
+    }
+
+    #[test]
+    fn unordered_writes_race_and_locked_ones_do_not() {
+        assert_eq!(races(&[write(0, 10), write(1, 20)]), 1);
+        assert_eq!(
+            races(&[
+                lock(0, true),
+                write(0, 10),
+                lock(0, false),
+                lock(1, true),
+                write(1, 20),
+                lock(1, false)
+            ]),
+            0
+        );
+    }
+
+    #[test]
+    fn creation_and_joining_order() {
+        let child = ContextId(1);
+        assert_eq!(
+            races(&[
+                write(0, 10),
+                event(0, 1, EventKind::Create { child }),
+                write(1, 20),
+                event(0, 1, EventKind::Join { child }),
+                write(0, 30)
+            ]),
+            0
+        );
+        assert_eq!(
+            races(&[
+                event(0, 1, EventKind::Create { child }),
+                write(0, 10),
+                write(1, 20)
+            ]),
+            1
+        );
+    }
+}

@@ -1,0 +1,199 @@
+//! A world that stands at its snapshot point.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use raddle_linux::{LinuxWorld, Mapping, Setup, StartError, describe_status};
+use raddle_trace::Inputs;
+use raddle_world::{ContextId, Liveness, PendingKind, SeededChoices, Snapshot, Stop, Until, World};
+use thiserror::Error;
+
+/// Steps before the snapshot after which we give up.
+const SETUP_STEPS_MAX: u64 = 100_000_000_000;
+/// System calls that create contexts: clone, fork, vfork, clone3.
+const CREATING_CALLS: [u32; 4] = [56, 57, 58, 435];
+/// Libraries whose inside is not explored: their synchronisation is known by its functions.
+const TRUSTED_LIBRARIES: [&str; 5] = ["libc.so", "ld-linux", "libpthread", "libm.so", "libgcc_s"];
+
+/// Where schedules begin.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum SnapshotAt {
+    /// Before the first thread or process is created.
+    #[default]
+    FirstThread,
+    /// At the entry of a function.
+    Symbol(String),
+}
+
+impl std::str::FromStr for SnapshotAt {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "first-thread" => Self::FirstThread,
+            symbol => Self::Symbol(symbol.to_owned()),
+        })
+    }
+}
+
+impl std::fmt::Display for SnapshotAt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::FirstThread => f.write_str("first-thread"),
+            Self::Symbol(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Why there is nothing to explore.
+#[derive(Debug, Error)]
+pub enum StartFailure {
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("the program cannot be run: {0}")]
+    Unsupported(String),
+    #[error(
+        "the program ended ({}) before it created a thread or process: nothing was interleaved, so nothing was tested; check its arguments, or `raddle run` it to see what it does",
+        describe_status(*status)
+    )]
+    EndedAlone { status: i32 },
+    #[error("the program waits for ever before it creates a thread: {0}")]
+    Stuck(String),
+    #[error(
+        "the program has no function `{0}`; `--snapshot-at` takes `first-thread` or the name of a function"
+    )]
+    NoSymbol(String),
+}
+
+/// A world and the moment it comes back to before each schedule.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) world: LinuxWorld,
+    snapshot: Snapshot,
+    /// Digest of the run up to the snapshot.
+    pub(crate) digest: u64,
+    /// Code of libraries that are not explored.
+    libraries: Vec<Range<u64>>,
+}
+
+impl Session {
+    /// Runs a program to its snapshot point.
+    pub(crate) fn start(inputs: &Inputs, at: &SnapshotAt) -> Result<Self, StartFailure> {
+        let mut world = LinuxWorld::new(setup(inputs))?;
+        world.set_hooks(raddle_config::hooks::standard());
+        let first = ContextId(0);
+        let target = match at {
+            SnapshotAt::FirstThread => None,
+            SnapshotAt::Symbol(name) => Some(find_symbol(&mut world, name)?),
+        };
+        if let Some(pc) = target {
+            world.add_point(pc);
+        }
+        run_to_snapshot(&mut world, first, target)?;
+        if let Some(pc) = target {
+            world.remove_point(pc);
+        }
+        world.take_events();
+        let libraries = libraries(&mut world, first);
+        let digest = world.run_digest();
+        let snapshot = world.snapshot();
+        Ok(Self {
+            world,
+            snapshot,
+            digest,
+            libraries,
+        })
+    }
+
+    /// Goes back to the snapshot.
+    pub(crate) fn restore(&mut self) {
+        self.world.restore(self.snapshot);
+    }
+
+    /// Whether an instruction belongs to a library that is not explored.
+    pub(crate) fn is_library(&self, pc: u64) -> bool {
+        self.libraries.iter().any(|range| range.contains(&pc))
+    }
+
+    pub(crate) fn libraries(&self) -> &[Range<u64>] {
+        &self.libraries
+    }
+}
+
+fn setup(inputs: &Inputs) -> Setup {
+    let bytes = |text: &String| text.clone().into_bytes();
+    Setup {
+        program: bytes(&inputs.program),
+        arguments: inputs.arguments.iter().map(bytes).collect(),
+        environment: inputs.environment.iter().map(bytes).collect(),
+        directory: bytes(&inputs.directory),
+        stdin: inputs.stdin.clone(),
+        mappings: inputs
+            .mappings
+            .iter()
+            .map(|mapping| Mapping {
+                host: PathBuf::from(&mapping.host),
+                guest: bytes(&mapping.guest),
+            })
+            .collect(),
+        memory_max: inputs.memory_max,
+        processes_max: inputs.processes_max,
+        cpus: inputs.cpus,
+        choices: Box::new(SeededChoices::new(inputs.seed)),
+    }
+}
+
+fn find_symbol(world: &mut LinuxWorld, name: &str) -> Result<u64, StartFailure> {
+    let symbols = world.symbols(ContextId(0));
+    let found = symbols.and_then(|symbols| symbols.addresses_of(name).first().copied());
+    found.ok_or_else(|| StartFailure::NoSymbol(name.to_owned()))
+}
+
+fn run_to_snapshot(
+    world: &mut LinuxWorld,
+    first: ContextId,
+    target: Option<u64>,
+) -> Result<(), StartFailure> {
+    let mut made = 0;
+    while made < SETUP_STEPS_MAX {
+        let steps_max = SETUP_STEPS_MAX - made;
+        match world.run(first, Until::Sync { steps_max }) {
+            Stop::WorldDone { status } => return Err(StartFailure::EndedAlone { status }),
+            Stop::Unsupported(text) => return Err(StartFailure::Unsupported(text)),
+            Stop::Point { pc } if Some(pc) == target => return Ok(()),
+            _ => {}
+        }
+        made = world.contexts().get(first).steps;
+        if world.is_entering_call(first)
+            && let PendingKind::Syscall { number } = world.pending(first).kind
+            && CREATING_CALLS.contains(&number)
+        {
+            return Ok(());
+        }
+        while world.contexts().get(first).liveness != Liveness::Runnable {
+            if !world.advance_time() {
+                return Err(StartFailure::Stuck(world.describe_waits().join("; ")));
+            }
+        }
+        world.take_events();
+    }
+    Err(StartFailure::Stuck(format!(
+        "it made {SETUP_STEPS_MAX} instructions without creating a thread"
+    )))
+}
+
+fn libraries(world: &mut LinuxWorld, first: ContextId) -> Vec<Range<u64>> {
+    let Some(symbols) = world.symbols(first) else {
+        return Vec::new();
+    };
+    symbols
+        .mappings()
+        .filter(|(_, mapping)| {
+            let file = mapping.name.rsplit('/').next().unwrap_or_default();
+            TRUSTED_LIBRARIES
+                .iter()
+                .any(|library| file.starts_with(library))
+        })
+        .map(|(range, _)| range)
+        .collect()
+}

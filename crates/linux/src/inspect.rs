@@ -1,0 +1,60 @@
+//! What reports read from a world: registers, memory, calls in progress.
+
+use raddle_config::hooks::Effect;
+use raddle_mem::GuestAddr;
+use raddle_symbols::Registers;
+use raddle_symbols::unwind::RIP;
+use raddle_world::ContextId;
+
+use crate::world::LinuxWorld;
+
+/// A call of a hooked function that has not returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PendingCall {
+    pub effect: Effect,
+    /// The lock, condition or thread handle it is about.
+    pub object: u64,
+    /// Where the call will return to.
+    pub return_pc: u64,
+}
+
+/// DWARF numbers of the general registers in the order of the machine (RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI).
+const DWARF_NUMBERS: [u16; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
+
+impl LinuxWorld {
+    /// The registers of a live context.
+    pub fn registers(&self, who: ContextId) -> Option<Registers> {
+        let tid = self.tid(who)?;
+        let cpu = &self.kernel().thread(tid).cpu;
+        let mut registers = Registers::default();
+        for (number, value) in DWARF_NUMBERS.into_iter().zip(cpu.general()) {
+            registers.set(number, Some(*value));
+        }
+        registers.set(RIP, Some(cpu.rip));
+        Some(registers)
+    }
+
+    /// Eight bytes of the memory of a live context's process; none if they cannot be read.
+    pub fn read_word(&mut self, who: ContextId, addr: u64) -> Option<u64> {
+        let tid = self.tid(who)?;
+        let mut bytes = [0; 8];
+        self.kernel_mut()
+            .read_user(tid, GuestAddr(addr), &mut bytes)
+            .ok()?;
+        Some(u64::from_le_bytes(bytes))
+    }
+
+    /// The innermost hooked function that a live context is in.
+    pub fn pending_call(&self, who: ContextId) -> Option<PendingCall> {
+        let tid = self.tid(who)?;
+        self.hooks().innermost(self.kernel(), tid)
+    }
+
+    /// The name of the mapped file or area that contains an address of a live context's process.
+    pub fn area_name(&self, who: ContextId, addr: u64) -> Option<String> {
+        let tid = self.tid(who)?;
+        let space = self.kernel().space_of(tid);
+        let area = space.map.vma_at(GuestAddr(addr).page())?;
+        Some(area.label.to_string())
+    }
+}

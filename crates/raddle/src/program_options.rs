@@ -1,0 +1,256 @@
+//! What a program is given: options that all commands share which run one.
+
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use raddle_linux::{Mapping, Setup};
+use raddle_trace::Inputs;
+use raddle_world::SeededChoices;
+
+/// The program and its surroundings.
+#[derive(Debug, Args)]
+pub(crate) struct ProgramOptions {
+    /// Set a variable of the program's environment (repeatable).
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// The program's current directory.
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// What the program reads from standard input; `-` is raddle's own, read to its end first.
+    #[arg(long, value_name = "FILE")]
+    stdin: Option<PathBuf>,
+    /// Show a host file or directory at another path (repeatable).
+    #[arg(long, value_name = "HOST:GUEST")]
+    map: Vec<String>,
+    /// Memory of the program, with K, M or G.
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
+    max_memory: u64,
+    /// Threads and processes at one time.
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    max_processes: usize,
+    /// Processors that the program is told of.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    cpus: u32,
+    /// Which network the program sees: only `loopback` is possible.
+    #[arg(long, value_name = "KIND", default_value = "loopback")]
+    net: String,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    command: Vec<std::ffi::OsString>,
+}
+
+/// The environment of every program, unless `--env` says otherwise. Nothing is taken from the host.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("HOME", "/root"),
+    ("LANG", "C.UTF-8"),
+    ("LOGNAME", "root"),
+    (
+        "PATH",
+        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    ),
+    ("SHELL", "/bin/sh"),
+    ("TERM", "dumb"),
+    ("TZ", "UTC"),
+    ("USER", "root"),
+];
+
+impl ProgramOptions {
+    /// What makes a world.
+    pub(crate) fn setup(&self, seed: u64) -> anyhow::Result<Setup> {
+        self.check_network()?;
+        let directory = self.directory()?;
+        let environment = self.environment()?;
+        let program = self.program(&directory, &environment)?;
+        Ok(Setup {
+            program,
+            arguments: self
+                .command
+                .iter()
+                .map(|text| text.as_bytes().to_vec())
+                .collect(),
+            environment,
+            directory,
+            stdin: self.stdin_bytes()?,
+            mappings: self.mappings()?,
+            memory_max: self.max_memory,
+            processes_max: self.max_processes,
+            cpus: self.cpus,
+            choices: Box::new(SeededChoices::new(seed)),
+        })
+    }
+
+    /// The same in a form that a recording keeps. The directory is absolute, so that a replay does not depend
+    /// on where it is started.
+    pub(crate) fn inputs(&self, seed: u64) -> anyhow::Result<Inputs> {
+        let setup = self.setup(seed)?;
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8(bytes).map_err(|error| {
+                anyhow!(
+                    "`{}` is not UTF-8: recordings hold only text; rename it",
+                    String::from_utf8_lossy(error.as_bytes())
+                )
+            })
+        };
+        let list = |all: Vec<Vec<u8>>| all.into_iter().map(text).collect::<anyhow::Result<_>>();
+        Ok(Inputs {
+            program: text(setup.program)?,
+            arguments: list(setup.arguments)?,
+            environment: list(setup.environment)?,
+            directory: text(setup.directory)?,
+            stdin: setup.stdin,
+            mappings: setup
+                .mappings
+                .into_iter()
+                .map(|mapping| {
+                    Ok(raddle_trace::Mapping {
+                        host: text(mapping.host.into_os_string().into_encoded_bytes())?,
+                        guest: text(mapping.guest)?,
+                    })
+                })
+                .collect::<anyhow::Result<_>>()?,
+            memory_max: setup.memory_max,
+            processes_max: setup.processes_max,
+            cpus: setup.cpus,
+            seed,
+        })
+    }
+
+    /// The program's own name, without folders.
+    pub(crate) fn name(&self) -> String {
+        let path = Path::new(&self.command[0]);
+        path.file_name()
+            .unwrap_or(path.as_os_str())
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    fn check_network(&self) -> anyhow::Result<()> {
+        match self.net.as_str() {
+            "loopback" => Ok(()),
+            "host" => bail!(
+                "`--net host` is not possible: what arrives from a real network differs from run to run, so no run could be repeated; run both sides inside one world and let them talk over loopback"
+            ),
+            other => bail!("there is no network called `{other}`; the only one is `loopback`"),
+        }
+    }
+
+    fn directory(&self) -> anyhow::Result<Vec<u8>> {
+        let directory = match &self.cwd {
+            Some(directory) => std::path::absolute(directory)?,
+            None => std::env::current_dir().context("cannot find the current directory")?,
+        };
+        Ok(directory.as_os_str().as_bytes().to_vec())
+    }
+
+    fn environment(&self) -> anyhow::Result<Vec<Vec<u8>>> {
+        let mut variables: Vec<(String, String)> = ENVIRONMENT
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        for text in &self.env {
+            let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty())
+            else {
+                bail!("`--env {text}` has no name or no `=`; write `--env NAME=VALUE`");
+            };
+            variables.retain(|(known, _)| known != name);
+            variables.push((name.to_owned(), value.to_owned()));
+        }
+        Ok(variables
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}").into_bytes())
+            .collect())
+    }
+
+    /// A name without a slash is looked for on the program's own PATH.
+    fn program(&self, directory: &[u8], environment: &[Vec<u8>]) -> anyhow::Result<Vec<u8>> {
+        let name = self.command[0].as_bytes();
+        if name.contains(&b'/') {
+            return Ok(name.to_vec());
+        }
+        let path = environment
+            .iter()
+            .find_map(|text| text.strip_prefix(b"PATH="))
+            .unwrap_or_default();
+        let directory = Path::new(std::ffi::OsStr::from_bytes(directory));
+        for folder in path.split(|byte| *byte == b':') {
+            let folder = directory.join(std::ffi::OsStr::from_bytes(folder));
+            let candidate = folder.join(&self.command[0]);
+            if candidate.is_file() {
+                return Ok(candidate.as_os_str().as_bytes().to_vec());
+            }
+        }
+        bail!(
+            "cannot find `{}` on the program's PATH; give a path with a slash, or set `--env PATH=...`",
+            self.command[0].display()
+        )
+    }
+
+    fn stdin_bytes(&self) -> anyhow::Result<Vec<u8>> {
+        let Some(path) = &self.stdin else {
+            return Ok(Vec::new());
+        };
+        if path.as_os_str() == "-" {
+            let mut bytes = Vec::new();
+            std::io::stdin()
+                .read_to_end(&mut bytes)
+                .context("cannot read standard input")?;
+            return Ok(bytes);
+        }
+        std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    fn mappings(&self) -> anyhow::Result<Vec<Mapping>> {
+        self.map
+            .iter()
+            .map(|text| {
+                let (host, guest) = text
+                    .rsplit_once(':')
+                    .filter(|(host, guest)| !host.is_empty() && guest.starts_with('/'))
+                    .ok_or_else(|| {
+                        anyhow!("`--map {text}` is not HOST:GUEST with an absolute GUEST path")
+                    })?;
+                let host = std::path::absolute(host)?;
+                if !host.exists() {
+                    bail!("`--map {text}`: {} does not exist", host.display());
+                }
+                Ok(Mapping {
+                    host,
+                    guest: guest.as_bytes().to_vec(),
+                })
+            })
+            .collect()
+    }
+}
+
+/// `4G`, `512M`, `65536`.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(1 << shift))
+        .filter(|bytes| *bytes >= 1 << 20)
+        .ok_or_else(|| format!("`{text}` is not a size of at least 1M; write 512M or 4G"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(parse_size("2G"), Ok(2 << 30));
+        assert_eq!(parse_size("1048576"), Ok(1 << 20));
+        assert!(parse_size("12").is_err());
+        assert!(parse_size("xM").is_err());
+        assert!(parse_size("99999999999G").is_err());
+    }
+}

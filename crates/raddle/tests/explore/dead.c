@@ -1,0 +1,27 @@
+#include <pthread.h>
+static pthread_mutex_t left = PTHREAD_MUTEX_INITIALIZER, right = PTHREAD_MUTEX_INITIALIZER;
+static int shared;
+static void *one(void *a) {
+    pthread_mutex_lock(&left);
+    pthread_mutex_lock(&right);
+    shared++;
+    pthread_mutex_unlock(&right);
+    pthread_mutex_unlock(&left);
+    return a;
+}
+static void *two(void *a) {
+    pthread_mutex_lock(&right);
+    pthread_mutex_lock(&left);
+    shared++;
+    pthread_mutex_unlock(&left);
+    pthread_mutex_unlock(&right);
+    return a;
+}
+int main(void) {
+    pthread_t a, b;
+    pthread_create(&a, 0, one, 0);
+    pthread_create(&b, 0, two, 0);
+    pthread_join(a, 0);
+    pthread_join(b, 0);
+    return 0;
+}

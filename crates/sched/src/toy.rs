@@ -1,0 +1,156 @@
+//! A world for tests: each context is a list of operations on a few shared cells.
+
+use std::sync::Arc;
+
+use raddle_world::{
+    ContextId, ContextTable, Event, Liveness, Pending, PendingKind, Snapshot, Stop, Until,
+    WaitReason, World,
+};
+
+/// One operation; each takes one step and is a decision point of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Do {
+    /// Nothing.
+    Work,
+    /// Reads the cell into the context's register.
+    Load(usize),
+    /// Writes the register plus one to the cell.
+    StoreNext(usize),
+    /// Sets the cell to one.
+    Set(usize),
+    /// Loops until the cell is not zero.
+    SpinOn(usize),
+    /// Takes the lock, waiting for it if need be.
+    Lock(usize),
+    Unlock(usize),
+    /// Ends the world with this status if the cells are exactly these.
+    FailIf([u64; 2]),
+}
+
+/// The world.
+#[derive(Debug, Clone)]
+pub(crate) struct Toy {
+    table: ContextTable,
+    programs: Vec<Vec<Do>>,
+    at: Vec<usize>,
+    registers: Vec<u64>,
+    pub(crate) cells: [u64; 2],
+    owners: [Option<ContextId>; 2],
+    saved: Option<Box<Toy>>,
+}
+
+impl Toy {
+    pub(crate) fn new(programs: Vec<Vec<Do>>) -> Self {
+        let mut table = ContextTable::default();
+        for _ in &programs {
+            table.create(None, Arc::from("toy"));
+        }
+        Self {
+            table,
+            at: vec![0; programs.len()],
+            registers: vec![0; programs.len()],
+            programs,
+            cells: [0; 2],
+            owners: [None; 2],
+            saved: None,
+        }
+    }
+
+    /// Does one operation; says why to stop.
+    fn step(&mut self, who: ContextId) -> Stop {
+        let index = who.0 as usize;
+        let Some(operation) = self.programs[index].get(self.at[index]).copied() else {
+            self.table.get_mut(who).liveness = Liveness::Done;
+            let is_over = self.table.runnable().next().is_none()
+                && self.table.iter().all(|(_, c)| c.liveness == Liveness::Done);
+            return if is_over {
+                Stop::WorldDone { status: 0 }
+            } else {
+                Stop::Done
+            };
+        };
+        if let Do::Lock(lock) = operation {
+            if self.owners[lock].is_some() {
+                let reason = WaitReason::Futex { addr: 0 };
+                self.table.get_mut(who).liveness = Liveness::Blocked(reason);
+                return Stop::Blocked;
+            }
+            self.owners[lock] = Some(who);
+        }
+        self.table.get_mut(who).steps += 1;
+        if let Do::SpinOn(cell) = operation
+            && self.cells[cell] == 0
+        {
+            return Stop::Point { pc: 1 };
+        }
+        self.at[index] += 1;
+        match operation {
+            Do::Load(cell) => self.registers[index] = self.cells[cell],
+            Do::StoreNext(cell) => self.cells[cell] = self.registers[index] + 1,
+            Do::Set(cell) => self.cells[cell] = 1,
+            Do::FailIf(cells) if self.cells == cells => return Stop::WorldDone { status: 256 },
+            Do::Unlock(lock) => {
+                self.owners[lock] = None;
+                self.wake();
+            }
+            _ => {}
+        }
+        Stop::Sync
+    }
+
+    fn wake(&mut self) {
+        for id in 0..u32::try_from(self.programs.len()).expect("few") {
+            let context = self.table.get_mut(ContextId(id));
+            if matches!(context.liveness, Liveness::Blocked(_)) {
+                context.liveness = Liveness::Runnable;
+            }
+        }
+    }
+}
+
+impl World for Toy {
+    fn contexts(&self) -> &ContextTable {
+        &self.table
+    }
+
+    fn pending(&mut self, _: ContextId) -> Pending {
+        Pending {
+            pc: 0,
+            kind: PendingKind::Local,
+        }
+    }
+
+    fn run(&mut self, who: ContextId, until: Until) -> Stop {
+        if until.steps_max() == 0 {
+            return Stop::Steps;
+        }
+        self.step(who)
+    }
+
+    fn advance_time(&mut self) -> bool {
+        false
+    }
+
+    fn take_events(&mut self) -> Vec<Event> {
+        Vec::new()
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        self.saved = Some(Box::new(self.clone()));
+        Snapshot(0)
+    }
+
+    fn restore(&mut self, _: Snapshot) {
+        let saved = self.saved.take().expect("a snapshot was taken");
+        *self = (*saved).clone();
+        self.saved = Some(saved);
+    }
+
+    fn register_digest(&self, who: ContextId) -> u64 {
+        self.registers[who.0 as usize] + 1
+    }
+
+    fn state_digest(&mut self) -> u64 {
+        self.cells[0]
+    }
+}

@@ -1,0 +1,12 @@
+//! Schedules and recordings: what has to be written down so that a run can be had again, and the clocks that
+//! order its events.
+//!
+//! Reading order: [`schedule`] (what a schedule is), [`recording`] (its file), [`clock`].
+
+pub mod clock;
+pub mod recording;
+pub mod schedule;
+
+pub use clock::VectorClock;
+pub use recording::{Inputs, Limits, Mapping, Recording, RecordingError};
+pub use schedule::{Deviation, Path, Position, Schedule};

@@ -1,0 +1,208 @@
+//! The recording of a run: everything needed to have it again, in one small file.
+//!
+//! ```text
+//!   raddle-recording 1 <checksum of the rest>\n
+//!   { JSON }
+//! ```
+//! The text is meant to be readable: a schedule of three deviations is three lines.
+
+use raddle_stdx::Digest;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::schedule::Schedule;
+
+const MAGIC: &str = "raddle-recording";
+/// Version of the file's form.
+pub const FORMAT: u32 = 1;
+/// Version of what a step, a stop and the default order mean. Raised whenever an old recording would run
+/// differently.
+pub const SEMANTICS: u32 = 1;
+
+/// What the program was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inputs {
+    pub program: String,
+    pub arguments: Vec<String>,
+    pub environment: Vec<String>,
+    pub directory: String,
+    pub stdin: Vec<u8>,
+    pub mappings: Vec<Mapping>,
+    pub memory_max: u64,
+    pub processes_max: usize,
+    pub cpus: u32,
+    /// Seed of every choice that is not about scheduling.
+    pub seed: u64,
+}
+
+/// A host path that the guest sees elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mapping {
+    pub host: String,
+    pub guest: String,
+}
+
+/// Limits that are part of the meaning of a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Steps of a context in a row before the default order goes on to the next.
+    pub patience: u64,
+    /// Steps of all contexts after which the run counts as hanging.
+    pub steps: u64,
+}
+
+/// A recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recording {
+    pub semantics: u32,
+    /// Where the schedule begins, as the user named it.
+    pub snapshot_at: String,
+    pub inputs: Inputs,
+    pub limits: Limits,
+    /// Exit status that counts as right.
+    pub expected_exit: i32,
+    /// Digest of the run up to the snapshot: another value means another program, library or input file.
+    pub snapshot_digest: u64,
+    /// Digest of the whole run.
+    pub run_digest: u64,
+    /// Digest of registers and memory at the end.
+    pub state_digest: u64,
+    /// What happened, as one line.
+    pub failure: String,
+    /// Identity of the failure.
+    pub fingerprint: String,
+    pub schedule: Schedule,
+}
+
+/// Why a file is no recording that we can replay.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum RecordingError {
+    #[error("it is not a recording: the first line does not begin with `{MAGIC}`")]
+    NotARecording,
+    #[error("it has format version {found}, this raddle reads version {FORMAT}")]
+    Format { found: String },
+    #[error("it is damaged: the checksum is {computed:016x} and should be {stated}")]
+    Damaged { stated: String, computed: u64 },
+    #[error(
+        "it was made by a raddle whose runs go differently (semantics {found}, this one has {SEMANTICS}); explore again"
+    )]
+    Semantics { found: u32 },
+    #[error("its content is malformed: {0}")]
+    Content(String),
+}
+
+impl Recording {
+    /// The file's text.
+    pub fn to_text(&self) -> String {
+        let body = serde_json::to_string_pretty(self).expect("plain data can be written") + "\n";
+        format!("{MAGIC} {FORMAT} {:016x}\n{body}", checksum(&body))
+    }
+
+    /// Reads a file's text.
+    pub fn parse(text: &str) -> Result<Self, RecordingError> {
+        let (head, body) = text.split_once('\n').ok_or(RecordingError::NotARecording)?;
+        let mut words = head.split(' ');
+        if words.next() != Some(MAGIC) {
+            return Err(RecordingError::NotARecording);
+        }
+        let format = words.next().unwrap_or_default();
+        if format != FORMAT.to_string() {
+            return Err(RecordingError::Format {
+                found: format.to_owned(),
+            });
+        }
+        let stated = words.next().unwrap_or_default();
+        let computed = checksum(body);
+        if stated != format!("{computed:016x}") {
+            return Err(RecordingError::Damaged {
+                stated: stated.to_owned(),
+                computed,
+            });
+        }
+        let recording: Self = serde_json::from_str(body)
+            .map_err(|error| RecordingError::Content(error.to_string()))?;
+        if recording.semantics != SEMANTICS {
+            return Err(RecordingError::Semantics {
+                found: recording.semantics,
+            });
+        }
+        Ok(recording)
+    }
+}
+
+fn checksum(text: &str) -> u64 {
+    let mut digest = Digest::default();
+    digest.bytes(text.as_bytes());
+    digest.value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::{Deviation, Position};
+
+    fn sample() -> Recording {
+        Recording {
+            semantics: SEMANTICS,
+            snapshot_at: "first-thread".into(),
+            inputs: Inputs {
+                program: "./bank".into(),
+                arguments: vec!["./bank".into()],
+                environment: vec![],
+                directory: "/tmp".into(),
+                stdin: vec![1, 255],
+                mappings: vec![],
+                memory_max: 1 << 30,
+                processes_max: 8,
+                cpus: 4,
+                seed: 7,
+            },
+            limits: Limits {
+                patience: 1000,
+                steps: 1_000_000,
+            },
+            expected_exit: 0,
+            snapshot_digest: 1,
+            run_digest: 2,
+            state_digest: 3,
+            failure: "assertion failed".into(),
+            fingerprint: "abcd".into(),
+            schedule: Schedule {
+                deviations: vec![Deviation {
+                    context: vec![0],
+                    at: Position { steps: 9, phase: 0 },
+                    to: vec![0, 1],
+                }],
+            },
+        }
+    }
+
+    #[test]
+    fn text_and_back() {
+        assert_eq!(Recording::parse(&sample().to_text()), Ok(sample()));
+    }
+
+    #[test]
+    fn damage_and_foreign_files_are_told_apart() {
+        let text = sample().to_text();
+        let damaged = text.replace("\"steps\": 9", "\"steps\": 8");
+        assert!(matches!(
+            Recording::parse(&damaged),
+            Err(RecordingError::Damaged { .. })
+        ));
+        assert_eq!(
+            Recording::parse("\u{7f}ELF\n"),
+            Err(RecordingError::NotARecording)
+        );
+        assert!(matches!(
+            Recording::parse(&text.replacen(" 1 ", " 2 ", 1)),
+            Err(RecordingError::Format { .. })
+        ));
+        let mut other = sample();
+        other.semantics = 99;
+        assert_eq!(
+            Recording::parse(&other.to_text()),
+            Err(RecordingError::Semantics { found: 99 })
+        );
+    }
+}
