@@ -18,7 +18,7 @@ fn compile(name: &str, arguments: &[&str]) -> PathBuf {
         .with_extension("c");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let suffix: String = arguments.concat();
+    let suffix: String = arguments.concat().replace('/', "_");
     let target = folder.join(format!("{name}{suffix}"));
     let status = Command::new("gcc")
         .args(["-O1", "-pthread", "-o"])
