@@ -1,6 +1,6 @@
 //! Exactly what continuous integration runs.
 
-use crate::{setup, shell, tidy};
+use crate::{fuzz, generate, setup, shell, tidy};
 
 pub(crate) fn run() -> anyhow::Result<()> {
     setup::run()?;
@@ -19,6 +19,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         ],
     )?;
     shell::run("cargo", &["build", "--workspace", "--locked"])?;
+    generate::run(true)?;
     shell::run(
         "cargo",
         &[
@@ -29,5 +30,6 @@ pub(crate) fn run() -> anyhow::Result<()> {
             "--no-fail-fast",
         ],
     )?;
-    Ok(())
+    // The processor against the host's: ten million cases through the fast handlers.
+    fuzz::run(&fuzz::FuzzCpu::in_ci())
 }

@@ -13,9 +13,29 @@ pub(crate) struct FuzzCpu {
     /// Only instruction forms whose name contains this.
     #[arg(long)]
     form: Option<String>,
+    /// What is compared: `interpreter`, `engine`, `engine-addr`, `engine-value` or `log`.
+    #[arg(long, default_value = "engine")]
+    subject: String,
+    /// Random programs instead of single instructions.
+    #[arg(long)]
+    programs: bool,
     /// Name every form, with its number of cases or why it is not compared.
     #[arg(long)]
     list: bool,
+}
+
+impl FuzzCpu {
+    /// What every run of the tests includes.
+    pub(crate) fn in_ci() -> Self {
+        Self {
+            cases: 10_000_000,
+            seed: 1,
+            form: None,
+            subject: "engine".into(),
+            programs: false,
+            list: false,
+        }
+    }
 }
 
 pub(crate) fn run(arguments: &FuzzCpu) -> anyhow::Result<()> {
@@ -35,9 +55,14 @@ pub(crate) fn run(arguments: &FuzzCpu) -> anyhow::Result<()> {
         &cases,
         "--seed",
         &seed,
+        "--subject",
+        &arguments.subject,
     ];
     if let Some(form) = &arguments.form {
         command.extend(["--form", form]);
+    }
+    if arguments.programs {
+        command.push("--programs");
     }
     if arguments.list {
         command.push("--list");

@@ -2,8 +2,11 @@
 
 use clap::{Parser, Subcommand};
 
+mod bench;
 mod ci;
 mod fuzz;
+mod generate;
+mod scan_parse_check;
 mod setup;
 mod shell;
 mod tidy;
@@ -19,20 +22,34 @@ struct Arguments {
 enum Task {
     /// Install what the tests need, then run every check and every test.
     Ci,
+    /// Measure, as ratios to baselines taken in the same run.
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Check the rules that no lint knows: layers, sizes, banned words, titles.
     Tidy,
     /// Compare our processor with the host's, instruction by instruction.
     FuzzCpu(fuzz::FuzzCpu),
+    /// Write the files that are made from code (reference pages).
+    Gen {
+        /// Only compare them with what is there.
+        #[arg(long)]
+        check: bool,
+    },
     /// Install the Debian packages and cargo tools that builds and tests need.
     Setup,
+    /// Count the functions of a kernel tree that the scanner cannot read.
+    ScanParseCheck(scan_parse_check::ScanParseCheck),
 }
 
 fn main() -> anyhow::Result<()> {
     std::env::set_current_dir(shell::root())?;
     match Arguments::parse().task {
+        Task::Bench(bench) => bench::run(&bench),
         Task::Ci => ci::run(),
         Task::Tidy => tidy::run(),
         Task::FuzzCpu(arguments) => fuzz::run(&arguments),
+        Task::Gen { check } => generate::run(check),
         Task::Setup => setup::run(),
+        Task::ScanParseCheck(check) => check.run(),
     }
 }

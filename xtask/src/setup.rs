@@ -13,6 +13,28 @@ const PACKAGES: &[(&str, &str)] = &[
         "libc6-dbg",
         "is the separate debug file that symbol tests look up",
     ),
+    ("git", "is run by the tests of real programs"),
+    (
+        "golang-go",
+        "builds a Go program for the tests of real programs",
+    ),
+    ("memcached", "is run by the tests of real programs"),
+    ("pbzip2", "is run by the tests of real programs"),
+    ("perl", "is run by the tests of real programs"),
+    ("python3", "is run by the tests of real programs"),
+    ("redis-server", "is run by the tests of real programs"),
+    ("sqlite3", "is run by the tests of real programs"),
+    ("xz-utils", "is run by the tests of real programs"),
+    (
+        "linux-source-6.1",
+        "real source for the tests of the static scanner",
+    ),
+    ("clang-22", "compiles hardened programs"),
+    ("libstdc++-12-dev", "headers of hardened C++ programs"),
+    ("lld-22", "links hardened Rust programs"),
+    ("llvm-22", "opt, for hardening bitcode"),
+    ("llvm-22-dev", "headers of the hardening plugin"),
+    ("make", "a hardened build in the tests"),
 ];
 
 pub(crate) fn run() -> anyhow::Result<()> {

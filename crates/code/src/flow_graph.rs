@@ -5,8 +5,10 @@ use std::ops::Range;
 
 use raddle_symbols::{LinkAddr, Module, Symbol, SymbolKind};
 
-use crate::instruction::{Disassembler, Flow, Instruction};
+use crate::instruction::{Access, Disassembler, Flow, Instruction};
 use crate::jump_table;
+use crate::no_return::NoReturn;
+use crate::register::{Register, RegisterSet};
 
 /// A longer function is not analysed: the largest that compilers make have some hundred thousand instructions.
 const INSTRUCTIONS_MAX: usize = 1 << 20;
@@ -16,40 +18,6 @@ const UNSIZED_BYTES_MAX: u64 = 1 << 16;
 
 /// No x86 instruction is longer.
 const INSTRUCTION_BYTES_MAX: usize = 15;
-
-/// Functions of the C and C++ libraries that never return to their caller.
-const NO_RETURN: &[&str] = &[
-    "abort",
-    "exit",
-    "_exit",
-    "_Exit",
-    "quick_exit",
-    "pthread_exit",
-    "longjmp",
-    "_longjmp",
-    "siglongjmp",
-    "__longjmp_chk",
-    "__stack_chk_fail",
-    "__chk_fail",
-    "__fortify_fail",
-    "__assert_fail",
-    "__assert_perror_fail",
-    "__assert",
-    "err",
-    "errx",
-    "verr",
-    "verrx",
-    "_Unwind_Resume",
-    "__cxa_throw",
-    "__cxa_rethrow",
-    "__cxa_bad_cast",
-    "__cxa_throw_bad_array_new_length",
-    "_ZSt9terminatev",
-    "_ZSt17__throw_bad_allocv",
-    "_ZSt20__throw_length_errorPKc",
-    "_ZSt19__throw_logic_errorPKc",
-    "_ZSt24__throw_out_of_range_fmtPKcz",
-];
 
 /// Why a function cannot be analysed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -94,8 +62,10 @@ impl Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leave {
     Return,
-    /// A jump to the start of another function, which returns in our place.
+    /// A jump to another function, or the end of the code where another function follows, which returns in our place.
     TailCall(LinkAddr),
+    /// A jump through a slot of the global offset table to a function of another module.
+    Import(LinkAddr),
     /// A call that does not come back, or an instruction that stops the program.
     Never,
     /// An indirect jump whose targets we do not know.
@@ -111,6 +81,10 @@ pub struct FlowGraph {
     pub blocks: Vec<Block>,
     /// The parts of the file that belong to the function; the first one holds the entry.
     pub ranges: Vec<Range<LinkAddr>>,
+    /// Whether the function begins by making RBP its frame pointer; otherwise RBP holds any value.
+    pub has_frame_pointer: bool,
+    /// Jumps whose table has no visible bound: their targets are those entries that look like targets.
+    pub guessed_jumps: Vec<LinkAddr>,
 }
 
 impl FlowGraph {
@@ -118,13 +92,17 @@ impl FlowGraph {
     pub const ENTRY: BlockId = BlockId(0);
 
     /// The graph of a function with the parts that the compiler moved away as rarely used (`name.cold`).
-    pub fn of_function(module: &Module, function: &Symbol) -> Result<Self, CodeError> {
+    pub fn of_function(
+        module: &Module,
+        function: &Symbol,
+        no_return: &NoReturn,
+    ) -> Result<Self, CodeError> {
         let mut ranges = vec![range_of(module, function)];
         let cold = format!("{}.cold", function.name);
         for symbol in module.symbols().by_name(&cold) {
             ranges.push(range_of(module, symbol));
         }
-        Self::of_ranges(module, function.address, ranges)
+        Self::of_ranges(module, function.address, ranges, no_return)
     }
 
     /// The graph of the code that can be reached from `entry` without leaving `ranges`.
@@ -132,17 +110,21 @@ impl FlowGraph {
         module: &Module,
         entry: LinkAddr,
         ranges: Vec<Range<LinkAddr>>,
+        no_return: &NoReturn,
     ) -> Result<Self, CodeError> {
         if module.bytes_at(entry, 1).is_empty() || !module.is_code(entry) {
             return Err(CodeError::NotCode { address: entry });
         }
         let mut explorer = Explorer {
             module,
+            no_return,
             ranges,
             disassembler: Disassembler::new(),
             instructions: BTreeMap::new(),
             leaders: BTreeSet::from([entry]),
             tables: BTreeMap::new(),
+            guessed: Vec::new(),
+            sweep: None,
             entry,
         };
         let mut open = vec![entry];
@@ -154,6 +136,22 @@ impl FlowGraph {
                 return Ok(graph);
             }
         }
+    }
+
+    /// Whether an access goes to the function's own stack frame, by way of the stack or frame pointer.
+    pub fn is_stack(&self, access: &Access) -> bool {
+        match access.base {
+            Some(Register::RSP) => true,
+            Some(Register::RBP) => self.has_frame_pointer,
+            _ => false,
+        }
+    }
+
+    /// The offset from the frame pointer of an access to one local variable.
+    pub(crate) fn slot(&self, access: &Access) -> Option<i64> {
+        let is_slot = access.base == Some(Register::RBP) && access.index.is_none();
+        (is_slot && self.has_frame_pointer && !access.is_thread_local)
+            .then_some(access.displacement)
     }
 
     /// All edges by ascending source and target.
@@ -216,8 +214,17 @@ fn range_of(module: &Module, function: &Symbol) -> Range<LinkAddr> {
     function.address..end
 }
 
+/// `mov %rsp, %rbp` among the first instructions; ENDBR64 and pushes may come before it.
+fn sets_frame_pointer(entry: &Block) -> bool {
+    let rsp = RegisterSet::one(Register::RSP);
+    let rbp = RegisterSet::one(Register::RBP);
+    let is_move = |i: &Instruction| i.reads == rsp && i.writes == rbp && i.accesses.is_empty();
+    entry.instructions.iter().take(4).any(is_move)
+}
+
 struct Explorer<'m> {
     module: &'m Module,
+    no_return: &'m NoReturn,
     ranges: Vec<Range<LinkAddr>>,
     entry: LinkAddr,
     disassembler: Disassembler,
@@ -226,6 +233,17 @@ struct Explorer<'m> {
     leaders: BTreeSet<LinkAddr>,
     /// The targets of each indirect jump that was resolved.
     tables: BTreeMap<LinkAddr, Vec<LinkAddr>>,
+    guessed: Vec<LinkAddr>,
+    /// Made when the first table is looked for.
+    sweep: Option<Sweep>,
+}
+
+/// All instructions of a function, reached or not.
+#[derive(Debug, Default)]
+pub(crate) struct Sweep {
+    pub(crate) starts: BTreeSet<LinkAddr>,
+    /// The addresses that they name.
+    pub(crate) operands: BTreeSet<LinkAddr>,
 }
 
 impl<'m> Explorer<'m> {
@@ -245,7 +263,8 @@ impl<'m> Explorer<'m> {
                     });
                 }
                 let bytes = self.bytes(at);
-                let instruction = self.disassembler.decode(at, bytes);
+                let mut instruction = self.disassembler.decode(at, bytes);
+                self.see_through_pointer(&mut instruction);
                 let next = instruction.next();
                 let is_end = self.ends_block(&instruction);
                 let targets = self.successors(&instruction);
@@ -267,6 +286,26 @@ impl<'m> Explorer<'m> {
         Ok(())
     }
 
+    /// A jump or call through a pointer that the loader sets to a function of this module goes to that function.
+    fn see_through_pointer(&self, instruction: &mut Instruction) {
+        let Some(slot) = instruction.fixed_operand else {
+            return;
+        };
+        // A variable of the program may hold something else by then.
+        if !self.module.is_constant(slot) {
+            return;
+        }
+        let target = self
+            .module
+            .pointer_at(slot)
+            .filter(|&t| self.module.is_code(t));
+        instruction.flow = match (instruction.flow, target) {
+            (Flow::IndirectCall, Some(target)) => Flow::Call(target),
+            (Flow::IndirectJump, Some(target)) => Flow::Jump(target),
+            (flow, _) => flow,
+        };
+    }
+
     /// The bytes of an instruction, cut off at the end of the function.
     fn bytes(&self, at: LinkAddr) -> &'m [u8] {
         let range = self.ranges.iter().find(|range| range.contains(&at));
@@ -284,9 +323,7 @@ impl<'m> Explorer<'m> {
     }
 
     fn never_returns(&self, instruction: &Instruction) -> bool {
-        instruction.is_call()
-            && callee_name(self.module, instruction)
-                .is_some_and(|name| NO_RETURN.contains(&name.as_str()))
+        instruction.is_call() && self.no_return.is_target_of(self.module, instruction)
     }
 
     /// Where control may go inside the function, ascending.
@@ -316,17 +353,24 @@ impl<'m> Explorer<'m> {
             Flow::Return => Some(Leave::Return),
             Flow::Stop => Some(Leave::Never),
             Flow::Invalid => Some(Leave::Undecodable),
+            Flow::Jump(target)
+                if outside(target) && self.no_return.is_target_of(self.module, instruction) =>
+            {
+                Some(Leave::Never)
+            }
             Flow::Jump(target) | Flow::Branch(target) if outside(target) => {
                 Some(Leave::TailCall(target))
             }
             Flow::IndirectJump if !self.tables.contains_key(&instruction.address) => {
-                Some(Leave::Unknown)
+                let slot = instruction.accesses.iter().find_map(Access::fixed_address);
+                let slot = slot.filter(|&slot| self.module.import_at(slot).is_some());
+                Some(slot.map_or(Leave::Unknown, Leave::Import))
             }
             _ if self.never_returns(instruction) => Some(Leave::Never),
             Flow::Jump(_) | Flow::IndirectJump => None,
             // The code simply ends; a call there does not come back.
             _ if outside(instruction.next()) && instruction.is_call() => Some(Leave::Never),
-            _ if outside(instruction.next()) => Some(Leave::Undecodable),
+            _ if outside(instruction.next()) => Some(Leave::TailCall(instruction.next())),
             _ => None,
         };
         leave.into_iter().collect()
@@ -351,8 +395,10 @@ impl<'m> Explorer<'m> {
             }
         }
         FlowGraph {
+            has_frame_pointer: blocks.first().is_some_and(sets_frame_pointer),
             blocks,
             ranges: self.ranges.clone(),
+            guessed_jumps: self.guessed.clone(),
         }
     }
 
@@ -381,26 +427,50 @@ impl<'m> Explorer<'m> {
         }
     }
 
+    /// Decodes the function from end to end, as if it held nothing but instructions.
+    fn sweep(&mut self) -> Sweep {
+        let mut sweep = Sweep::default();
+        for range in self.ranges.clone() {
+            let mut at = range.start;
+            while range.contains(&at) {
+                let bytes = self.bytes(at);
+                let instruction = self.disassembler.decode(at, bytes);
+                sweep.operands.extend(instruction.fixed_operand);
+                sweep.starts.insert(at);
+                at = at.plus(u64::from(instruction.len.max(1)));
+            }
+        }
+        sweep
+    }
+
     /// Looks at indirect jumps again; returns the targets that are new.
     fn resolve_tables(&mut self, graph: &FlowGraph) -> Vec<LinkAddr> {
         let mut found = Vec::new();
         for (index, block) in graph.blocks.iter().enumerate() {
-            let Some(last) = block.last().filter(|last| last.flow == Flow::IndirectJump) else {
+            let Some(last) = block.last() else {
                 continue;
             };
-            if self.tables.contains_key(&last.address) {
+            if last.flow != Flow::IndirectJump || self.tables.contains_key(&last.address) {
                 continue;
             }
-            let targets = jump_table::targets(self.module, graph, BlockId(index));
-            let Some(targets) = targets.filter(|t| t.iter().all(|&at| self.contains(at))) else {
+            if self.sweep.is_none() {
+                self.sweep = Some(self.sweep());
+            }
+            let table = self
+                .sweep
+                .as_ref()
+                .and_then(|sweep| jump_table::read(self.module, graph, BlockId(index), sweep));
+            let Some(table) = table else {
                 continue;
             };
-            for &target in &targets {
-                self.leaders.insert(target);
-                found.push(target);
+            if table.is_guessed {
+                self.guessed.push(last.address);
             }
-            self.tables.insert(last.address, targets);
+            self.leaders.extend(&table.targets);
+            found.extend(&table.targets);
+            self.tables.insert(last.address, table.targets);
         }
+        self.guessed.sort_unstable();
         found.sort_unstable();
         found.dedup();
         found

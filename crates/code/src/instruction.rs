@@ -16,9 +16,11 @@ pub struct Instruction {
     pub len: u8,
     pub flow: Flow,
     pub special: Option<Special>,
-    /// Whether it reads and writes memory as one step: LOCK forms and XCHG with memory.
-    pub is_atomic: bool,
+    /// What it does to memory in one indivisible step: LOCK forms and XCHG with memory.
+    pub atomic: Option<Atomic>,
     pub accesses: Vec<Access>,
+    /// The address that a LEA or a memory operand relative to the instruction pointer names.
+    pub fixed_operand: Option<LinkAddr>,
     pub reads: RegisterSet,
     /// Registers whose old value is gone afterwards.
     pub writes: RegisterSet,
@@ -57,6 +59,19 @@ pub enum Special {
     Nondeterministic,
     /// A string instruction with a repeat prefix: one access per iteration.
     Repeat,
+}
+
+/// Indivisible operations on memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Atomic {
+    /// XCHG.
+    Exchange,
+    /// CMPXCHG, CMPXCHG8B, CMPXCHG16B.
+    CompareExchange,
+    /// BTS, BTR, BTC.
+    BitTest,
+    /// ADD, XADD, OR and the other arithmetic forms.
+    Update,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,12 +116,6 @@ impl Access {
         self.base.into_iter().chain(self.index).collect()
     }
 
-    /// Whether the address is relative to the stack or frame pointer.
-    pub fn is_stack(&self) -> bool {
-        let is_frame = |register| register == Register::RSP || register == Register::RBP;
-        self.base.is_some_and(is_frame)
-    }
-
     /// Whether both name the same bytes when their registers hold the same values.
     pub fn is_same_place(&self, other: &Self) -> bool {
         (
@@ -135,6 +144,10 @@ impl Instruction {
 
     pub fn writes_memory(&self) -> bool {
         self.accesses.iter().any(|access| access.kind.writes())
+    }
+
+    pub fn is_atomic(&self) -> bool {
+        self.atomic.is_some()
     }
 
     pub fn is_call(&self) -> bool {
@@ -183,8 +196,11 @@ impl Disassembler {
             len: u8::try_from(raw.len()).unwrap_or(u8::MAX),
             flow: flow(&raw),
             special: special(&raw),
-            is_atomic: false,
+            atomic: None,
             accesses: Vec::new(),
+            fixed_operand: raw
+                .is_ip_rel_memory_operand()
+                .then(|| LinkAddr(raw.ip_rel_memory_address())),
             reads: RegisterSet::EMPTY,
             writes: RegisterSet::EMPTY,
             partial_writes: RegisterSet::EMPTY,
@@ -202,12 +218,10 @@ impl Disassembler {
             }
         }
         instruction.note_flags(&raw);
-        let touches = instruction
-            .accesses
-            .iter()
-            .any(|a| a.kind == AccessKind::ReadWrite);
-        let is_exchange = raw.mnemonic() == Mnemonic::Xchg && touches;
-        instruction.is_atomic = raw.has_lock_prefix() || is_exchange;
+        let is_update = |access: &Access| access.kind == AccessKind::ReadWrite;
+        if instruction.accesses.iter().any(is_update) {
+            instruction.atomic = atomic(&raw);
+        }
         instruction
     }
 }
@@ -273,6 +287,18 @@ fn flow(raw: &iced_x86::Instruction) -> Flow {
         FlowControl::IndirectCall => Flow::IndirectCall,
         FlowControl::Interrupt if raw.code() == Code::Int_imm8 => Flow::Syscall,
         FlowControl::Interrupt | FlowControl::Exception => Flow::Stop,
+    }
+}
+
+fn atomic(raw: &iced_x86::Instruction) -> Option<Atomic> {
+    match raw.mnemonic() {
+        Mnemonic::Xchg => Some(Atomic::Exchange),
+        _ if !raw.has_lock_prefix() => None,
+        Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b => {
+            Some(Atomic::CompareExchange)
+        }
+        Mnemonic::Bts | Mnemonic::Btr | Mnemonic::Btc => Some(Atomic::BitTest),
+        _ => Some(Atomic::Update),
     }
 }
 
@@ -353,12 +379,25 @@ mod tests {
     fn atomic_instructions_are_those_with_lock_or_exchange() {
         // lock cmpxchg [rdi], ecx
         let exchange = decode(&[0xF0, 0x0F, 0xB1, 0x0F]);
-        assert!(exchange.is_atomic && exchange.reads_memory() && exchange.writes_memory());
+        assert!(exchange.is_atomic() && exchange.reads_memory() && exchange.writes_memory());
         assert!(exchange.reads.contains(Register::RAX) && exchange.reads.contains(Register::RCX));
-        // xchg [rdi], eax; xchg ecx, edx; cmpxchg [rdi], ecx
-        assert!(decode(&[0x87, 0x07]).is_atomic);
-        assert!(!decode(&[0x87, 0xD1]).is_atomic);
-        assert!(!decode(&[0x0F, 0xB1, 0x0F]).is_atomic);
+        let cases: &[(&[u8], Option<Atomic>)] = &[
+            (&[0xF0, 0x0F, 0xB1, 0x0F], Some(Atomic::CompareExchange)),
+            (
+                &[0xF0, 0x48, 0x0F, 0xC7, 0x0F],
+                Some(Atomic::CompareExchange),
+            ), // lock cmpxchg16b [rdi]
+            (&[0x87, 0x07], Some(Atomic::Exchange)), // xchg [rdi], eax
+            (&[0xF0, 0x0F, 0xBA, 0x2F, 0x00], Some(Atomic::BitTest)), // lock bts [rdi], 0
+            (&[0xF0, 0x0F, 0xC1, 0x07], Some(Atomic::Update)), // lock xadd [rdi], eax
+            (&[0xF0, 0xFF, 0x07], Some(Atomic::Update)), // lock inc [rdi]
+            (&[0x87, 0xD1], None),                   // xchg ecx, edx
+            (&[0x0F, 0xB1, 0x0F], None),             // cmpxchg [rdi], ecx
+            (&[0xFF, 0x07], None),                   // inc [rdi]
+        ];
+        for (bytes, atomic) in cases {
+            assert_eq!(decode(bytes).atomic, *atomic, "{bytes:02x?}");
+        }
     }
 
     #[test]
@@ -380,7 +419,6 @@ mod tests {
             (frame.base, frame.index),
             (Some(Register::RBP), Some(Register::RCX))
         );
-        assert!(frame.is_stack());
         // mov rax, fs:[0x28]
         let local = decode(&[0x64, 0x48, 0x8B, 0x04, 0x25, 0x28, 0, 0, 0]).accesses[0];
         assert!(local.is_thread_local && local.fixed_address().is_none());

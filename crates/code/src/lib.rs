@@ -11,14 +11,16 @@ pub mod flow_graph;
 pub mod instruction;
 mod jump_table;
 pub mod natural_loop;
+pub mod no_return;
 pub mod register;
 pub mod slice;
 pub mod spin;
 
 pub use dominator::Dominators;
 pub use flow_graph::{Block, BlockId, CodeError, FlowGraph, Leave};
-pub use instruction::{Access, AccessKind, Flow, Instruction, Special};
+pub use instruction::{Access, AccessKind, Atomic, Flow, Instruction, Special};
 pub use natural_loop::{LoopId, Loops, NaturalLoop};
+pub use no_return::NoReturn;
 pub use register::{Register, RegisterSet};
 pub use slice::{Slice, Source, backward_slice};
 pub use spin::{SpinLoop, spin_loops};

@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 
 use raddle_symbols::{LinkAddr, Module};
 
+use crate::dominator::Dominators;
 use crate::flow_graph::{BlockId, FlowGraph, callee_name};
-use crate::instruction::{Access, Instruction, Special};
+use crate::instruction::{Access, Atomic, Flow, Instruction, Special};
 use crate::natural_loop::{LoopId, Loops, NaturalLoop};
-use crate::register::RegisterSet;
+use crate::register::{Register, RegisterSet};
 use crate::slice::{Slice, Source, backward_slice_in_loop};
 
 /// Functions that only give up the processor for a while.
@@ -36,7 +37,7 @@ pub struct SpinLoop {
     pub id: LoopId,
     /// The first instruction of the loop.
     pub header: LinkAddr,
-    /// The loads on whose values the exits depend: what a waiting context reads.
+    /// The loads on whose values the exits and other branches depend: what a waiting context reads.
     pub loads: BTreeSet<LinkAddr>,
     /// Atomic instructions that try to take something, as in a spin lock.
     pub attempts: BTreeSet<LinkAddr>,
@@ -48,19 +49,29 @@ pub struct SpinLoop {
 }
 
 /// All spin loops of a function, in the order of its loops.
-pub fn spin_loops(module: &Module, graph: &FlowGraph, loops: &Loops) -> Vec<SpinLoop> {
-    let ids = (0..loops.all.len()).map(LoopId);
-    ids.filter_map(|id| spin_loop(module, graph, loops, id))
-        .collect()
+pub fn spin_loops(
+    module: &Module,
+    graph: &FlowGraph,
+    dominators: &Dominators,
+    loops: &Loops,
+) -> Vec<SpinLoop> {
+    let spin = |(index, natural)| {
+        let waiting = Waiting {
+            graph,
+            dominators,
+            natural,
+        };
+        spin_loop(module, &waiting, LoopId(index))
+    };
+    loops.all.iter().enumerate().filter_map(spin).collect()
 }
 
-fn spin_loop(module: &Module, graph: &FlowGraph, loops: &Loops, id: LoopId) -> Option<SpinLoop> {
-    let natural = loops.get(id);
-    let waiting = Waiting { graph, natural };
+fn spin_loop(module: &Module, waiting: &Waiting<'_>, id: LoopId) -> Option<SpinLoop> {
+    let header = &waiting.graph.blocks[waiting.natural.header.0];
     let yields = waiting.only_waits(module)?;
     let mut spin = SpinLoop {
         id,
-        header: graph.blocks[natural.header.0].start(),
+        header: header.start(),
         loads: BTreeSet::new(),
         attempts: BTreeSet::new(),
         has_pause: waiting
@@ -78,10 +89,17 @@ fn spin_loop(module: &Module, graph: &FlowGraph, loops: &Loops, id: LoopId) -> O
         }
         spin.loads.extend(reads);
     }
+    // Branches inside the loop decide whether it tries at all.
+    for &block in &waiting.natural.body {
+        let mut reads = BTreeSet::new();
+        if let Some(Exit::Waits) = waiting.exit(block, &mut reads) {
+            spin.loads.extend(reads);
+        }
+    }
     for &load in &spin.loads {
         if waiting
             .at(load)
-            .is_some_and(|instruction| instruction.is_atomic)
+            .is_some_and(|instruction| instruction.is_atomic())
         {
             spin.attempts.insert(load);
         }
@@ -100,6 +118,7 @@ enum Exit {
 
 struct Waiting<'g> {
     graph: &'g FlowGraph,
+    dominators: &'g Dominators,
     natural: &'g NaturalLoop,
 }
 
@@ -126,14 +145,17 @@ impl<'g> Waiting<'g> {
                 yields = true;
                 continue;
             }
-            if instruction.flow == crate::instruction::Flow::Syscall {
+            if instruction.flow == Flow::Syscall {
                 return None;
             }
             let writes = instruction
                 .accesses
                 .iter()
                 .filter(|access| access.kind.writes());
-            let is_quiet = |access: &Access| access.is_stack() || instruction.is_atomic;
+            let is_attempt = instruction
+                .atomic
+                .is_some_and(|atomic| atomic != Atomic::Update);
+            let is_quiet = |access: &Access| self.graph.is_stack(access) || is_attempt;
             if !writes.into_iter().all(is_quiet) {
                 return None;
             }
@@ -153,7 +175,7 @@ impl<'g> Waiting<'g> {
     fn exit(&self, block: BlockId, reads: &mut BTreeSet<LinkAddr>) -> Option<Exit> {
         let instructions = &self.graph.blocks[block.0].instructions;
         let last = instructions.last()?;
-        let crate::instruction::Flow::Branch(_) = last.flow else {
+        let Flow::Branch(_) = last.flow else {
             return None;
         };
         let end = (block, instructions.len() - 1);
@@ -164,16 +186,15 @@ impl<'g> Waiting<'g> {
             reads.extend(loads);
             return Some(Exit::Waits);
         }
-        let is_own = |source: &Source| matches!(source, Source::Constant(_) | Source::Entry(_));
-        let is_counter = !slice.carried.is_empty() && slice.sources.iter().all(is_own);
-        let is_local = |source: &Source| match source {
-            Source::Load(at) => self
-                .at(*at)
-                .is_some_and(|i| i.accesses.iter().all(Access::is_stack)),
-            other => is_own(other),
+        let is_own = |source: &Source| match *source {
+            Source::Constant(_) | Source::Entry(_) => true,
+            Source::Call(_) | Source::Syscall(_) => false,
+            Source::Load(at) => {
+                let load = self.at(at);
+                load.is_some_and(|i| i.accesses.iter().all(|a| self.graph.is_stack(a)))
+            }
         };
-        // Unoptimised code keeps its counter on the stack.
-        (is_counter || slice.sources.iter().all(is_local)).then_some(Exit::Counts)
+        slice.sources.iter().all(is_own).then_some(Exit::Counts)
     }
 
     /// Whether a value is made only of loads at fixed places, constants and what the loop found at its start.
@@ -188,7 +209,7 @@ impl<'g> Waiting<'g> {
             Source::Call(_) | Source::Syscall(_) => false,
             Source::Load(at) => self.is_waiting_load(at, loads, in_progress),
         };
-        slice.carried.is_empty() && slice.sources.iter().all(is_good)
+        !slice.is_carried && slice.sources.iter().all(is_good)
     }
 
     fn is_waiting_load(
@@ -205,6 +226,9 @@ impl<'g> Waiting<'g> {
             return false;
         }
         let instruction = &self.graph.blocks[block.0].instructions[index];
+        if instruction.atomic == Some(Atomic::CompareExchange) && self.is_retry((block, index)) {
+            return false;
+        }
         let read = instruction
             .accesses
             .iter()
@@ -222,12 +246,23 @@ impl<'g> Waiting<'g> {
                 .iter()
                 .all(|access| !self.is_overwritten(access, instruction));
         if is_good {
-            // Local variables that hold the pointer are not what the loop waits for.
-            let is_shared = read.iter().any(|access| !access.is_stack());
-            loads.extend(is_shared.then_some(at));
+            loads.insert(at);
             loads.extend(pointers);
         }
         is_good
+    }
+
+    /// Whether a compare-and-exchange expects what the loop has just read, in every iteration: it fails only if
+    /// others interfere, and so the loop repeats an update rather than waits.
+    fn is_retry(&self, (block, index): (BlockId, usize)) -> bool {
+        let mut latches = self.natural.latches.iter();
+        if !latches.all(|&latch| self.dominators.dominates(block, latch)) {
+            return false;
+        }
+        let expected = RegisterSet::one(Register::RAX);
+        let slice = backward_slice_in_loop(self.graph, self.natural, (block, index), expected);
+        let mut sources = slice.sources.iter();
+        sources.any(|source| matches!(source, Source::Load(_)))
     }
 
     /// Whether the loop itself stores where it looks; an atomic attempt may.
@@ -236,7 +271,7 @@ impl<'g> Waiting<'g> {
             .instructions()
             .filter(|other| other.address != by.address);
         let stores = others
-            .filter(|other| !other.is_atomic)
+            .filter(|other| !other.is_atomic())
             .flat_map(|other| &other.accesses);
         stores
             .filter(|store| store.kind.writes())

@@ -11,6 +11,7 @@ struct box {
 };
 struct box *volatile shared_box;
 int sink[16];
+int volatile noise;
 
 int straight(int a) { return a * 3 + 1; }
 
@@ -75,6 +76,16 @@ void wait_through(void)
         ;
 }
 
+int volatile *volatile published;
+
+void wait_local(void)
+{
+    int volatile done = 0;
+    published = &done;
+    while (!done)
+        ;
+}
+
 void wait_yield(void)
 {
     while (!flag)
@@ -130,6 +141,21 @@ int no_spin_list(struct box *box)
     return n;
 }
 
+int no_spin_walk(struct box *box)
+{
+    while (box->ready)
+        box = box->next;
+    return box->id;
+}
+
+int no_spin_local(void)
+{
+    int volatile i = 0;
+    while (i < 100)
+        i++;
+    return i;
+}
+
 int no_spin_search(int *array, int n)
 {
     for (int i = 0; i < n; i++)
@@ -141,7 +167,7 @@ int no_spin_search(int *array, int n)
 void no_spin_store(void)
 {
     while (!flag)
-        sink[0]++;
+        noise++;
 }
 
 int no_spin_call(void)
@@ -156,6 +182,58 @@ void no_spin_add(void)
     int old = lock_word;
     while (!atomic_compare_exchange_weak(&lock_word, &old, old * 2 + 1))
         ;
+}
+
+void no_spin_set(void)
+{
+    int old, new;
+    do {
+        old = lock_word;
+        new = old | 2;
+    } while (!atomic_compare_exchange_weak(&lock_word, &old, new));
+}
+
+void lock_test_first(void)
+{
+    for (;;) {
+        int expected = 0;
+        if (lock_word == 0 && atomic_compare_exchange_strong(&lock_word, &expected, 1))
+            return;
+        __builtin_ia32_pause();
+    }
+}
+
+void no_spin_ticket(void)
+{
+    while (atomic_fetch_add(&lock_word, 1) < 5)
+        ;
+}
+
+void die(int code)
+{
+    noise = code;
+    exit(code);
+}
+
+void die_harder(int code)
+{
+    if (code > 3)
+        die(code);
+    flag = code;
+    die(code + 1);
+}
+
+void forever(void)
+{
+    for (;;)
+        noise++;
+}
+
+int strict(int a)
+{
+    if (a < 0)
+        die_harder(a);
+    return a + noise;
 }
 
 int main(void) { return pick(3) + checked(2); }

@@ -6,6 +6,7 @@
 
 use serde::Deserialize;
 
+pub mod harden;
 pub mod hooks;
 pub mod scan;
 
@@ -23,6 +24,9 @@ pub struct Config {
     /// What `raddle scan` reads.
     #[serde(default)]
     pub scan: scan::Scan,
+    /// For `raddle harden` and its compiler drivers.
+    #[serde(default)]
+    pub harden: harden::Harden,
 }
 
 /// Why a configuration was refused.

@@ -13,7 +13,6 @@ pub(crate) struct Call<'a> {
     pub(crate) kernel: &'a mut Kernel,
     /// The calling thread.
     pub(crate) tid: Tid,
-    pub(crate) number: u32,
     pub(crate) args: [u64; 6],
     /// The end of the wait that an earlier attempt of this same call asked for.
     pub(crate) deadline: Option<VirtualTime>,

@@ -12,8 +12,10 @@ use crate::call::{Block, Call, OnSignal, SysResult, Trouble, WaitKey};
 use crate::errno::Errno;
 use crate::files;
 use crate::kernel::{Kernel, Space};
+use crate::life;
 use crate::process::{Life, Pid, Process, SpaceId, Usage};
-use crate::signal::{AltStack, PendingSignals};
+use crate::signal::{AltStack, PendingSignals, SIGKILL, SIGMAX};
+use crate::syscall::make_pidfd;
 use crate::thread::{Activity, Thread, Tid};
 
 /// Flags of clone(2).
@@ -23,16 +25,13 @@ pub(crate) mod flags {
     pub(crate) const FILES: u64 = 0x400;
     pub(crate) const SIGHAND: u64 = 0x800;
     pub(crate) const PIDFD: u64 = 0x1000;
-    pub(crate) const PTRACE: u64 = 0x2000;
     pub(crate) const VFORK: u64 = 0x4000;
     pub(crate) const PARENT: u64 = 0x8000;
     pub(crate) const THREAD: u64 = 0x1_0000;
-    pub(crate) const SYSVSEM: u64 = 0x4_0000;
     pub(crate) const SETTLS: u64 = 0x8_0000;
     pub(crate) const PARENT_SETTID: u64 = 0x10_0000;
     pub(crate) const CHILD_CLEARTID: u64 = 0x20_0000;
     pub(crate) const DETACHED: u64 = 0x40_0000;
-    pub(crate) const UNTRACED: u64 = 0x80_0000;
     pub(crate) const CHILD_SETTID: u64 = 0x100_0000;
     pub(crate) const CLEAR_SIGHAND: u64 = 0x1_0000_0000;
     /// All that asks for namespaces or groups of their own.
@@ -58,6 +57,8 @@ pub(crate) struct Request {
     pub(crate) parent_tid: u64,
     pub(crate) child_tid: u64,
     pub(crate) tls: u64,
+    /// Where the descriptor of CLONE_PIDFD goes.
+    pub(crate) pidfd: u64,
 }
 
 /// Makes the thread or process; the caller goes on, unless it lent its memory (vfork).
@@ -83,12 +84,30 @@ pub(crate) fn clone(call: &mut Call<'_>, request: Request) -> SysResult {
     };
     make_thread(kernel, call.tid, tid, pid, &request);
     store_ids(kernel, call.tid, tid, &request);
+    if request.flags & flags::PIDFD != 0 {
+        give_pidfd(call, pid, &request)?;
+    }
+    let kernel = &mut *call.kernel;
     if request.flags & flags::VFORK != 0 && !is_thread {
         kernel.process_mut(pid).is_vfork_child = true;
         kernel.thread_mut(call.tid).vfork_child = Some(pid);
         return Err(vfork_block(pid));
     }
     Ok(u64::from(tid.0))
+}
+
+/// The creator gets a descriptor for its child; without one there is no child.
+fn give_pidfd(call: &mut Call<'_>, pid: Pid, request: &Request) -> Result<(), Trouble> {
+    let given = make_pidfd(call, pid).and_then(|fd| {
+        call.kernel
+            .write_user(call.tid, GuestAddr(request.pidfd), &fd.to_le_bytes())
+    });
+    if let Err(errno) = given {
+        life::kill_process(call.kernel, pid, SIGKILL);
+        call.kernel.state.processes.remove(&pid);
+        return Err(errno.into());
+    }
+    Ok(())
 }
 
 fn check(request: &Request) -> Result<(), Trouble> {
@@ -99,8 +118,8 @@ fn check(request: &Request) -> Result<(), Trouble> {
     if has(flags::NAMESPACES) {
         return Err(Errno::EPERM.into());
     }
-    if has(flags::PIDFD) {
-        return Err(Trouble::Unsupported("clone with CLONE_PIDFD".into()));
+    if has(flags::PIDFD) && has(flags::THREAD) {
+        return Err(Errno::EINVAL.into());
     }
     if has(flags::THREAD) && !(has(flags::FILES) && has(flags::FS)) {
         return Err(Trouble::Unsupported(
@@ -177,7 +196,12 @@ fn make_process(kernel: &mut Kernel, creator: Tid, pid: Pid, request: &Request) 
         threads: Vec::new(),
         actions,
         pending: PendingSignals::default(),
-        exit_signal: request.exit_signal,
+        // As in Linux a number that is no signal is accepted and never sent.
+        exit_signal: if request.exit_signal <= SIGMAX {
+            request.exit_signal
+        } else {
+            0
+        },
         is_vfork_child: false,
         life: Life::Running,
         unreported: None,

@@ -6,9 +6,12 @@ pub(crate) struct Errno(pub(crate) u16);
 
 macro_rules! errno {
     ($($name:ident = $value:literal),* $(,)?) => {
+        #[expect(dead_code, reason = "the list is complete, whether each is used or not")]
         impl Errno {
             $(pub(crate) const $name: Self = Self($value);)*
+        }
 
+        impl Errno {
             /// The symbolic name.
             pub(crate) fn name(self) -> &'static str {
                 match self.0 {

@@ -78,7 +78,7 @@ impl Futexes {
 
 /// The place of the futex at an address of the thread's memory.
 pub(crate) fn place(kernel: &Kernel, tid: Tid, addr: u64) -> Result<Place, Errno> {
-    if addr % 4 != 0 {
+    if !addr.is_multiple_of(4) {
         return Err(Errno::EINVAL);
     }
     let page = GuestAddr(addr).page();

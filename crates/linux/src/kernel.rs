@@ -29,7 +29,7 @@ pub(crate) struct Kernel {
     pub(crate) config: Config,
     /// A limit was hit that the guest cannot be told about; the text says which and how to raise it.
     pub(crate) exhausted: Option<String>,
-    /// Where and why the last process died of an exception.
+    /// Where and why the first process died of an exception.
     pub(crate) crash: Option<String>,
 }
 

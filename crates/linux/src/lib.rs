@@ -40,6 +40,7 @@ mod user;
 mod wait;
 mod world;
 
+pub use files::PinnedFile;
 pub use inspect::PendingCall;
 pub use plain::{End, Limits as RunLimits, Plain};
 pub use raddle_config::hooks::Effect;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raddle_mem::{AddressSpace, Backing, PAGE_BITS, PageNo, Perm, Vma};
+use raddle_mem::{AddressSpace, Backing, ObjectId, PAGE_BITS, PageNo, Perm, Vma};
 
 use crate::elf::USER_END;
 use crate::errno::Errno;
@@ -204,6 +204,30 @@ pub(crate) fn is_mapped_everywhere(map: &AddressSpace, start: PageNo, end: PageN
         }
     }
     true
+}
+
+/// Pages of an object from `first_page` on are gone (a file was cut): touching them faults again.
+pub(crate) fn drop_object_pages(kernel: &mut Kernel, gone: ObjectId, first_page: u64) {
+    for space in kernel.state.spaces.values_mut() {
+        let ranges: Vec<(PageNo, PageNo)> = space
+            .map
+            .vmas()
+            .iter()
+            .filter_map(|vma| match vma.backing {
+                Backing::Object {
+                    object,
+                    first_page: start,
+                } if object == gone && start + vma.pages() > first_page => {
+                    let kept = first_page.saturating_sub(start);
+                    Some((PageNo(vma.start.0 + kept), vma.end))
+                }
+                _ => None,
+            })
+            .collect();
+        for (start, end) in ranges {
+            space.map.drop_pages(&mut kernel.frames, start, end);
+        }
+    }
 }
 
 /// brk(2): moves the end of the heap, or tells it.

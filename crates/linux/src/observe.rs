@@ -1,12 +1,15 @@
 //! Memory accesses that the engine observed, as events.
 
 use raddle_mem::GuestAddr;
-use raddle_stdx::width::low_u16;
+use raddle_stdx::width::{low_u16, to_usize};
 use raddle_world::{Event, EventKind, Location};
 use raddle_x86::{Engine, LogKind, Record};
 
 use crate::kernel::Kernel;
 use crate::thread::Tid;
+
+/// Pages whose frame is remembered while a log is read.
+const KNOWN_PAGES: usize = 64;
 
 /// Moves the engine's log to the list of events. Called right after a run, so that mappings are still those
 /// under which the accesses were made.
@@ -14,11 +17,17 @@ pub(crate) fn drain(engine: &mut Engine, kernel: &mut Kernel, tid: Tid) {
     let context = kernel.thread(tid).context;
     let first_step = kernel.state.contexts.get(context).steps;
     let map = &kernel.state.spaces[&kernel.process_of(tid).space].map;
+    // Accesses cluster on few pages: remember where they are instead of asking the page table each time.
+    let mut known = [(u64::MAX, 0_u32); KNOWN_PAGES];
     for record in engine.log().records() {
         let page = GuestAddr(record.addr).page();
-        let Some(pte) = map.pte(page) else { continue };
+        let slot = &mut known[to_usize(page.0) % KNOWN_PAGES];
+        if slot.0 != page.0 {
+            let Some(pte) = map.pte(page) else { continue };
+            *slot = (page.0, pte.frame.0);
+        }
         let location = Location {
-            frame: pte.frame.0,
+            frame: slot.1,
             offset: low_u16(record.addr & 0xFFF),
         };
         kernel.events.push(Event {

@@ -143,8 +143,6 @@ pub(crate) fn add_first_process(
     fs: files::FsId,
 ) {
     let (pid, tid) = (Pid(FIRST), Tid(FIRST));
-    let context = kernel.state.contexts.create(None, "".into());
-    kernel.state.context_threads.push(tid);
     kernel.state.processes.insert(
         pid,
         Process {
@@ -185,6 +183,12 @@ pub(crate) fn add_first_process(
             thread_handles: BTreeMap::new(),
         },
     );
+    add_first_thread(kernel, pid, tid);
+}
+
+fn add_first_thread(kernel: &mut Kernel, pid: Pid, tid: Tid) {
+    let context = kernel.state.contexts.create(None, "".into());
+    kernel.state.context_threads.push(tid);
     kernel.state.threads.insert(
         tid,
         Thread {

@@ -35,12 +35,12 @@ pub(crate) mod clock {
 
 /// Nanoseconds since 1970.
 pub(crate) fn realtime(now: VirtualTime) -> u64 {
-    EPOCH_SECONDS * SECOND + now.0
+    (EPOCH_SECONDS * SECOND).saturating_add(now.0)
 }
 
 /// Nanoseconds since the machine was switched on.
 pub(crate) fn monotonic(now: VirtualTime) -> u64 {
-    UPTIME_SECONDS * SECOND + now.0
+    (UPTIME_SECONDS * SECOND).saturating_add(now.0)
 }
 
 /// What a clock shows, in nanoseconds.
@@ -243,13 +243,16 @@ pub(crate) fn fire_next(kernel: &mut Kernel) -> bool {
     }
     let mut timer = kernel.state.timers.timers[&id];
     timer.expiry = None;
-    if timer.interval > 0 {
-        // Expirations that lie in the past already are overruns.
-        let missed = (now.0 - deadline.0) / timer.interval;
+    // Expirations that lie in the past already are overruns.
+    if let Some(missed) = (now.0 - deadline.0).checked_div(timer.interval) {
         timer.overrun = timer
             .overrun
             .saturating_add(i32::try_from(missed).unwrap_or(i32::MAX));
-        timer.expiry = Some(VirtualTime(deadline.0 + (missed + 1) * timer.interval));
+        timer.expiry = Some(VirtualTime(
+            deadline
+                .0
+                .saturating_add((missed + 1).saturating_mul(timer.interval)),
+        ));
     }
     let info = notification(&timer, id.1);
     if let Some((signal, info)) = info {

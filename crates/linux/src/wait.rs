@@ -10,6 +10,9 @@ use crate::kernel::Kernel;
 use crate::thread::{Activity, Tid, Waiting};
 use crate::time;
 
+/// A deadline this late (146 years) never comes.
+const NEVER: u64 = 1 << 62;
+
 /// All threads that sleep.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sleepers {
@@ -141,6 +144,7 @@ impl Kernel {
         .into_iter()
         .flatten()
         .min()
+        .filter(|deadline| deadline.0 < NEVER)
     }
 
     /// Lets everything happen whose time has come.
@@ -161,6 +165,8 @@ impl Kernel {
             }
             if !time::fire_next(self) {
                 files::timers_expired(self);
+                let is_stuck = self.next_deadline() == Some(next) && next <= now;
+                assert!(!is_stuck, "an expired timer has a later deadline or none");
             }
         }
     }

@@ -3,15 +3,17 @@
 use std::collections::BTreeSet;
 
 use raddle_config::hooks::Hook;
-use raddle_mem::{Access, Frames, PageFault, SnapshotDepth};
+use raddle_mem::{Access, Frames, GuestAddr, PageFault, SnapshotDepth};
 use raddle_stdx::Digest;
-use raddle_stdx::width::{as_i64, low_u32, to_u64};
+use raddle_stdx::width::{as_i64, low_u16, low_u32, to_u64};
 use raddle_symbols::SymbolSpace;
 use raddle_world::{
-    Choice, Context, ContextId, ContextTable, Duration, Event, EventKind, Liveness, LockMode,
-    Pending, PendingKind, Snapshot, Stop, Until, VirtualTime, World,
+    Choice, Context, ContextId, ContextTable, Duration, Event, EventKind, Liveness, Location,
+    LockMode, Pending, PendingKind, Snapshot, Stop, Until, VirtualTime, World,
 };
-use raddle_x86::{Engine, Exit, Fault, Memory, MemoryFault, Observe, Reg, Slice};
+use raddle_x86::{
+    Engine, Exit, Fault, Memory, MemoryFault, NextAccess, Observe, Reg, Slice, next_accesses,
+};
 
 use crate::call::{Call, Trouble};
 use crate::errno::Errno;
@@ -155,7 +157,7 @@ impl LinuxWorld {
         self.kernel.state.ended
     }
 
-    /// Where and why the last process died of an exception, if one did.
+    /// Where and why the first process died of an exception, if it did.
     pub fn crash(&self) -> Option<&str> {
         self.kernel.crash.as_deref()
     }
@@ -163,6 +165,11 @@ impl LinuxWorld {
     /// Writes everything the guest wrote to files out below a host directory.
     pub fn export(&mut self, to: &std::path::Path) -> std::io::Result<()> {
         crate::files::export(&mut self.kernel, to)
+    }
+
+    /// The host files that this run has read, and whether they are still what they were.
+    pub fn host_files(&self) -> Vec<crate::files::PinnedFile> {
+        self.kernel.host.pinned()
     }
 
     /// One line per live thread: who it is and what it waits for.
@@ -210,7 +217,7 @@ impl LinuxWorld {
             let Some(tid) = self.tid(who) else {
                 return Stop::Done;
             };
-            if self.kernel.has_deliverable_signal(tid) {
+            if self.kernel.may_take_signal(tid) {
                 self.statistics.signals += 1;
                 self.kernel.deliver_signals(tid);
                 if self.kernel.state.ended.is_some() || self.tid(who).is_none() {
@@ -341,6 +348,41 @@ impl LinuxWorld {
             Until::Sync { .. } if is_hook && !self.hooks.is_quiet() => Flow::Stop(Stop::Sync),
             Until::Sync { .. } if self.points.contains(&pc) => Flow::Stop(Stop::Point { pc }),
             _ => Flow::On,
+        }
+    }
+
+    /// The first memory operand of the next instruction that is not on the thread's own stack, else the first.
+    fn pending_access(&mut self, tid: Tid) -> PendingKind {
+        let cpu = self.kernel.thread(tid).cpu.clone();
+        let (frames, space) = self.kernel.memory_of(tid);
+        let accesses = next_accesses(&cpu, frames, &mut space.map);
+        let sp = cpu.reg(Reg::Rsp);
+        let is_local = |access: &&NextAccess| access.addr.wrapping_sub(sp).wrapping_add(128) < 4096;
+        let shared = accesses.iter().find(|access| !is_local(access));
+        let Some(access) = shared.or(accesses.first()) else {
+            return PendingKind::Local;
+        };
+        let location = space
+            .map
+            .pte(GuestAddr(access.addr).page())
+            .map(|pte| Location {
+                frame: pte.frame.0,
+                offset: low_u16(access.addr & 0xFFF),
+            });
+        let NextAccess {
+            addr,
+            size,
+            reads,
+            writes,
+            atomic,
+        } = *access;
+        PendingKind::Access {
+            addr,
+            location,
+            size,
+            reads,
+            writes,
+            atomic,
         }
     }
 
@@ -506,7 +548,6 @@ impl LinuxWorld {
         let mut call = Call {
             kernel: &mut self.kernel,
             tid,
-            number,
             args,
             deadline,
             is_retry,
@@ -659,7 +700,7 @@ impl World for LinuxWorld {
                 if is_syscall {
                     PendingKind::Syscall { number }
                 } else {
-                    PendingKind::Local
+                    self.pending_access(tid)
                 }
             }
         };
@@ -752,13 +793,8 @@ impl World for LinuxWorld {
 }
 
 fn digest_memory(digest: &mut Digest, frames: &Frames, map: &raddle_mem::AddressSpace) {
-    for vma in map.vmas() {
-        for page in vma.start.0..vma.end.0 {
-            let page = raddle_mem::PageNo(page);
-            if let Some(pte) = map.pte(page) {
-                digest.word(page.0);
-                digest.bytes(frames.bytes(pte.frame));
-            }
-        }
+    for (page, pte) in map.present_pages() {
+        digest.word(page.0);
+        digest.bytes(frames.bytes(pte.frame));
     }
 }

@@ -93,6 +93,11 @@ impl AddressSpace {
         self.table.get(page)
     }
 
+    /// Every present page with its entry, by address.
+    pub fn present_pages(&self) -> Vec<(PageNo, Pte)> {
+        self.table.range(PageNo(0), PageNo(u64::MAX))
+    }
+
     /// Changes whenever a cached translation may have become wrong.
     pub fn version(&self) -> u64 {
         self.version

@@ -23,7 +23,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::parse_from(commands::under_other_names(std::env::args_os()));
     match arguments.command.run() {
         Ok(code) => code.into(),
         Err(failure) => {

@@ -26,3 +26,12 @@ pub(crate) fn note(text: &str) {
 pub(crate) fn trace(line: &str) {
     eprintln!("{line}");
 }
+
+/// Prints a warning.
+#[expect(
+    clippy::print_stderr,
+    reason = "this module is where messages are printed"
+)]
+pub(crate) fn warning(text: &str) {
+    eprintln!("raddle: warning: {text}");
+}

@@ -249,8 +249,8 @@ mod tests {
     fn sizes_have_units() {
         assert_eq!(parse_size("2G"), Ok(2 << 30));
         assert_eq!(parse_size("1048576"), Ok(1 << 20));
-        assert!(parse_size("12").is_err());
-        assert!(parse_size("xM").is_err());
-        assert!(parse_size("99999999999G").is_err());
+        parse_size("12").unwrap_err();
+        parse_size("xM").unwrap_err();
+        parse_size("99999999999G").unwrap_err();
     }
 }

@@ -74,7 +74,10 @@ fn test_file(file: &Path, options: &Options) -> Result<TestResult, ScanError> {
             .iter()
             .filter(|mark| {
                 mark.pattern == finding.kind
-                    && finding.steps.iter().any(|step| step.place.line == mark.line)
+                    && finding
+                        .steps
+                        .iter()
+                        .any(|step| step.place.line == mark.line)
             })
             .collect();
         if marks.is_empty() {
@@ -85,7 +88,11 @@ fn test_file(file: &Path, options: &Options) -> Result<TestResult, ScanError> {
         }
         met.extend(marks);
     }
-    let missing = wanted.iter().filter(|mark| !met.contains(mark)).cloned().collect();
+    let missing = wanted
+        .iter()
+        .filter(|mark| !met.contains(mark))
+        .cloned()
+        .collect();
     Ok(TestResult {
         file: file.to_path_buf(),
         missing,

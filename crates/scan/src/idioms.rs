@@ -168,7 +168,8 @@ impl Table {
 
     fn add(&mut self, source: &Idioms) -> Result<(), TooManyClasses> {
         self.attributes.extend(source.attributes.iter().cloned());
-        self.attribute_calls.extend(source.attribute_calls.iter().cloned());
+        self.attribute_calls
+            .extend(source.attribute_calls.iter().cloned());
         self.loops.extend(source.loops.iter().cloned());
         self.owned.extend(source.owned.iter().cloned());
         for family in &source.locks {
@@ -310,7 +311,9 @@ impl Table {
     pub(crate) fn canonical(&self, id: u16) -> u16 {
         let name = &self.family(id).name;
         let first = self.families.iter().position(|family| family.name == *name);
-        first.and_then(|first| u16::try_from(first).ok()).unwrap_or(id)
+        first
+            .and_then(|first| u16::try_from(first).ok())
+            .unwrap_or(id)
     }
 
     pub(crate) fn family(&self, id: u16) -> &Family {
@@ -324,7 +327,9 @@ impl Table {
 
     /// Whether a macro of this name heads a loop.
     pub(crate) fn is_loop(&self, name: &[u8]) -> bool {
-        self.loops.iter().any(|glob| glob_matches(glob.as_bytes(), name))
+        self.loops
+            .iter()
+            .any(|glob| glob_matches(glob.as_bytes(), name))
     }
 
     /// What the lexer must know.

@@ -8,6 +8,7 @@
 mod analyse;
 mod expect;
 mod front;
+pub mod fuzz;
 mod idioms;
 mod matcher;
 mod pdl;

@@ -12,7 +12,7 @@ use crate::front::event::{Event, Kind, UPDATE};
 use crate::front::lex::{at, index};
 use crate::idioms::{Start, glob_matches};
 use crate::matcher::{Bound, Engine, Instance};
-use crate::pdl::ast::Pattern;
+use crate::pdl::ast::{Condition, Pattern, Predicate};
 use crate::scan::{Options, PatternCount, Summary};
 
 /// Findings of one kind on one object that are shown; the others are most likely the same story.
@@ -59,7 +59,8 @@ pub(crate) fn findings(
             ranked.retain(|ranked| touches(ranked, changed));
         }
         let before = ranked.len();
-        ranked.retain(|ranked| !is_suppressed(engine, &mut texts, ranked, &options.config.suppress));
+        ranked
+            .retain(|ranked| !is_suppressed(engine, &mut texts, ranked, &options.config.suppress));
         summary.suppressed += raddle_stdx::width::to_u64(before - ranked.len());
         shown.extend(select(ranked, options.limit, summary));
     }
@@ -100,7 +101,11 @@ fn select(mut ranked: Vec<Ranked>, limit: Option<usize>, summary: &mut Summary) 
         other
             .rank
             .cmp(&one.rank)
-            .then_with(|| one.finding.steps[0].place.cmp(&other.finding.steps[0].place))
+            .then_with(|| {
+                one.finding.steps[0]
+                    .place
+                    .cmp(&other.finding.steps[0].place)
+            })
             .then_with(|| one.finding.fingerprint.cmp(&other.finding.fingerprint))
     });
     let Some(limit) = limit else {
@@ -131,7 +136,9 @@ fn is_suppressed(
             wanted.as_ref().is_none_or(|wanted| test(wanted))
         };
         fits(&rule.kind, &|kind| kind == finding.kind)
-            && fits(&rule.fingerprint, &|start| finding.fingerprint.starts_with(start))
+            && fits(&rule.fingerprint, &|start| {
+                finding.fingerprint.starts_with(start)
+            })
             && fits(&rule.file, &|glob| {
                 finding
                     .steps
@@ -141,7 +148,9 @@ fn is_suppressed(
             && fits(&rule.function, &|name| {
                 finding.steps.iter().any(|step| step.place.function == name)
             })
-            && fits(&rule.object, &|name| finding.objects.iter().any(|object| object == name))
+            && fits(&rule.object, &|name| {
+                finding.objects.iter().any(|object| object == name)
+            })
     });
     by_rule
         || ranked.files.iter().any(|(unit, line)| {
@@ -235,7 +244,11 @@ fn describe(
             context: format!("pattern {}", sub + 1),
             action: action(engine, *place),
             place: shown,
-            locks: held.always.iter().map(|lock| engine.show_lock(*lock)).collect(),
+            locks: held
+                .always
+                .iter()
+                .map(|lock| engine.show_lock(*lock))
+                .collect(),
             excerpt: Some(excerpt),
         });
     }
@@ -243,9 +256,13 @@ fn describe(
     let objects = objects(engine, pattern, instance);
     let rank = rank(engine, pattern, instance);
     let mut notes = paths(engine, texts, instance);
+    notes.extend(sleeping_ways(engine, texts, pattern, instance));
     notes.extend(bindings(engine, pattern, instance));
     if instance.others > 0 {
-        notes.push(format!("{} more places complete this pattern", instance.others));
+        notes.push(format!(
+            "{} more places complete this pattern",
+            instance.others
+        ));
     }
     let finding = Finding {
         kind: pattern.name.clone(),
@@ -283,7 +300,9 @@ fn action(engine: &Engine<'_>, place: EventId) -> String {
         Kind::Write if event.flags & UPDATE != 0 => format!("updates {shown}"),
         Kind::Write => format!("writes {shown}"),
         Kind::Call => format!("calls {shown}"),
-        Kind::Return => format!("returns {shown}").trim_end_matches(" ..").to_owned(),
+        Kind::Return => format!("returns {shown}")
+            .trim_end_matches(" ..")
+            .to_owned(),
         Kind::Break => "breaks out of the loop".to_owned(),
         Kind::Goto => "jumps out".to_owned(),
         _ => shown,
@@ -296,7 +315,9 @@ fn objects(engine: &Engine<'_>, pattern: &Pattern, instance: &Instance) -> Vec<S
     let mut out: Vec<String> = Vec::new();
     for bound in preferred.into_iter().chain(variables.iter().flatten()) {
         let name = match bound {
-            Bound::Object { key, .. } if key.is_shared() => crate::show::object(engine.program, *key),
+            Bound::Object { key, .. } if key.is_shared() => {
+                crate::show::object(engine.program, *key)
+            }
             Bound::Lock { lock, .. } => engine.show_lock(*lock),
             Bound::Function(id) if Some(bound) == preferred => {
                 engine.program.function_name(*id).into_owned()
@@ -317,7 +338,10 @@ fn title(engine: &Engine<'_>, pattern: &Pattern, instance: &Instance) -> String 
     numbers.sort_by_key(|number| std::cmp::Reverse(pattern.variables[*number].len()));
     for number in numbers {
         if let Some(bound) = &instance.partial.variables[number] {
-            out = out.replace(&format!("${}", pattern.variables[number]), &engine.show(bound));
+            out = out.replace(
+                &format!("${}", pattern.variables[number]),
+                &engine.show(bound),
+            );
         }
     }
     out
@@ -366,10 +390,44 @@ fn paths(engine: &Engine<'_>, texts: &mut Texts<'_, '_>, instance: &Instance) ->
         let mut text = format!("{}: ", context.start.label());
         for call in engine.contexts.path(place.function, index(number)) {
             let caller = texts.place(call);
-            text.push_str(&format!("{} ({}:{}) -> ", caller.function, caller.file, caller.line));
+            text.push_str(&format!(
+                "{} ({}:{}) -> ",
+                caller.function, caller.file, caller.line
+            ));
         }
         text.push_str(&engine.program.function_name(place.function));
         out.push(text);
+    }
+    out
+}
+
+/// For patterns that ask `may_sleep`: the calls down to what sleeps.
+fn sleeping_ways(
+    engine: &Engine<'_>,
+    texts: &mut Texts<'_, '_>,
+    pattern: &Pattern,
+    instance: &Instance,
+) -> Vec<String> {
+    let asks = pattern.conditions.iter().any(|condition| {
+        matches!(condition, Condition::Test(test) if test.predicate == Predicate::MaySleep)
+    });
+    if !asks {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    for (_, place) in &instance.partial.trace {
+        let way = engine.sleepers.way(&engine.calls, *place);
+        if way.len() < 2 {
+            continue;
+        }
+        let shown: Vec<String> = way
+            .iter()
+            .map(|step| {
+                let place = texts.place(*step);
+                format!("{} ({}:{})", action(engine, *step), place.file, place.line)
+            })
+            .collect();
+        out.push(format!("sleeps: {}", shown.join(" -> ")));
     }
     out
 }
@@ -399,29 +457,69 @@ fn bindings(engine: &Engine<'_>, pattern: &Pattern, instance: &Instance) -> Vec<
 
 /// Names of functions that run when nobody else can see the object, most of the time.
 const LIFECYCLE: &[&str] = &[
-    "init", "probe", "alloc", "create", "setup", "remove", "exit", "destroy", "release", "free",
-    "attach", "detach", "register", "resume", "suspend", "shutdown", "cleanup", "teardown", "dump",
-    "show", "debug", "mount", "fill_super", "put_super", "new", "connect", "disconnect",
+    "init",
+    "probe",
+    "alloc",
+    "create",
+    "setup",
+    "remove",
+    "exit",
+    "destroy",
+    "release",
+    "free",
+    "attach",
+    "detach",
+    "register",
+    "resume",
+    "suspend",
+    "shutdown",
+    "cleanup",
+    "teardown",
+    "dump",
+    "show",
+    "debug",
+    "mount",
+    "fill_super",
+    "put_super",
+    "new",
+    "connect",
+    "disconnect",
+    "reset",
+    "load",
+    "recover",
 ];
+
+/// Whether a function of this name runs when nobody else can see the object, most of the time.
+pub(crate) fn is_lifecycle(name: &str) -> bool {
+    let name = name.to_lowercase();
+    LIFECYCLE.iter().any(|part| name.contains(part))
+}
 
 /// Names of objects whose exact value seldom matters.
 const STATISTICS: &[&str] = &[
-    "stat", "count", "cnt", "packets", "bytes", "errors", "jiffies", "debug", "time", "last", "dropped",
-    "hits", "seq", "nr_", "num_", "total", "name",
+    "stat", "count", "cnt", "packets", "bytes", "errors", "jiffies", "debug", "time", "last",
+    "dropped", "hits", "seq", "nr_", "num_", "total", "name",
 ];
 
 /// How much speaks for the finding.
 fn rank(engine: &Engine<'_>, pattern: &Pattern, instance: &Instance) -> i32 {
     let mut rank = pattern.weight;
     let mut seen: Vec<FnId> = Vec::new();
-    let home = instance.partial.trace.first().map(|(_, place)| place.function);
+    let home = instance
+        .partial
+        .trace
+        .first()
+        .map(|(_, place)| place.function);
     for (_, place) in &instance.partial.trace {
         if seen.contains(&place.function) {
             continue;
         }
         seen.push(place.function);
         let contexts = engine.contexts.of(place.function);
-        let best = contexts.iter().map(|context| start_order(context.start)).min();
+        let best = contexts
+            .iter()
+            .map(|context| start_order(context.start))
+            .min();
         rank += match best {
             Some(0) => 14,
             Some(1) => 10,
@@ -429,7 +527,7 @@ fn rank(engine: &Engine<'_>, pattern: &Pattern, instance: &Instance) -> i32 {
             _ => -12,
         };
         let name = engine.program.function_name(place.function).to_lowercase();
-        rank -= 6 * i32::from(LIFECYCLE.iter().any(|part| name.contains(part)));
+        rank -= 6 * i32::from(is_lifecycle(&name));
         rank -= 6 * i32::from(name.starts_with("__") || name.ends_with("_locked"));
         let (_, function) = engine.program.function(place.function);
         rank -= 10 * i32::from(function.damaged);

@@ -97,7 +97,9 @@ pub struct PatternCount {
 pub enum ScanError {
     #[error("{0}")]
     Pattern(#[from] PatternError),
-    #[error("pattern `{pattern}` uses the class `@{class}`, which no idiom table defines; known: {known}")]
+    #[error(
+        "pattern `{pattern}` uses the class `@{class}`, which no idiom table defines; known: {known}"
+    )]
     UnknownClass {
         pattern: String,
         class: String,
@@ -130,7 +132,13 @@ pub fn scan(options: &Options, progress: Progress<'_>) -> Result<Report, ScanErr
         notes: walk.notes,
         ..Summary::default()
     };
-    let (sources, units) = parse_all(walk.sources, &table, options.jobs, progress, &mut summary.notes);
+    let (sources, units) = parse_all(
+        walk.sources,
+        &table,
+        options.jobs,
+        progress,
+        &mut summary.notes,
+    );
     count(&sources, &units, &mut summary);
     progress(Phase::Analyse, 0, 1);
     let program = Program::link(&table, sources, units);
@@ -224,10 +232,6 @@ enum Outcome {
 }
 
 /// Parses in parallel; the order of results is the order of sources.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "reading and parsing files is parallel over whole files; results are put in file order"
-)]
 fn parse_all(
     sources: Vec<Source>,
     table: &Table,
@@ -248,11 +252,13 @@ fn parse_all(
                         break;
                     };
                     own.push((number, parse_one(source, table, &words)));
-                    if number % 64 == 0 {
+                    if number.is_multiple_of(64) {
                         progress(Phase::Parse, number, sources.len());
                     }
                 }
-                let mut results = results.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let mut results = results
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
                 results.extend(own);
             });
         }
@@ -285,7 +291,10 @@ fn parse_one(source: &Source, table: &Table, words: &Words) -> Outcome {
         Err(error) => return Outcome::Skipped(error.to_string()),
     };
     if text.len() > FILE_BYTES_MAX {
-        return Outcome::Skipped(format!("{} bytes; files above 64 MiB are left out", text.len()));
+        return Outcome::Skipped(format!(
+            "{} bytes; files above 64 MiB are left out",
+            text.len()
+        ));
     }
     let head = &text[..text.len().min(4096)];
     if head.contains(&0) {

@@ -67,7 +67,11 @@ mod tests {
         let patterns = list_patterns(&shipped_files()).unwrap();
         assert!(patterns.len() >= 14);
         for pattern in patterns {
-            assert!(pattern.about.len() > 200, "{} has no explanation", pattern.name);
+            assert!(
+                pattern.about.len() > 200,
+                "{} has no explanation",
+                pattern.name
+            );
         }
     }
 }

@@ -113,7 +113,8 @@ impl Walk {
 }
 
 fn has_extension(path: &Path, wanted: &str) -> bool {
-    path.extension().is_some_and(|extension| extension == wanted)
+    path.extension()
+        .is_some_and(|extension| extension == wanted)
 }
 
 fn is_header(path: &Path) -> bool {

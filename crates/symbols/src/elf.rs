@@ -83,6 +83,8 @@ pub(crate) struct Elf {
     pub(crate) is_dynamic: bool,
     pub(crate) entry: LinkAddr,
     pub(crate) segments: Vec<Segment>,
+    /// What the loader makes read-only after it has applied relocations (`PT_GNU_RELRO`).
+    pub(crate) relocated: Vec<Range<u64>>,
     pub(crate) interpreter: Option<String>,
     pub(crate) soname: Option<String>,
     pub(crate) needed: Vec<String>,
@@ -110,6 +112,7 @@ impl Elf {
             is_dynamic: header.e_type.get(LE) == elf::ET_DYN,
             entry: LinkAddr(header.e_entry.get(LE)),
             segments: programs.iter().filter_map(segment).collect(),
+            relocated: Vec::new(),
             interpreter: None,
             soname: None,
             needed: Vec::new(),
@@ -187,6 +190,11 @@ impl Elf {
     }
 
     fn read_program_header(&mut self, program: &ProgramHeader64<LE>, bytes: &[u8]) {
+        if program.p_type.get(LE) == elf::PT_GNU_RELRO {
+            let start = program.p_vaddr.get(LE);
+            let end = start.saturating_add(program.p_memsz.get(LE));
+            self.relocated.push(start..end);
+        }
         if let Ok(Some(path)) = program.interpreter(LE, bytes) {
             self.interpreter = Some(String::from_utf8_lossy(path).into_owned());
         }
@@ -313,4 +321,25 @@ fn expand(
 /// Kept apart so that other files need not name the header type.
 pub(crate) fn section_is_code(section: &SectionHeader64<LE>) -> bool {
     section.sh_flags.get(LE) & u64::from(elf::SHF_EXECINSTR) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_that_claim_to_expand_beyond_reason_are_refused() {
+        let bomb = expand(&[0; 100], elf::ELFCOMPRESS_ZLIB, 0, 100, 1 << 40);
+        let expected = Reason::Expansion {
+            compressed: 100,
+            expanded: 1 << 40,
+        };
+        assert_eq!(bomb, Err(expected));
+        // "abc" as one stored block of a zlib stream, with its Adler-32 checksum.
+        let stored = [
+            0x78, 0x01, 0x01, 3, 0, 0xFC, 0xFF, b'a', b'b', b'c', 0x02, 0x4D, 0x01, 0x27,
+        ];
+        let good = expand(&stored, elf::ELFCOMPRESS_ZLIB, 0, 14, 3);
+        assert_eq!(good.as_deref(), Ok(&b"abc"[..]));
+    }
 }

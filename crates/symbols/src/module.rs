@@ -28,6 +28,8 @@ pub struct Module {
     elf: Elf,
     symbols: SymbolTable,
     imports: Vec<Import>,
+    /// What relocations of the module against itself store, by ascending place.
+    pointers: Vec<(LinkAddr, LinkAddr)>,
     debug: Option<DebugInfo>,
     frames: OnceLock<CallFrames>,
     /// Answers of [`Module::place_of`], which is a pure function of the address.
@@ -85,6 +87,7 @@ impl Module {
             elf,
             symbols,
             imports,
+            pointers: own_pointers(&slots),
             debug,
             frames: OnceLock::new(),
             places: Mutex::default(),
@@ -141,6 +144,31 @@ impl Module {
     pub fn import_at(&self, slot: LinkAddr) -> Option<&Import> {
         let index = self.imports.binary_search_by_key(&slot, |i| i.slot).ok()?;
         self.imports.get(index)
+    }
+
+    /// The address in the module itself that the loader stores at `place`.
+    pub fn pointer_at(&self, place: LinkAddr) -> Option<LinkAddr> {
+        if self.is_position_independent() {
+            let index = self.pointers.binary_search_by_key(&place, |&(at, _)| at);
+            return self.pointers.get(index.ok()?).map(|&(_, target)| target);
+        }
+        // Without a bias to add, the linker has stored the pointer itself.
+        let bytes = self.bytes_at(place, 8).first_chunk()?;
+        let target = LinkAddr(u64::from_le_bytes(*bytes));
+        let is_own = |segment: &Segment| segment.range().contains(&target.0);
+        self.segments().iter().any(is_own).then_some(target)
+    }
+
+    /// Whether the program cannot change what is at an address once the loader has done its work.
+    pub fn is_constant(&self, address: LinkAddr) -> bool {
+        let is_relocated = self
+            .elf
+            .relocated
+            .iter()
+            .any(|range| range.contains(&address.0));
+        let is_read_only =
+            |segment: &Segment| !segment.is_writable && segment.range().contains(&address.0);
+        is_relocated || self.segments().iter().any(is_read_only)
     }
 
     pub fn debug_info(&self) -> Option<&DebugInfo> {
@@ -335,7 +363,7 @@ fn resolver_names(slots: &Slots, symbols: &[Symbol]) -> BTreeMap<LinkAddr, Strin
         .values()
         .filter_map(|target| match target {
             SlotTarget::Resolver(at) => Some(*at),
-            SlotTarget::Name(_) => None,
+            SlotTarget::Name(_) | SlotTarget::Own(_) => None,
         })
         .collect();
     let mut best: BTreeMap<LinkAddr, &Symbol> = BTreeMap::new();
@@ -461,9 +489,18 @@ fn symbol_version(
     })
 }
 
+fn own_pointers(slots: &Slots) -> Vec<(LinkAddr, LinkAddr)> {
+    let own = |(place, target): (&LinkAddr, &SlotTarget)| match target {
+        SlotTarget::Own(address) => Some((*place, *address)),
+        SlotTarget::Name(_) | SlotTarget::Resolver(_) => None,
+    };
+    slots.by_address.iter().filter_map(own).collect()
+}
+
 fn imports(slots: &Slots, symbols: &SymbolTable) -> Vec<Import> {
     let name = |target: &SlotTarget| match target {
         SlotTarget::Name(name) => Some(name.clone()),
+        SlotTarget::Own(_) => None,
         SlotTarget::Resolver(at) => symbols.starting_at(*at).first().map(|s| s.name.to_string()),
     };
     let import = |(slot, target): (&LinkAddr, &SlotTarget)| {

@@ -23,6 +23,8 @@ pub(crate) enum SlotTarget {
     Name(String),
     /// What the resolver at this address returns.
     Resolver(LinkAddr),
+    /// This address of the module itself.
+    Own(LinkAddr),
 }
 
 /// All relocations that fill slots.
@@ -80,7 +82,7 @@ impl Slots {
                 let name = match self.target_of(address, &bytes[at..]) {
                     Some(SlotTarget::Name(name)) => Some(name.clone()),
                     Some(&SlotTarget::Resolver(resolver)) => name_of(resolver),
-                    None => None,
+                    Some(SlotTarget::Own(_)) | None => None,
                 };
                 stubs.extend(name.map(|name| stub_symbol(&name, address)));
             }
@@ -115,6 +117,10 @@ fn target(
         elf::R_X86_64_IRELATIVE => {
             let resolver = LinkAddr(relocation.r_addend(LE).cast_unsigned());
             Some(SlotTarget::Resolver(resolver))
+        }
+        elf::R_X86_64_RELATIVE => {
+            let own = LinkAddr(relocation.r_addend(LE).cast_unsigned());
+            Some(SlotTarget::Own(own))
         }
         _ => None,
     }

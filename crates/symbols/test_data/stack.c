@@ -66,6 +66,10 @@ __attribute__((noinline)) int outer(int n)
         signal(SIGSEGV, handler);
         *nowhere = 1; // MARK fault
     }
+    // An array of variable length makes this function find its frame by RBP, which its callees leave alone.
+    char space[n * 16 + 1];
+    memset(space, n, sizeof space);
+    sink = space[n];
     middle(n); // MARK outer
     return sink + n;
 }

@@ -84,7 +84,7 @@ pub(crate) unsafe extern "C" fn slow_load(
         },
         Err(fault) => {
             // SAFETY: as above.
-            unsafe { (*run).leave = Leave::Fault(fault) };
+            unsafe { (*run).leave = leave_of(fault) };
             SlowLoad { value: 0, ok: 0 }
         }
     }
@@ -104,9 +104,17 @@ pub(crate) unsafe extern "C" fn slow_store(run: *mut Run, addr: u64, size: u64, 
         Ok(()) => 1,
         Err(fault) => {
             // SAFETY: as above.
-            unsafe { (*run).leave = Leave::Fault(fault) };
+            unsafe { (*run).leave = leave_of(fault) };
             0
         }
+    }
+}
+
+/// A bad address is #SS or #GP, depending on the base register, which only the handler's op knows.
+pub(crate) fn leave_of(fault: Fault) -> Leave {
+    match fault {
+        Fault::Exception { .. } => Leave::NotCanonical,
+        Fault::Memory(_) => Leave::Fault(fault),
     }
 }
 

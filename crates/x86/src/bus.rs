@@ -33,13 +33,13 @@ impl RunBus<'_> {
 
 impl Bus for RunBus<'_> {
     fn read(&mut self, addr: u64, into: &mut [u8], kind: AccessKind) -> Result<(), Fault> {
-        let access = if matches!(kind, AccessKind::UpdateRead { .. }) {
+        let access = if matches!(kind, AccessKind::UpdateRead { .. } | AccessKind::Probe) {
             Access::Write
         } else {
             Access::Read
         };
         access::read_bytes(self.run, addr, into, access)?;
-        if self.run.observe != Observe::None {
+        if self.run.observe != Observe::None && kind != AccessKind::Probe {
             let kind = match kind {
                 AccessKind::UpdateRead { atomic: true } => LogKind::AtomicUpdate,
                 AccessKind::UpdateRead { atomic: false } => LogKind::Update,

@@ -52,7 +52,7 @@ pub(crate) struct NewBlock {
     pub(crate) end: u64,
     pub(crate) ops: Box<[Op]>,
     /// What generic ops point to.
-    pub(crate) instructions: Vec<Box<Instruction>>,
+    pub(crate) instructions: Box<[Instruction]>,
     pub(crate) steps: u8,
     /// The block was cut at this many steps so that a slice can end there.
     pub(crate) limit: Option<u8>,
@@ -67,7 +67,7 @@ struct Block {
     end: u64,
     limit: Option<u8>,
     ops: Box<[Op]>,
-    _instructions: Vec<Box<Instruction>>,
+    _instructions: Box<[Instruction]>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

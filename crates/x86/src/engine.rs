@@ -171,6 +171,9 @@ impl Engine {
                 Leave::Interrupt(number) => return Exit::SoftwareInterrupt(number),
                 Leave::Halt => return Exit::Halt,
                 Leave::Fault(fault) => return Exit::Fault(fault),
+                Leave::NotCanonical => {
+                    unreachable!("handlers name the exception before they leave")
+                }
                 Leave::Point => return Exit::Point(raddle_mem::GuestAddr(cpu.rip)),
                 Leave::Unsupported => {
                     return Exit::Unsupported {
@@ -207,15 +210,17 @@ impl Engine {
         // SAFETY: `frames` and `space` were set by `run` and nothing else refers to them now.
         let (frames, space) = unsafe { (&mut *self.run.frames, &mut *self.run.space) };
         let fetched = fetch::instructions(frames, space, pc, limit.unwrap_or(STEPS_MAX))?;
+        let instructions = fetched.instructions.into_boxed_slice();
         let source = lower::Source {
             pc,
-            instructions: &fetched.instructions,
+            instructions: &instructions,
             points: self.cache.points(),
             observe: self.observe,
             limit,
         };
         let mut block = lower::lower(&source, &mut self.stubs);
         block.frames = fetched.frames;
+        block.instructions = instructions;
         for frame in fetched.frames.into_iter().flatten() {
             self.run.protect_code(frame);
         }

@@ -14,7 +14,7 @@ use raddle_mem::Access;
 use crate::system::{SystemState, cr0, cr4, efer};
 
 /// Physical memory as the walker sees it.
-pub(crate) trait PhysicalMemory {
+pub trait PhysicalMemory {
     /// Reads a table entry of four or eight bytes; what is not memory reads as zero.
     fn load(&mut self, addr: u64, bytes: usize) -> u64;
 
@@ -24,19 +24,19 @@ pub(crate) trait PhysicalMemory {
 
 /// Where a linear address is, and what may be done there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mapping {
-    pub(crate) physical: u64,
+pub struct Mapping {
+    pub physical: u64,
     /// Size of the page as a power of two.
-    pub(crate) page_bits: u32,
+    pub page_bits: u32,
     /// Writes are allowed at the privilege level asked about.
-    pub(crate) is_writable: bool,
-    pub(crate) is_executable: bool,
+    pub is_writable: bool,
+    pub is_executable: bool,
     /// Open to user mode.
-    pub(crate) is_user: bool,
+    pub is_user: bool,
     /// Kept by writes to CR3.
-    pub(crate) is_global: bool,
+    pub is_global: bool,
     /// The dirty bit is set: further writes need no walk.
-    pub(crate) is_dirty: bool,
+    pub is_dirty: bool,
 }
 
 const PRESENT: u64 = 1 << 0;
@@ -88,8 +88,9 @@ const LEGACY: Shape = Shape {
 
 /// Translates a linear address. Accessed bits are set on the way, the dirty bit by a write, but only on success.
 ///
-/// The error is the error code of the page fault.
-pub(crate) fn walk(
+/// # Errors
+/// The error code of the page fault, if the access is not possible.
+pub fn walk(
     system: &SystemState,
     addr: u64,
     access: Access,
@@ -366,7 +367,10 @@ mod tests {
     fn a_failed_walk_marks_nothing() {
         let mut tables = tables(PRESENT, ALL);
         let before = tables.0.clone();
-        assert!(walk(&long_mode(), ADDR, Access::Write, true, &mut tables).is_err());
+        assert_eq!(
+            walk(&long_mode(), ADDR, Access::Write, true, &mut tables),
+            Err(code::PRESENT | code::WRITE | code::USER)
+        );
         assert_eq!(tables.0, before);
     }
 
@@ -382,9 +386,9 @@ mod tests {
                 &mut tables(PRESENT, ALL),
             )
         };
-        assert!(try_write(&system).is_err());
+        assert_eq!(try_write(&system), Err(code::PRESENT | code::WRITE));
         system.cr0 &= !cr0::WP;
-        assert!(try_write(&system).is_ok());
+        assert_eq!(try_write(&system).map(|found| found.physical), Ok(0x7456));
     }
 
     #[test]

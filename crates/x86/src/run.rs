@@ -43,6 +43,8 @@ pub(crate) enum Leave {
     Interrupt(u8),
     Halt,
     Fault(Fault),
+    /// A memory operand of a fast handler lies outside the canonical addresses.
+    NotCanonical,
     Point,
     Unsupported,
 }
@@ -97,14 +99,12 @@ impl Run {
         })
     }
 
-    /// Drops what is no longer true of these mappings and this snapshot epoch.
+    /// Drops what is no longer true of these mappings and this snapshot epoch. A restore takes back pages that
+    /// were filled in since, without a new version of the mappings, so that even read tags are void after it.
     pub(crate) fn validate_tlb(&mut self, space: &AddressSpace, frames: &Frames) {
-        if self.space_version != space.version() {
+        if self.space_version != space.version() || self.write_epoch != frames.write_epoch() {
             self.tlb.fill(EMPTY);
             self.space_version = space.version();
-            self.write_epoch = frames.write_epoch();
-        } else if self.write_epoch != frames.write_epoch() {
-            self.tlb.iter_mut().for_each(|entry| entry.write = INVALID);
             self.write_epoch = frames.write_epoch();
         }
     }

@@ -38,7 +38,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["stdx", "explore", "trace", "sched", "detect", "report"],
     ),
     ("scan", &["stdx", "report", "config"]),
-    ("harden", &["stdx", "report", "config"]),
+    ("harden", &["stdx", "report", "config", "harden-rt"]),
+    ("harden-plugin", &["stdx", "harden"]),
     ("harden-rt", &[]),
 ];
 

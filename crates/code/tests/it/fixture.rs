@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use raddle_code::{Dominators, FlowGraph, Loops};
+use raddle_code::{Dominators, FlowGraph, Loops, NoReturn};
 use raddle_symbols::{LinkAddr, Module, Symbol};
 
 pub(crate) fn compile(name: &str, flags: &[&str]) -> Module {
@@ -12,11 +12,16 @@ pub(crate) fn compile(name: &str, flags: &[&str]) -> Module {
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("test_data")
         .join(name);
-    let output = Command::new("gcc")
+    let compiler = if name.ends_with(".rs") {
+        "rustc"
+    } else {
+        "gcc"
+    };
+    let output = Command::new(compiler)
         .args(flags)
         .args([&source, Path::new("-o"), &path])
         .output()
-        .expect("gcc is installed");
+        .expect("the compiler is installed");
     assert!(
         output.status.success(),
         "{}",
@@ -38,7 +43,8 @@ pub(crate) fn function<'m>(module: &'m Module, name: &str) -> &'m Symbol {
 }
 
 pub(crate) fn graph(module: &Module, name: &str) -> FlowGraph {
-    FlowGraph::of_function(module, function(module, name)).expect("a compiled function")
+    let no_return = NoReturn::of_libraries();
+    FlowGraph::of_function(module, function(module, name), &no_return).expect("a compiled function")
 }
 
 pub(crate) fn loops(graph: &FlowGraph) -> Loops {

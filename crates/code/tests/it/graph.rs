@@ -1,7 +1,7 @@
 //! Blocks, jump tables, dominators and loops.
 
 use crate::fixture::{assembled, at, compile, edges, graph, loops};
-use raddle_code::{BlockId, CodeError, Dominators, FlowGraph, Leave};
+use raddle_code::{BlockId, CodeError, Dominators, FlowGraph, Leave, NoReturn};
 use raddle_symbols::LinkAddr;
 
 const LEVELS: [&str; 4] = ["-O0", "-O1", "-O2", "-O3"];
@@ -161,6 +161,59 @@ fn code_that_ends_early_leaves_undecodable() {
 fn what_is_not_code_is_refused() {
     let module = assembled();
     let address = LinkAddr(0x10);
-    let refused = FlowGraph::of_ranges(&module, address, vec![address..address.plus(4)]);
+    let refused = FlowGraph::of_ranges(
+        &module,
+        address,
+        vec![address..address.plus(4)],
+        &NoReturn::of_libraries(),
+    );
     assert_eq!(refused, Err(CodeError::NotCode { address }));
+}
+
+#[test]
+fn matches_without_a_bound_are_guessed_and_pointers_to_own_functions_seen_through() {
+    let module = compile("shapes.rs", &["-Copt-level=2", "-Coverflow-checks=off"]);
+    let graph = graph(&module, "dispatch");
+    assert_eq!(graph.guessed_jumps.len(), 1);
+    let widest = graph
+        .blocks
+        .iter()
+        .map(|block| block.successors.len())
+        .max();
+    assert_eq!(widest, Some(8));
+    assert!(!leaves(&graph).contains(&Leave::Unknown));
+    // Vec::push and Vec::insert grow the vector through the global offset table.
+    let calls = graph.instructions().filter(|i| i.is_call());
+    let names: Vec<String> = calls
+        .filter_map(|call| raddle_code::flow_graph::callee_name(&module, call))
+        .collect();
+    assert!(
+        names.iter().any(|name| name.contains("grow_one")),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn functions_of_the_program_that_never_return_are_found() {
+    for level in LEVELS {
+        let module = compile("shapes.c", &[level, "-fno-inline", "-fno-ipa-icf"]);
+        let found: Vec<LinkAddr> = NoReturn::of_module(&module).found().collect();
+        for name in ["die", "die_harder", "forever"] {
+            assert!(found.contains(&at(&module, name, 0)), "{level} {name}");
+        }
+        for name in ["checked", "main", "straight", "strict", "_start"] {
+            let is_start = name == "_start";
+            assert_eq!(
+                found.contains(&at(&module, name, 0)),
+                is_start,
+                "{level} {name}"
+            );
+        }
+        let strict = crate::fixture::function(&module, "strict");
+        let known = NoReturn::of_module(&module);
+        let graph = FlowGraph::of_function(&module, strict, &known).unwrap();
+        let mut all = leaves(&graph);
+        all.retain(|leave| *leave != Leave::Return);
+        assert_eq!(all, [Leave::Never], "{level}");
+    }
 }

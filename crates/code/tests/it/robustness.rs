@@ -2,7 +2,7 @@
 
 use crate::fixture::{assembled, loops};
 use raddle_code::flow_graph::has_graph;
-use raddle_code::{Dominators, FlowGraph, Instruction, spin_loops};
+use raddle_code::{Dominators, FlowGraph, Instruction, Leave, NoReturn, spin_loops};
 use raddle_stdx::Prng;
 use raddle_stdx::width::to_usize;
 use raddle_symbols::{LinkAddr, Module};
@@ -31,11 +31,12 @@ fn check(module: &Module, graph: &FlowGraph) {
             assert!(dominators.dominates(natural.header, block));
         }
     }
-    spin_loops(module, graph, &loops);
+    spin_loops(module, graph, &dominators, &loops);
 }
 
 fn check_all(path: &str, functions_max: usize) -> (usize, usize) {
     let module = Module::parse_alone(std::fs::read(path).unwrap_or_default()).expect(path);
+    let no_return = NoReturn::of_module(&module);
     let mut unknown = 0;
     let mut last = None;
     let mut n_functions = 0;
@@ -45,12 +46,16 @@ fn check_all(path: &str, functions_max: usize) -> (usize, usize) {
         }
         last = Some(symbol.address);
         n_functions += 1;
-        let graph = FlowGraph::of_function(&module, symbol).expect("a function of a good file");
+        let graph =
+            FlowGraph::of_function(&module, symbol, &no_return).expect("a function of a good file");
         check(&module, &graph);
         let leaves = graph.blocks.iter().flat_map(|block| &block.leaves);
-        unknown += leaves
-            .filter(|&&leave| leave == raddle_code::Leave::Unknown)
+        let kinds: Vec<&Leave> = leaves.collect();
+        unknown += kinds
+            .iter()
+            .filter(|&&&leave| leave == Leave::Unknown)
             .count();
+        assert!(!kinds.contains(&&Leave::Undecodable), "{symbol}");
     }
     (n_functions, unknown)
 }
@@ -73,7 +78,7 @@ fn every_function_of_the_shell_has_a_sound_graph() {
 fn graphs_are_the_same_every_time() {
     let module = assembled();
     let symbol = module.symbols().by_name("fixed_table")[0];
-    let graph = || FlowGraph::of_function(&module, symbol).unwrap();
+    let graph = || FlowGraph::of_function(&module, symbol, &NoReturn::of_libraries()).unwrap();
     assert_eq!(graph(), graph());
 }
 
@@ -88,6 +93,7 @@ fn noise_gives_a_graph_or_an_error() {
         .find(|segment| segment.is_executable)
         .unwrap()
         .clone();
+    let no_return = NoReturn::of_libraries();
     for round in 0..40 {
         let mut prng = Prng::new(Prng::derive_seed(0xC0DE, round));
         let mut bytes = good.clone();
@@ -98,7 +104,7 @@ fn noise_gives_a_graph_or_an_error() {
             let entry = code.address.plus(prng.below(code.file_size));
             let size = prng.below(600) + 1;
             let range = entry..LinkAddr(entry.0 + size);
-            if let Ok(graph) = FlowGraph::of_ranges(&noisy, entry, vec![range]) {
+            if let Ok(graph) = FlowGraph::of_ranges(&noisy, entry, vec![range], &no_return) {
                 check(&noisy, &graph);
             }
         }

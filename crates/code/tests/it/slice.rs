@@ -19,7 +19,7 @@ fn a_condition_is_fed_by_the_load_and_the_parameter() {
     assert_eq!(slice.instructions, instructions);
     let sources = BTreeSet::from([Source::Load(offset(0)), Source::Entry(Register::RSI)]);
     assert_eq!(slice.sources, sources);
-    assert!(slice.carried.is_empty());
+    assert!(!slice.is_carried);
 }
 
 #[test]
@@ -59,11 +59,23 @@ fn loop_counters_are_carried_and_invariants_are_not() {
     let end = graph.blocks[from.0].instructions.len() - 1;
     let flags = RegisterSet::one(Register::FLAGS);
     let slice = raddle_code::slice::backward_slice_in_loop(&graph, natural, (from, end), flags);
-    assert!(!slice.carried.is_empty(), "{slice:?}");
+    assert!(slice.is_carried, "{slice:?}");
     let entries = slice
         .sources
         .iter()
         .filter(|s| matches!(s, Source::Entry(_)))
         .count();
     assert_eq!(entries, 2, "the counter and its bound: {slice:?}");
+}
+
+#[test]
+fn locals_in_memory_are_followed_in_unoptimised_code() {
+    let module = compile("shapes.c", &["-O0"]);
+    let graph = graph(&module, "straight");
+    let end = graph.blocks[0].instructions.len() - 1;
+    let slice = backward_slice(&graph, (BlockId(0), end), RegisterSet::one(Register::RAX));
+    assert_eq!(
+        slice.sources,
+        BTreeSet::from([Source::Entry(Register::RDI)])
+    );
 }

@@ -11,12 +11,13 @@ use crate::errno::Errno;
 
 const PAGE: u64 = PAGE_SIZE as u64;
 const LEAF: u64 = 512;
+const LEAF_ENTRIES: usize = 512;
 
 /// Which frame holds which page. Leaves are shared between clones until one is changed.
 #[derive(Debug, Clone, Default)]
 struct PageMap {
     /// Frame numbers; zero means none.
-    leaves: Arc<BTreeMap<u64, Arc<[u32; LEAF as usize]>>>,
+    leaves: Arc<BTreeMap<u64, Arc<[u32; LEAF_ENTRIES]>>>,
 }
 
 impl PageMap {
@@ -29,7 +30,7 @@ impl PageMap {
         let leaves = Arc::make_mut(&mut self.leaves);
         let leaf = leaves
             .entry(page / LEAF)
-            .or_insert_with(|| Arc::new([0; LEAF as usize]));
+            .or_insert_with(|| Arc::new([0; LEAF_ENTRIES]));
         Arc::make_mut(leaf)[to_usize(page % LEAF)] = frame.map_or(0, |frame| frame.0);
     }
 

@@ -66,10 +66,10 @@ pub(crate) fn control(
     }
     match &files.inode(target).node {
         Node::File(_) | Node::Directory(_) | Node::Text(_) => return Err(Errno::EPERM),
-        Node::Epoll(_) if matches!(control, Control::Add { .. }) => {
-            if reaches(kernel, target, id, 0) {
-                return Err(Errno::ELOOP);
-            }
+        Node::Epoll(_)
+            if matches!(control, Control::Add { .. }) && reaches(kernel, target, id, 0) =>
+        {
+            return Err(Errno::ELOOP);
         }
         _ => {}
     }

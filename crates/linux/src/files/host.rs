@@ -30,6 +30,7 @@ pub(crate) enum HostNode {
     Denied,
     Directory {
         mode: u32,
+        links: u32,
         modified: Timestamp,
     },
     File {
@@ -41,6 +42,22 @@ pub(crate) enum HostNode {
     Symlink {
         target: Name,
     },
+    /// A pipe by name: the guest sees one of its own there.
+    Fifo {
+        mode: u32,
+        modified: Timestamp,
+    },
+}
+
+impl HostNode {
+    /// Hard links of a directory, which tell how many directories it holds. Other links of a host file are not
+    /// known to be the same file here.
+    pub(crate) fn links(&self) -> u32 {
+        match self {
+            Self::Directory { links, .. } => *links,
+            _ => 1,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -55,14 +72,14 @@ struct HostFile {
 
 /// A host file that the run depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PinnedFile {
-    pub(crate) path: PathBuf,
-    pub(crate) size: u64,
-    pub(crate) mode: u32,
+pub struct PinnedFile {
+    pub path: PathBuf,
+    pub size: u64,
+    pub mode: u32,
     /// Digest of the content; absent if it cannot be read any more.
-    pub(crate) digest: Option<u64>,
+    pub digest: Option<u64>,
     /// The file is no longer what it was when the world first used it.
-    pub(crate) changed: bool,
+    pub changed: bool,
 }
 
 /// Host files pinned at first use.
@@ -93,7 +110,11 @@ impl HostFiles {
         let modified = Timestamp::clamped(metadata.mtime(), metadata.mtime_nsec());
         let kind = metadata.file_type();
         if kind.is_dir() {
-            HostNode::Directory { mode, modified }
+            HostNode::Directory {
+                mode,
+                links: u32::try_from(metadata.nlink()).unwrap_or(1),
+                modified,
+            }
         } else if kind.is_symlink() {
             match path.read_link() {
                 Ok(target) => HostNode::Symlink {
@@ -117,8 +138,10 @@ impl HostFiles {
                 mode,
                 modified,
             }
+        } else if kind.is_fifo() {
+            HostNode::Fifo { mode, modified }
         } else {
-            // Devices, sockets and pipes of the host have no place in the guest's world.
+            // Devices and sockets of the host have no place in the guest's world.
             HostNode::Absent
         }
     }
@@ -135,10 +158,7 @@ impl HostFiles {
             .filter_map(Result::ok)
             .filter(|entry| {
                 entry.file_type().is_ok_and(|kind| {
-                    !(kind.is_fifo()
-                        || kind.is_socket()
-                        || kind.is_block_device()
-                        || kind.is_char_device())
+                    !(kind.is_socket() || kind.is_block_device() || kind.is_char_device())
                 })
             })
             .map(|entry| Name::from(entry.file_name().into_vec()))

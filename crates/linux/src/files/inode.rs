@@ -195,6 +195,11 @@ impl Inode {
         }
     }
 
+    /// Whether it never had a name.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.number < super::state::PATH_NUMBERS
+    }
+
     pub(crate) fn directory(&self) -> Option<&Directory> {
         match &self.node {
             Node::Directory(directory) => Some(directory),

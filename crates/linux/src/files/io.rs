@@ -11,6 +11,7 @@ use super::open::OpenId;
 use super::{core, event, inotify, pipe, procfs, ready, socket};
 use crate::errno::Errno;
 use crate::kernel::Kernel;
+use crate::mm;
 use crate::thread::Tid;
 
 /// Bytes moved in one piece.
@@ -188,6 +189,9 @@ fn read_positioned(
     if offset.is_none() {
         kernel.state.files.open_file_mut(open).offset = start + to_u64(done);
     }
+    if done > 0 {
+        inotify::report_self(kernel, inode, inotify::IN_ACCESS);
+    }
     Ok(done)
 }
 
@@ -250,10 +254,10 @@ fn read_pipe(
         return Ok(0);
     }
     if pipe.queue.is_empty() {
-        return if pipe.writers == 0 {
-            Ok(0)
-        } else {
+        return if pipe::has_end(&kernel.state.files, inode, true) {
             Err(IoError::WouldBlock)
+        } else {
+            Ok(0)
         };
     }
     let bytes = pipe.queue.peek(&kernel.frames, 0, pipe.readable(max));
@@ -409,13 +413,6 @@ pub(crate) fn store(
     }
     found.times.modified = at;
     found.times.changed = at;
-    // Writing takes away the set-id bits (inode(7)).
-    if found.mode & 0o6000 != 0 {
-        found.mode &= !0o4000;
-        if found.mode & 0o010 != 0 {
-            found.mode &= !0o2000;
-        }
-    }
     let Node::File(content) = &mut found.node else {
         return Err(Errno::EINVAL);
     };
@@ -439,6 +436,10 @@ pub(crate) fn truncate(kernel: &mut Kernel, inode: InodeId, size: u64) -> Result
             content.truncate(&mut kernel.frames, &mut kernel.host, size)?;
             found.times.modified = at;
             found.times.changed = at;
+            let object = raddle_mem::ObjectId(found.number);
+            if shrinks {
+                mm::drop_object_pages(kernel, object, raddle_mem::PageNo::count_for(size));
+            }
             inotify::report_self(kernel, inode, inotify::IN_MODIFY);
             Ok(())
         }
@@ -457,7 +458,7 @@ fn write_pipe(
     let Node::Pipe(pipe) = &kernel.state.files.inode(inode).node else {
         return Err(Errno::EINVAL.into());
     };
-    if pipe.readers == 0 {
+    if !pipe::has_end(&kernel.state.files, inode, false) {
         return Err(Errno::EPIPE.into());
     }
     let wanted = buffer.len() - from;

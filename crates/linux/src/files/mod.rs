@@ -41,6 +41,7 @@ pub(crate) use core::{set_temporary_mask, signal as send_signal};
 pub(crate) use event::{next_deadline, timers_expired};
 pub(crate) use export::export;
 pub(crate) use host::HostFiles;
+pub use host::PinnedFile;
 pub(crate) use object::{
     anonymous_object, close_on_exec, first_process, map_target, new_state, object_page,
     object_size, open_for_exec, read_object, release_process, take_progress,

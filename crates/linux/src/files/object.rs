@@ -1,6 +1,6 @@
 //! What the rest of the kernel asks of files: programs, mappings, the start and the end of processes.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use raddle_mem::{FrameId, ObjectId};
@@ -8,7 +8,6 @@ use raddle_stdx::width::to_u64;
 
 use super::content::Content;
 use super::flags;
-use super::host::HostNode;
 use super::inode::{Entry, InodeId, Name, Node};
 use super::state::{Config, State};
 use super::table::{self, Fd, FdTable, FsId, TableId};
@@ -54,6 +53,8 @@ pub(crate) fn new_state(setup: &Setup) -> State {
 /// Makes descriptors 0 to 2 and the current directory of the first process, and mounts `--map` directories.
 pub(crate) fn first_process(kernel: &mut Kernel, setup: &Setup) -> Result<(TableId, FsId), Errno> {
     mount_maps(kernel)?;
+    let (root, node) = (kernel.state.files.root, kernel.host.node(Path::new("/")));
+    kernel.state.files.inode_mut(root).links = node.links();
     let input = if setup.stdin.is_empty() {
         device_null(kernel)
     } else {
@@ -117,11 +118,11 @@ fn mount_maps(kernel: &mut Kernel) -> Result<(), Errno> {
     Ok(())
 }
 
-fn mount(kernel: &mut Kernel, host: &PathBuf, guest: &[u8]) -> Result<(), Errno> {
+fn mount(kernel: &mut Kernel, host: &Path, guest: &[u8]) -> Result<(), Errno> {
     // The user may name a symbolic link here; what it leads to is what is mounted.
     let host = host.canonicalize().map_err(|_| Errno::ENOENT)?;
     let node = kernel.host.node(&host);
-    let is_directory = matches!(node, HostNode::Directory { .. });
+    let links = node.links();
     let (parent, name) = kernel.state.files.fixed_parents(guest);
     let (mode, modified, node) =
         walk::node_of_host(parent, &host, &name, node)?.ok_or(Errno::ENOENT)?;
@@ -129,9 +130,7 @@ fn mount(kernel: &mut Kernel, host: &PathBuf, guest: &[u8]) -> Result<(), Errno>
     let id = files.fixed_node(parent, &name, mode, node);
     let inode = files.inode_mut(id);
     inode.times = super::inode::Times::all(modified);
-    if is_directory {
-        inode.links = 2;
-    }
+    inode.links = links;
     Ok(())
 }
 

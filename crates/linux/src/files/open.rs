@@ -24,8 +24,12 @@ pub(crate) struct OpenFile {
     pub(crate) offset: u64,
     /// Descriptors and messages in flight that refer to it.
     pub(crate) refs: u32,
-    /// The path it was opened by, for /proc/self/fd and for mappings.
+    /// The path it was opened by, unless `place` knows better.
     pub(crate) path: Name,
+    /// The directory entry it was opened by, as long as that exists; renames take it along.
+    pub(crate) place: Option<(InodeId, Name)>,
+    /// That entry has been removed.
+    pub(crate) is_deleted: bool,
     /// The entries that `getdents64` hands out, as of the last rewind.
     pub(crate) listing: Option<Arc<[Listed]>>,
     /// `F_SETOWN`.
@@ -71,10 +75,53 @@ pub(crate) fn create(kernel: &mut Kernel, inode: InodeId, open_flags: u32, path:
         offset: 0,
         refs: 1,
         path,
+        place: None,
+        is_deleted: false,
         listing: None,
         owner: 0,
         signal: 0,
     }))
+}
+
+/// An entry was removed: files opened by it keep the path it had.
+pub(crate) fn entry_removed(kernel: &mut Kernel, inode: InodeId, parent: InodeId, name: &[u8]) {
+    let path = kernel.state.files.path_in(parent, name);
+    for open in opened_by(kernel, inode, parent, name) {
+        let file = kernel.state.files.open_file_mut(open);
+        file.path = Name::from(&path[..]);
+        file.place = None;
+        file.is_deleted = true;
+    }
+}
+
+/// An entry was renamed: files opened by it show the new path.
+pub(crate) fn entry_moved(
+    kernel: &mut Kernel,
+    inode: InodeId,
+    from: (InodeId, &Name),
+    to: (InodeId, &Name),
+) {
+    for open in opened_by(kernel, inode, from.0, from.1) {
+        kernel.state.files.open_file_mut(open).place = Some((to.0, to.1.clone()));
+    }
+}
+
+fn opened_by(kernel: &Kernel, inode: InodeId, parent: InodeId, name: &[u8]) -> Vec<OpenId> {
+    let is_it = |file: &OpenFile| {
+        file.inode == inode
+            && file
+                .place
+                .as_ref()
+                .is_some_and(|(directory, own)| *directory == parent && **own == *name)
+    };
+    kernel
+        .state
+        .files
+        .opens
+        .iter()
+        .filter(|(_, file)| is_it(file))
+        .map(|(id, _)| OpenId(id))
+        .collect()
 }
 
 /// An inode without a name.

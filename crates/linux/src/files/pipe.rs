@@ -11,6 +11,7 @@ use super::flags::{
 use super::inode::{Inode, InodeId, Node};
 use super::queue::ByteQueue;
 use super::ready;
+use super::state::State;
 use crate::errno::Errno;
 use crate::kernel::Kernel;
 
@@ -150,6 +151,20 @@ impl Pipe {
     }
 }
 
+/// Whether somebody has an end of the pipe open, or is about to: a thread that sleeps in the open of a FIFO
+/// counts, because its open is certain once the other end is there.
+pub(crate) fn has_end(files: &State, id: InodeId, writing: bool) -> bool {
+    let Node::Pipe(pipe) = &files.inode(id).node else {
+        return false;
+    };
+    let open = if writing { pipe.writers } else { pipe.readers };
+    open > 0
+        || files
+            .fifo_waits
+            .values()
+            .any(|wait| wait.inode == id && (wait.mode == O_WRONLY) == writing)
+}
+
 /// Whether writes through this open file are packets.
 pub(crate) fn is_packet_mode(open_flags: u32) -> bool {
     open_flags & O_DIRECT != 0
@@ -183,7 +198,11 @@ pub(crate) fn closed(kernel: &mut Kernel, id: InodeId, open_flags: u32) {
     if mode == O_WRONLY || mode == O_RDWR {
         pipe.writers -= 1;
     }
-    if pipe.readers == 0 && pipe.writers == 0 {
+    let is_last = pipe.readers == 0 && pipe.writers == 0;
+    if is_last
+        && !has_end(&kernel.state.files, id, false)
+        && let Node::Pipe(pipe) = &mut kernel.state.files.inode_mut(id).node
+    {
         pipe.clear(&mut kernel.frames);
     }
     ready::notify(kernel, id, POLLIN | POLLOUT);

@@ -37,18 +37,7 @@ pub(crate) fn of(state: &State, id: InodeId) -> Stat {
         Node::Device(device) => device.number(),
         _ => 0,
     };
-    let is_anonymous = matches!(
-        inode.node,
-        Node::Pipe(_)
-            | Node::Output(_)
-            | Node::Socket(_)
-            | Node::Event(_)
-            | Node::Timer(_)
-            | Node::Signal(_)
-            | Node::Epoll(_)
-            | Node::Inotify(_)
-            | Node::Process(_)
-    );
+    let is_anonymous = inode.is_anonymous() && inode.content().is_none();
     Stat {
         device: device(inode),
         number: inode.number,

@@ -197,13 +197,13 @@ impl State {
             .inode(parent)
             .directory()
             .and_then(|directory| directory.entries.get(name).copied());
-        if let Some(Entry::Present(id)) = known {
-            if let Some(directory) = self.inode_mut(id).directory_mut() {
-                if !matches!(source, Source::Nothing) {
-                    directory.source = source;
-                }
-                return id;
+        if let Some(Entry::Present(id)) = known
+            && let Some(directory) = self.inode_mut(id).directory_mut()
+        {
+            if !matches!(source, Source::Nothing) {
+                directory.source = source;
             }
+            return id;
         }
         let node = Node::Directory(Directory {
             parent,
@@ -273,13 +273,16 @@ impl State {
     }
 }
 
+/// Inodes that were first seen at a path have numbers from here on; anonymous ones have smaller numbers.
+pub(crate) const PATH_NUMBERS: u64 = 1 << 40;
+
 /// The number of an inode that was first seen at this path.
 pub(crate) fn number_of_path(path: &[u8]) -> u64 {
     let mut digest = Digest::default();
     digest.bytes(path);
     // Numbers with the high bits clear fit every program's idea of an inode number; small ones are for
     // anonymous inodes.
-    (digest.value() >> 16) | (1 << 40)
+    (digest.value() >> 16) | PATH_NUMBERS
 }
 
 impl Kernel {

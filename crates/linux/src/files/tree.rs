@@ -15,6 +15,9 @@ use crate::thread::Tid;
 
 /// Checks that the target is a free name in a directory where names can be made.
 pub(crate) fn check_free(kernel: &Kernel, target: &Target) -> Result<(), Errno> {
+    if target.name.len() > NAME_MAX {
+        return Err(Errno::ENAMETOOLONG);
+    }
     if target.inode.is_some() || target.last != Last::Name {
         return Err(Errno::EEXIST);
     }
@@ -42,9 +45,6 @@ pub(crate) fn create(
     node: Node,
 ) -> Result<InodeId, Errno> {
     check_free(kernel, target)?;
-    if target.name.len() > NAME_MAX {
-        return Err(Errno::ENAMETOOLONG);
-    }
     let at = kernel.file_time();
     let files = &mut kernel.state.files;
     let number = number_of_path(&files.path_in(target.parent, &target.name));
@@ -52,6 +52,14 @@ pub(crate) fn create(
     let mut inode = Inode::new(number, mode & 0o7777, at, node);
     if is_directory {
         inode.links = 2;
+    }
+    let parent = files.inode(target.parent);
+    if parent.mode & 0o2000 != 0 {
+        // A set-group-id directory hands its group on (inode(7)).
+        inode.gid = parent.gid;
+        if is_directory {
+            inode.mode |= 0o2000;
+        }
     }
     let id = files.add_inode(inode);
     insert(kernel, target.parent, &target.name, id);
@@ -90,8 +98,17 @@ pub(crate) fn link(kernel: &mut Kernel, inode: InodeId, target: &Target) -> Resu
     if target.wants_directory {
         return Err(Errno::ENOENT);
     }
-    if kernel.state.files.inode(inode).node.is_directory() {
-        return Err(Errno::EPERM);
+    let found = kernel.state.files.inode(inode);
+    match &found.node {
+        Node::Directory(_) => return Err(Errno::EPERM),
+        Node::Text(_) | Node::Proc(_) | Node::ProcLink(_) => return Err(Errno::EXDEV),
+        Node::File(_) | Node::Symlink(_) | Node::Device(_) | Node::SocketName(_) => {}
+        _ if found.is_anonymous() => return Err(Errno::EXDEV),
+        _ => {}
+    }
+    // A file that was made without a name may get one; one that lost its name may not.
+    if found.links == 0 && !found.is_anonymous() {
+        return Err(Errno::ENOENT);
     }
     let at = kernel.file_time();
     let linked = kernel.state.files.inode_mut(inode);
@@ -144,6 +161,7 @@ pub(crate) fn unlink(kernel: &mut Kernel, target: &Target) -> Result<(), Errno> 
     if target.wants_directory {
         return Err(Errno::ENOTDIR);
     }
+    open::entry_removed(kernel, id, target.parent, &target.name);
     remove(kernel, target.parent, &target.name);
     inotify::report(kernel, target.parent, inotify::IN_DELETE, &target.name, 0);
     drop_link(kernel, id);
@@ -179,6 +197,7 @@ pub(crate) fn remove_directory(
     let id = target.existing()?;
     check_parent(kernel, target.parent)?;
     check_removable_directory(kernel, tid, id)?;
+    open::entry_removed(kernel, id, target.parent, &target.name);
     remove(kernel, target.parent, &target.name);
     inotify::report(
         kernel,
@@ -228,7 +247,10 @@ pub(crate) fn rename(
     to: &Target,
     flags: u32,
 ) -> Result<(), Errno> {
-    if from.last != Last::Name || to.last != Last::Name {
+    if from.last != Last::Name {
+        return Err(Errno::EBUSY);
+    }
+    if to.last != Last::Name {
         return Err(if flags & RENAME_NOREPLACE != 0 {
             Errno::EEXIST
         } else {
@@ -236,11 +258,19 @@ pub(crate) fn rename(
         });
     }
     let moved = from.existing()?;
+    if to.name.len() > NAME_MAX {
+        return Err(Errno::ENAMETOOLONG);
+    }
     check_parent(kernel, from.parent)?;
     check_parent(kernel, to.parent)?;
+    if flags & RENAME_NOREPLACE != 0 && to.inode.is_some() {
+        return Err(Errno::EEXIST);
+    }
     let files = &kernel.state.files;
     let is_directory = files.inode(moved).node.is_directory();
-    if from.wants_directory && !is_directory {
+    let wants_directory =
+        from.wants_directory || (to.wants_directory && flags & RENAME_EXCHANGE == 0);
+    if wants_directory && !is_directory {
         return Err(Errno::ENOTDIR);
     }
     if is_directory && is_inside(kernel, to.parent, moved) {
@@ -250,15 +280,10 @@ pub(crate) fn rename(
         return exchange(kernel, from, to);
     }
     if let Some(replaced) = to.inode {
-        if flags & RENAME_NOREPLACE != 0 {
-            return Err(Errno::EEXIST);
-        }
         if replaced == moved {
             return Ok(());
         }
         check_replace(kernel, tid, from, is_directory, replaced)?;
-    } else if to.wants_directory && !is_directory {
-        return Err(Errno::ENOTDIR);
     }
     materialise(kernel, tid, moved)?;
     move_entry(kernel, from, to, moved, is_directory);
@@ -273,19 +298,30 @@ fn check_replace(
     replaced: InodeId,
 ) -> Result<(), Errno> {
     let replaces_directory = kernel.state.files.inode(replaced).node.is_directory();
+    if replaces_directory && is_inside(kernel, from.parent, replaced) {
+        return Err(Errno::ENOTEMPTY);
+    }
     match (is_directory, replaces_directory) {
         (true, false) => Err(Errno::ENOTDIR),
         (false, true) => Err(Errno::EISDIR),
         (false, false) => Ok(()),
-        (true, true) if is_inside(kernel, from.parent, replaced) => Err(Errno::ENOTEMPTY),
         (true, true) => check_removable_directory(kernel, tid, replaced),
     }
 }
 
 fn move_entry(kernel: &mut Kernel, from: &Target, to: &Target, moved: InodeId, is_directory: bool) {
     let at = kernel.file_time();
+    if let Some(replaced) = to.inode {
+        open::entry_removed(kernel, replaced, to.parent, &to.name);
+    }
     remove(kernel, from.parent, &from.name);
     insert(kernel, to.parent, &to.name, moved);
+    open::entry_moved(
+        kernel,
+        moved,
+        (from.parent, &from.name),
+        (to.parent, &to.name),
+    );
     if let Some(replaced) = to.inode {
         if is_directory {
             forget_directory(kernel, to.parent, replaced);
@@ -343,6 +379,9 @@ fn exchange(kernel: &mut Kernel, from: &Target, to: &Target) -> Result<(), Errno
     }
     insert(kernel, from.parent, &from.name, second);
     insert(kernel, to.parent, &to.name, first);
+    let (here, there) = ((from.parent, &from.name), (to.parent, &to.name));
+    open::entry_moved(kernel, first, here, there);
+    open::entry_moved(kernel, second, there, here);
     for (id, target, old) in [(first, to, from), (second, from, to)] {
         let files = &mut kernel.state.files;
         if let Some(directory) = files.inode_mut(id).directory_mut() {
@@ -459,6 +498,7 @@ fn listed_host(
         HostNode::Directory { .. } => 4,
         HostNode::File { .. } => 8,
         HostNode::Symlink { .. } => 10,
+        HostNode::Fifo { .. } => 1,
     };
     Some(Listed {
         number: number_of_path(&kernel.state.files.path_in(directory, name)),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::flags::{AT_FDCWD, NAME_MAX, PATH_MAX};
 use super::host::{self, HostNode};
-use super::inode::{Directory, Entry, Inode, InodeId, Name, Node, Source, Times, Timestamp};
+use super::inode::{Directory, Entry, Inode, InodeId, Name, Node, Source, Timestamp};
+use super::pipe::Pipe;
 use super::state::number_of_path;
 use super::{open, procfs};
 use crate::errno::Errno;
@@ -20,6 +21,10 @@ const LINKS_MAX: u32 = 40;
 pub(crate) struct WalkOptions {
     /// Follow a symbolic link in the last place.
     pub(crate) follow: bool,
+    /// The caller makes, removes or renames the last name: it is not followed even before a trailing slash.
+    pub(crate) for_change: bool,
+    /// The caller makes a file if there is none: a name before a trailing slash is not followed.
+    pub(crate) for_create: bool,
     /// `RESOLVE_NO_SYMLINKS`.
     pub(crate) no_symlinks: bool,
     /// `RESOLVE_NO_MAGICLINKS`.
@@ -35,8 +40,15 @@ impl WalkOptions {
         follow: true,
         ..Self::NOFOLLOW
     };
+    /// For calls that change the entry itself.
+    pub(crate) const CHANGE: Self = Self {
+        for_change: true,
+        ..Self::NOFOLLOW
+    };
     pub(crate) const NOFOLLOW: Self = Self {
         follow: false,
+        for_change: false,
+        for_create: false,
         no_symlinks: false,
         no_magic: false,
         beneath: false,
@@ -73,6 +85,9 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) fn existing(&self) -> Result<InodeId, Errno> {
+        if self.name.len() > NAME_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
         self.inode.ok_or(Errno::ENOENT)
     }
 
@@ -181,9 +196,6 @@ impl Walk {
             if !kernel.state.files.inode(self.at).node.is_directory() {
                 return Err(Errno::ENOTDIR);
             }
-            if name.len() > NAME_MAX {
-                return Err(Errno::ENAMETOOLONG);
-            }
             if &*name == b"." {
                 last = Last::Dot;
                 continue;
@@ -194,50 +206,81 @@ impl Walk {
                 continue;
             }
             let is_last = self.rest.is_empty();
+            if name.len() > NAME_MAX {
+                // For the last name the caller tells, after it has looked at its other path.
+                if is_last {
+                    return Ok(self.target(name, None));
+                }
+                return Err(Errno::ENAMETOOLONG);
+            }
             let Some(inode) = lookup(kernel, self.tid, self.at, &name)? else {
                 if is_last {
                     return Ok(self.target(name, None));
                 }
                 return Err(Errno::ENOENT);
             };
-            let follows = !is_last || self.options.follow || self.wants_directory;
-            match kernel.state.files.inode(inode).node.clone() {
-                Node::Symlink(target) if follows => {
+            match self.link_at(kernel, inode, is_last)? {
+                Some(procfs::Followed::Path(path)) => {
                     last = Last::Root;
-                    self.follow(kernel, &target)?;
+                    self.follow(kernel, &path)?;
                 }
-                Node::ProcLink(link) if follows => match procfs::follow(kernel, self.tid, link)? {
-                    procfs::Followed::Path(path) => {
-                        last = Last::Root;
-                        self.follow(kernel, &path)?;
+                Some(procfs::Followed::Inode(inode, path)) => {
+                    self.count_link()?;
+                    if self.options.no_magic || self.options.beneath {
+                        return Err(Errno::ELOOP);
                     }
-                    procfs::Followed::Inode(inode, path) => {
-                        self.count_link()?;
-                        if self.options.no_magic || self.options.beneath {
-                            return Err(Errno::ELOOP);
-                        }
-                        self.at = inode;
-                        last = Last::Magic;
-                        magic_path = Some(path);
-                    }
-                },
-                _ if is_last => return Ok(self.target(name, Some(inode))),
-                _ => self.at = inode,
+                    self.at = inode;
+                    last = Last::Magic;
+                    magic_path = Some(path);
+                }
+                None if is_last => return Ok(self.target(name, Some(inode))),
+                None => self.at = inode,
             }
         }
+        Ok(self.arrived(kernel, last, magic_path))
+    }
+
+    /// Where the inode leads, if it is a link that is to be followed.
+    fn link_at(
+        &self,
+        kernel: &mut Kernel,
+        inode: InodeId,
+        is_last: bool,
+    ) -> Result<Option<procfs::Followed>, Errno> {
+        let stays = self.options.for_change || self.options.for_create;
+        let follows = match (is_last, self.wants_directory) {
+            (false, _) => true,
+            (true, true) => !stays,
+            (true, false) => self.options.follow,
+        };
+        if !follows {
+            return Ok(None);
+        }
+        match &kernel.state.files.inode(inode).node {
+            Node::Symlink(target) => Ok(Some(procfs::Followed::Path(target.to_vec()))),
+            Node::ProcLink(link) => {
+                let link = *link;
+                procfs::follow(kernel, self.tid, link).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The target of a path that ended with a dot, at the root, or at an open file.
+    fn arrived(self, kernel: &Kernel, last: Last, magic_path: Option<Name>) -> Target {
         let files = &kernel.state.files;
         let parent = files
             .inode(self.at)
             .directory()
             .map_or(files.root, |directory| directory.parent);
-        Ok(Target {
+        Target {
             parent,
             name: Name::from(&b""[..]),
             last,
             inode: Some(self.at),
             wants_directory: self.wants_directory || last != Last::Magic,
             magic_path: magic_path.filter(|_| last == Last::Magic),
-        })
+        }
     }
 
     fn target(self, name: Name, inode: Option<InodeId>) -> Target {
@@ -327,17 +370,14 @@ fn lookup_host(
 ) -> Result<Option<InodeId>, Errno> {
     let host_path = host::join(path, name);
     let node = kernel.host.node(&host_path);
+    let links = node.links();
     let Some((mode, modified, node)) = node_of_host(directory, &host_path, name, node)? else {
         return Ok(None);
     };
     let files = &mut kernel.state.files;
     let number = number_of_path(&files.path_in(directory, name));
-    let is_directory = node.is_directory();
     let mut inode = Inode::new(number, mode, modified, node);
-    inode.times = Times::all(modified);
-    if is_directory {
-        inode.links = 2;
-    }
+    inode.links = links;
     let inode = files.add_inode(inode);
     if let Some(parent) = files.inode_mut(directory).directory_mut() {
         parent
@@ -359,7 +399,7 @@ pub(crate) fn node_of_host(
     Ok(Some(match node {
         HostNode::Absent => return Ok(None),
         HostNode::Denied => return Err(Errno::EACCES),
-        HostNode::Directory { mode, modified } => (
+        HostNode::Directory { mode, modified, .. } => (
             mode,
             modified,
             Node::Directory(Directory {
@@ -379,6 +419,7 @@ pub(crate) fn node_of_host(
             modified,
             Node::File(super::content::Content::of_host(file, size)),
         ),
+        HostNode::Fifo { mode, modified } => (mode, modified, Node::Pipe(Pipe::default())),
         HostNode::Symlink { target } => (0o777, Timestamp::EPOCH, Node::Symlink(target)),
     }))
 }

@@ -149,9 +149,12 @@ impl Kernel {
         self.refresh_liveness(tid);
     }
 
-    /// Writes down where and why a thread is about to die.
+    /// Writes down where and why a thread of the first process is about to die.
     fn note_crash(&mut self, tid: Tid, number: u32, exception: ExceptionInfo) {
         let thread = self.thread(tid);
+        if thread.process != self.state.first {
+            return;
+        }
         let pc = thread.cpu.rip;
         let access = match exception.error_code & 0x12 {
             _ if exception.vector != PAGE_FAULT => String::new(),

@@ -7,7 +7,6 @@ pub(crate) const SIGINFO_SIZE: usize = 128;
 pub(crate) mod code {
     pub(crate) const USER: i32 = 0;
     pub(crate) const KERNEL: i32 = 0x80;
-    pub(crate) const QUEUE: i32 = -1;
     pub(crate) const TIMER: i32 = -2;
     pub(crate) const TKILL: i32 = -6;
     pub(crate) const CLD_EXITED: i32 = 1;
@@ -25,7 +24,6 @@ pub(crate) mod code {
     pub(crate) const SEGV_ACCERR: i32 = 2;
     pub(crate) const BUS_ADRALN: i32 = 1;
     pub(crate) const BUS_ADRERR: i32 = 2;
-    pub(crate) const TRAP_BRKPT: i32 = 1;
     pub(crate) const TRAP_TRACE: i32 = 2;
 }
 
@@ -93,21 +91,6 @@ impl SigInfo {
             .put(0, &timer.to_le_bytes())
             .put(4, &overrun.to_le_bytes())
             .put(8, &value.to_le_bytes())
-    }
-
-    /// `si_pid`.
-    pub(crate) fn pid(&self) -> u32 {
-        self.word(0)
-    }
-
-    /// `si_uid`.
-    pub(crate) fn uid(&self) -> u32 {
-        self.word(4)
-    }
-
-    /// A 32-bit word of the union.
-    pub(crate) fn word(&self, offset: usize) -> u32 {
-        u32::from_le_bytes(std::array::from_fn(|index| self.fields[offset + index]))
     }
 
     /// The bytes of a `siginfo_t`.

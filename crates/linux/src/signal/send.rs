@@ -8,7 +8,7 @@ use crate::signal::{
     Action, Default, SIGCONT, SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SigInfo, SignalSet,
     default_action,
 };
-use crate::thread::Tid;
+use crate::thread::{Activity, Tid};
 
 impl Kernel {
     /// What the process has asked for on a signal.
@@ -31,6 +31,17 @@ impl Kernel {
 
     pub(crate) fn has_deliverable_signal(&self, tid: Tid) -> bool {
         self.deliverable(tid) != SignalSet::default()
+    }
+
+    /// Whether the thread takes a signal before it does anything else. A call that has been asked for is made
+    /// first, and a call that was woken gives its result first: a wake-up is never lost to a signal.
+    pub(crate) fn may_take_signal(&self, tid: Tid) -> bool {
+        let is_between_calls = match &self.thread(tid).activity {
+            Activity::User => true,
+            Activity::Entered => false,
+            Activity::Waiting(waiting) => !waiting.is_woken && waiting.block.is_interruptible(),
+        };
+        is_between_calls && self.has_deliverable_signal(tid)
     }
 
     /// Sends a signal to one thread.

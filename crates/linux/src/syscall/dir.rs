@@ -65,12 +65,7 @@ fn mkdirat(call: &mut Call<'_>) -> SysResult {
 }
 
 fn make_directory(call: &mut Call<'_>, dirfd: i32, path: &[u8], mode: u32) -> SysResult {
-    // A trailing slash must not make a dangling link be followed.
-    let mut name = path;
-    while let Some(shorter) = name.strip_suffix(b"/").filter(|rest| !rest.is_empty()) {
-        name = shorter;
-    }
-    let target = call.resolve(dirfd, name, WalkOptions::NOFOLLOW)?;
+    let target = call.resolve(dirfd, path, WalkOptions::CHANGE)?;
     tree::check_free(call.kernel, &target)?;
     let mode = masked(call, mode) & 0o1777;
     tree::create_directory(call.kernel, &target, mode)?;
@@ -97,7 +92,7 @@ fn unlinkat(call: &mut Call<'_>) -> SysResult {
 }
 
 fn remove(call: &mut Call<'_>, dirfd: i32, path: &[u8], directory: bool) -> SysResult {
-    let target = call.resolve(dirfd, path, WalkOptions::NOFOLLOW)?;
+    let target = call.resolve(dirfd, path, WalkOptions::CHANGE)?;
     if directory {
         tree::remove_directory(call.kernel, call.tid, &target)?;
     } else {
@@ -134,8 +129,8 @@ fn rename_at(
     (new_fd, new_path): (i32, &[u8]),
     flags: u32,
 ) -> SysResult {
-    let from = call.resolve(old_fd, old_path, WalkOptions::NOFOLLOW)?;
-    let to = call.resolve(new_fd, new_path, WalkOptions::NOFOLLOW)?;
+    let from = call.resolve(old_fd, old_path, WalkOptions::CHANGE)?;
+    let to = call.resolve(new_fd, new_path, WalkOptions::CHANGE)?;
     tree::rename(call.kernel, call.tid, &from, &to, flags)?;
     Ok(0)
 }
@@ -162,7 +157,7 @@ fn link_at(
     flags: u32,
 ) -> SysResult {
     let inode = call.find_at(old_fd, old_path, flags, flags & AT_SYMLINK_FOLLOW != 0)?;
-    let target = call.resolve(new_fd, new_path, WalkOptions::NOFOLLOW)?;
+    let target = call.resolve(new_fd, new_path, WalkOptions::CHANGE)?;
     tree::link(call.kernel, inode, &target)?;
     Ok(0)
 }
@@ -181,7 +176,7 @@ fn symlink_at(call: &mut Call<'_>, text: &[u8], dirfd: i32, path: &[u8]) -> SysR
     if text.is_empty() {
         return Err(Errno::ENOENT.into());
     }
-    let target = call.resolve(dirfd, path, WalkOptions::NOFOLLOW)?;
+    let target = call.resolve(dirfd, path, WalkOptions::CHANGE)?;
     if target.wants_directory && target.inode.is_none() {
         return Err(Errno::ENOENT.into());
     }
@@ -200,7 +195,7 @@ fn mknodat(call: &mut Call<'_>) -> SysResult {
 }
 
 fn make_node(call: &mut Call<'_>, dirfd: i32, path: &[u8], mode: u32) -> SysResult {
-    let target = call.resolve(dirfd, path, WalkOptions::NOFOLLOW)?;
+    let target = call.resolve(dirfd, path, WalkOptions::CHANGE)?;
     tree::check_free(call.kernel, &target)?;
     if target.wants_directory {
         return Err(Errno::ENOENT.into());

@@ -285,8 +285,19 @@ fn pidfd_open(call: &mut Call<'_>) -> SysResult {
     descriptor(fd)
 }
 
+/// A descriptor for a process, for CLONE_PIDFD.
+pub(crate) fn make_pidfd(call: &mut Call<'_>, pid: Pid) -> Result<i32, Errno> {
+    let (_, fd) = make(call, Node::Process(pid), "anon_inode:[pidfd]", O_CLOEXEC)?;
+    Ok(fd)
+}
+
 fn process_of(call: &Call<'_>) -> Result<Pid, Errno> {
-    let inode = call.inode(0)?;
+    process_at(call, 0)
+}
+
+/// The process that the descriptor in an argument stands for.
+pub(super) fn process_at(call: &Call<'_>, index: usize) -> Result<Pid, Errno> {
+    let inode = call.inode(index)?;
     match call.kernel.state.files.inode(inode).node {
         Node::Process(pid) => Ok(pid),
         _ => Err(Errno::EBADF),

@@ -73,7 +73,6 @@ impl World {
         (entry.handler)(&mut Call {
             kernel: &mut self.kernel,
             tid,
-            number,
             args: all,
             deadline: None,
             is_retry: retry,
@@ -448,8 +447,9 @@ fn a_fifo_opens_when_both_ends_are_there() {
     thread.tid = other;
     world.kernel.state.threads.insert(other, thread);
     let writer = world.call_as(other, OPEN, &[path, 1], false).unwrap();
-    let reader = world.call_as(TID, OPEN, &[path, 0], true).unwrap();
+    // The writer may go on before the reader's open has returned.
     world.write(writer, b"through");
+    let reader = world.call_as(TID, OPEN, &[path, 0], true).unwrap();
     assert_eq!(world.read(reader, 10), b"through");
     let write_now = u64::from(flags::O_WRONLY | flags::O_NONBLOCK);
     world.ok(CLOSE, &[reader]);

@@ -91,6 +91,7 @@ fn munmap(call: &mut Call<'_>) -> SysResult {
     }
     let (frames, space) = call.kernel.memory_of(call.tid);
     space.map.unmap(frames, start, end);
+    crate::files::collect_orphans(call.kernel);
     if call.kernel.is_tracing {
         call.kernel.emit(call.tid, EventKind::Unmap { addr, size });
     }

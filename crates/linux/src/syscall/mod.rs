@@ -13,6 +13,7 @@ mod names;
 mod open;
 mod poll;
 mod process;
+mod refused;
 mod rw;
 mod sched;
 mod signal;
@@ -29,6 +30,7 @@ mod file_tests;
 #[cfg(test)]
 mod socket_tests;
 
+pub(crate) use event::make_pidfd;
 pub(crate) use misc::{RLIMIT_AS, default_limits};
 pub(crate) use table::lookup;
 pub use table::{Support, SyscallInfo, syscall_name, syscall_table};

@@ -114,6 +114,7 @@ fn openat2(call: &mut Call<'_>) -> SysResult {
             no_magic: resolve & NO_MAGICLINKS != 0,
             beneath: resolve & BENEATH != 0,
             in_root: resolve & IN_ROOT != 0,
+            ..WalkOptions::default()
         },
     };
     open_at(call, call.int(0), &path, &request)
@@ -127,6 +128,7 @@ fn open_at(call: &mut Call<'_>, dirfd: i32, path: &[u8], request: &Request) -> S
     };
     let options = WalkOptions {
         follow: flags & O_NOFOLLOW == 0 && flags & (O_CREAT | O_EXCL) != O_CREAT | O_EXCL,
+        for_create: flags & O_CREAT != 0,
         ..request.options
     };
     let mut target = call.resolve(dirfd, path, options)?;
@@ -136,6 +138,10 @@ fn open_at(call: &mut Call<'_>, dirfd: i32, path: &[u8], request: &Request) -> S
     if flags & O_CREAT != 0 {
         if flags & O_DIRECTORY != 0 {
             return Err(Errno::EINVAL.into());
+        }
+        // A file cannot be made with the name of a directory, whatever is there.
+        if target.wants_directory && target.last == Last::Name {
+            return Err(Errno::EISDIR.into());
         }
         create(call, &mut target, flags, request.mode)?;
     }
@@ -172,11 +178,10 @@ fn open_existing(call: &mut Call<'_>, target: &Target, flags: u32) -> SysResult 
     let writes = flags & O_ACCMODE != 0 && flags & O_PATH == 0;
     let is_path = flags & O_PATH != 0;
     match &inode.node {
-        Node::Directory(_) => {
-            if writes || flags & O_CREAT != 0 {
-                return Err(Errno::EISDIR.into());
-            }
+        Node::Directory(_) if writes || flags & (O_CREAT | O_TRUNC) != 0 => {
+            return Err(Errno::EISDIR.into());
         }
+        Node::Directory(_) => {}
         _ if flags & O_DIRECTORY != 0 || (target.wants_directory && target.last == Last::Name) => {
             return Err(Errno::ENOTDIR.into());
         }
@@ -205,6 +210,10 @@ fn open_existing(call: &mut Call<'_>, target: &Target, flags: u32) -> SysResult 
 fn finish(call: &mut Call<'_>, target: &Target, id: InodeId, flags: u32) -> SysResult {
     let path = target.path(call.kernel);
     let open = open::create(call.kernel, id, flags, path);
+    if target.last == Last::Name {
+        let place = (target.parent, target.name.clone());
+        call.kernel.state.files.open_file_mut(open).place = Some(place);
+    }
     if flags & O_PATH == 0 {
         inotify::report_self(call.kernel, id, inotify::IN_OPEN);
     }

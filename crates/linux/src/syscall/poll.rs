@@ -204,7 +204,8 @@ fn select_until(call: &mut Call<'_>, patience: Patience) -> SysResult {
     let number = number.min(to_usize(u64::from(limit)).max(1024));
     let bytes = number.div_ceil(64) * 8;
     let mut wanted = Vec::new();
-    for addr in call.args[1..4].to_vec() {
+    let places = [call.args[1], call.args[2], call.args[3]];
+    for addr in places {
         let mut set = vec![0; bytes];
         if addr != 0 {
             call.kernel.read_user(call.tid, GuestAddr(addr), &mut set)?;

@@ -13,7 +13,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::full(59, execve),
     Entry::partial(322, execveat, "only with an absolute path or AT_FDCWD"),
     Entry::full(61, waiting::wait4),
-    Entry::partial(247, waiting::waitid, "P_PIDFD is EINVAL"),
+    Entry::full(247, waiting::waitid),
     Entry::full(109, setpgid),
     Entry::full(111, getpgrp),
     Entry::full(112, setsid),

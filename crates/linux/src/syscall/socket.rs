@@ -275,9 +275,15 @@ fn getpeername(call: &mut Call<'_>) -> SysResult {
         Stage::Idle => socket.kind == Kind::Datagram,
         Stage::Listening { .. } | Stage::Failed => false,
     };
-    let remote = socket
-        .remote
-        .clone()
+    let partner = match socket.stage {
+        Stage::Connected { partner } if socket.family == Family::Unix => partner,
+        _ => None,
+    };
+    // The partner may have got its name after the connection was made.
+    let remote = partner
+        .and_then(|partner| socket_of(&call.kernel.state.files, partner))
+        .map(|partner| partner.local.clone())
+        .or_else(|| socket.remote.clone())
         .filter(|_| is_connected)
         .ok_or(Errno::ENOTCONN)?;
     write_address(call, &remote, call.args[1], call.args[2])?;

@@ -15,7 +15,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::partial(
         56,
         clone_call,
-        "namespaces are EPERM; CLONE_PIDFD is not supported; threads share descriptors and directory",
+        "namespaces are EPERM; threads share descriptors and directory",
     ),
     Entry::full(57, fork),
     Entry::full(58, vfork),
@@ -45,6 +45,8 @@ fn clone_call(call: &mut Call<'_>) -> SysResult {
             parent_tid,
             child_tid,
             tls,
+            // clone(2) uses one argument for both.
+            pidfd: parent_tid,
         },
     )
 }
@@ -59,6 +61,7 @@ fn simple(call: &mut Call<'_>, flags: u64) -> SysResult {
             parent_tid: 0,
             child_tid: 0,
             tls: 0,
+            pidfd: 0,
         },
     )
 }
@@ -82,7 +85,7 @@ fn clone3(call: &mut Call<'_>) -> SysResult {
     let words: [u64; 8] = call.read_words(call.args[0])?;
     let [
         raw,
-        _pidfd,
+        pidfd,
         child_tid,
         parent_tid,
         exit_signal,
@@ -112,6 +115,7 @@ fn clone3(call: &mut Call<'_>) -> SysResult {
             parent_tid,
             child_tid,
             tls,
+            pidfd,
         },
     )
 }

@@ -140,25 +140,24 @@ fn sendfile(call: &mut Call<'_>) -> SysResult {
 }
 
 fn copy_file_range(call: &mut Call<'_>) -> SysResult {
-    let mut from = Place::of(call, 0, 1)?;
-    let mut to = Place::of(call, 2, 3)?;
-    if call.word(5) != 0 {
+    let (one, other) = (call.inode(0)?, call.inode(2)?);
+    let node = |inode: InodeId| &call.kernel.state.files.inode(inode).node;
+    if node(one).is_directory() || node(other).is_directory() {
+        return Err(Errno::EISDIR.into());
+    }
+    // Texts of /proc have no size; programs then read and write.
+    if !matches!((node(one), node(other)), (Node::File(_), Node::File(_))) || call.word(5) != 0 {
         return Err(Errno::EINVAL.into());
     }
+    let mut from = Place::of(call, 0, 1)?;
+    let mut to = Place::of(call, 2, 3)?;
     check_access(call, from.open, to.open)?;
     if call.kernel.state.files.open_file(to.open).flags & O_APPEND != 0 {
         return Err(Errno::EBADF.into());
     }
-    for place in [&from, &to] {
-        match call.kernel.state.files.inode(place.inode).node {
-            Node::File(_) => {}
-            Node::Directory(_) => return Err(Errno::EISDIR.into()),
-            // Texts of /proc have no size; programs then read and write.
-            _ => return Err(Errno::EINVAL.into()),
-        }
-    }
-    let wanted = bounded(call.args[4]);
     let (source, target) = (from.start(call), to.start(call));
+    let rest = io::file_size(call.kernel, from.inode).saturating_sub(source);
+    let wanted = bounded(call.args[4].min(rest));
     let overlaps = source < target + to_u64(wanted) && target < source + to_u64(wanted);
     if from.inode == to.inode && overlaps {
         return Err(Errno::EINVAL.into());

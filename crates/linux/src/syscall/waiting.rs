@@ -7,6 +7,7 @@ use crate::errno::Errno;
 use crate::life;
 use crate::process::{Life, Pid, Process, Report};
 use crate::signal::{SIGCHLD, SIGCONT, SIGINFO_SIZE, SigInfo, code};
+use crate::syscall::event::process_at;
 use crate::syscall::misc::usage_bytes;
 
 /// Options of wait4 and waitid.
@@ -117,6 +118,7 @@ pub(super) fn waitid(call: &mut Call<'_>) -> SysResult {
         1 => Selection::One(id),
         2 if id.0 == 0 => Selection::Group(call.kernel.process_of(call.tid).group),
         2 => Selection::Group(id),
+        3 => Selection::One(process_at(call, 1)?),
         _ => return Err(Errno::EINVAL.into()),
     };
     let found = search(call, selection, wanted)?;

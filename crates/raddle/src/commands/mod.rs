@@ -1,11 +1,17 @@
 //! One module per command; this file only lists and dispatches them.
 
+use std::ffi::OsString;
+use std::path::Path;
+
 use clap::Subcommand;
 
 use crate::exit::{Code, Failure};
 
+mod cargo_harden;
+mod cc;
 mod explain;
 mod explore;
+mod harden;
 mod replay;
 mod run;
 mod scan;
@@ -15,12 +21,17 @@ mod table;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Explain(explain::Explain),
-    Explore(explore::Explore),
+    Explore(Box<explore::Explore>),
     Replay(replay::Replay),
-    Run(run::Run),
+    Run(Box<run::Run>),
     #[command(hide = true)]
     SystemCalls(table::SystemCalls),
     Scan(scan::Scan),
+    Harden(harden::Harden),
+    Cc(cc::Cc),
+    #[command(name = "c++")]
+    Cpp(cc::Cpp),
+    CargoHarden(cargo_harden::CargoHarden),
 }
 
 impl Command {
@@ -32,6 +43,23 @@ impl Command {
             Self::Run(command) => command.run(),
             Self::SystemCalls(command) => command.run(),
             Self::Scan(command) => command.run(),
+            Self::Harden(command) => command.run(),
+            Self::Cc(command) => command.run(),
+            Self::Cpp(command) => command.run(),
+            Self::CargoHarden(command) => command.run(),
         }
     }
+}
+
+/// A program that is called `raddle-cc` or `raddle-c++` is that command: some build systems want one word.
+pub(crate) fn under_other_names(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    let name = arguments
+        .first()
+        .and_then(|path| Path::new(path).file_name()?.to_str());
+    if let Some(command @ ("cc" | "c++")) = name.and_then(|name| name.strip_prefix("raddle-")) {
+        let command = OsString::from(command);
+        arguments.insert(1, command);
+    }
+    arguments
 }

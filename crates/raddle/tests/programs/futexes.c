@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,7 @@ static void *wait_a(void *bits) {
     __atomic_add_fetch(&done, r == 0, __ATOMIC_SEQ_CST);
     return NULL;
 }
+static void ignore(int n) { (void)n; }
 static void settle(void) {
     struct timespec t = {0, 20000000};
     nanosleep(&t, NULL);
@@ -59,6 +61,13 @@ int main(void) {
     printf("%ld\n", futex(&b, FUTEX_WAKE_PRIVATE, 100, NULL, NULL, 0));
     pthread_join(t[0], NULL);
     pthread_join(t[3], NULL);
+    done = 0;
+    signal(SIGUSR1, ignore);
+    start(t, 1, ~0u);
+    futex(&a, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    pthread_kill(t[0], SIGUSR1);
+    pthread_join(t[0], NULL);
+    printf("woken, then signalled: %ld\n", done);
     start(t, 3, ~0u);
     b = 5;
     printf("wake op: %ld b %u\n", futex(&b, FUTEX_WAKE_OP_PRIVATE, 1, (void *)1, &a, FUTEX_OP(FUTEX_OP_ADD, 2, FUTEX_OP_CMP_EQ, 0)), a);

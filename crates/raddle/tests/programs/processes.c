@@ -12,9 +12,14 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
 
 extern char **environ;
 static volatile int children;
@@ -174,6 +179,15 @@ int main(int argc, char **argv) {
         _exit(0);
     }
     waitpid(p, &status, 0);
+    int pidfd = -1;
+    p = (pid_t)syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, 0, &pidfd, 0, 0);
+    if (p == 0) {
+        pause_ms(5);
+        _exit(21);
+    }
+    memset(&info, 0, sizeof info);
+    printf("pidfd: %d", waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED));
+    printf(" status %d\n", info.si_status);
     execl("/nonexistent/x", "x", (char *)NULL);
     printf("exec: %s\n", strerror(errno));
     execl("/etc/passwd", "x", (char *)NULL);

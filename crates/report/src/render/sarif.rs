@@ -116,7 +116,10 @@ mod tests {
         let result = &value["runs"][0]["results"][0];
         assert_eq!(result["ruleId"], "data-race");
         let region = &result["locations"][0]["physicalLocation"]["region"];
-        assert_eq!((&region["startLine"], &region["startColumn"]), (&json!(3), &json!(1)));
+        assert_eq!(
+            (&region["startLine"], &region["startColumn"]),
+            (&json!(3), &json!(1))
+        );
         assert_eq!(result["partialFingerprints"]["raddle/v1"], "00ff");
     }
 }

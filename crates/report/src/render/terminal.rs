@@ -106,7 +106,10 @@ fn steps(steps: &[Step], style: Style, out: &mut String) {
         .enumerate()
         .map(|(number, step)| {
             let what = format!("  ({}) {} {}", number + 1, step.context, step.action);
-            let place = format!("{}:{}  {}", step.place.file, step.place.line, step.place.function);
+            let place = format!(
+                "{}:{}  {}",
+                step.place.file, step.place.line, step.place.function
+            );
             let locks = if step.locks.is_empty() {
                 "no locks".to_owned()
             } else {
@@ -147,7 +150,11 @@ fn excerpts(steps: &[Step], style: Style, out: &mut String) {
                 Some(known) if is_step => known.3.push(number + 1),
                 Some(_) => {}
                 None => {
-                    let marks = if is_step { vec![number + 1] } else { Vec::new() };
+                    let marks = if is_step {
+                        vec![number + 1]
+                    } else {
+                        Vec::new()
+                    };
                     lines.push((&step.place.file, line, text, marks));
                 }
             }
@@ -242,7 +249,10 @@ mod tests {
             confidence: Confidence::Confirmed,
             title: "atomicity violation on `balance`".into(),
             objects: vec!["balance".into()],
-            steps: vec![step("reads balance = 100", 31, &[]), step("writes balance = 150", 33, &["lock"])],
+            steps: vec![
+                step("reads balance = 100", 31, &[]),
+                step("writes balance = 150", 33, &["lock"]),
+            ],
             why: "the write at (2) is lost".into(),
             notes: vec![],
             fingerprint: "1c9e0000".into(),
@@ -268,7 +278,10 @@ mod tests {
         let mut from = 0;
         for part in parts {
             let at = text[from..].find(part);
-            assert!(at.is_some(), "`{part}` is missing or out of order in\n{text}");
+            assert!(
+                at.is_some(),
+                "`{part}` is missing or out of order in\n{text}"
+            );
             from += at.unwrap();
         }
         assert!(!text.contains('\u{1b}'));

@@ -113,7 +113,9 @@ impl Builder<'_> {
         for (number, unit) in self.program.units.iter().enumerate() {
             let number = index(number);
             for binding in &unit.declared.bindings {
-                let Some(target) = self.program.resolve(Name(unit.global(binding.value)), number)
+                let Some(target) = self
+                    .program
+                    .resolve(Name(unit.global(binding.value)), number)
                 else {
                     continue;
                 };
@@ -159,9 +161,7 @@ impl Builder<'_> {
                 let starts = &self.program.idiom(name).starts;
                 let is_export = self.program.names.bytes(name).starts_with(b"EXPORT_SYMBOL");
                 for (position, arg) in invocation.args.iter().enumerate() {
-                    let Some(target) = self
-                        .program
-                        .resolve(Name(unit.global(*arg)), index(number))
+                    let Some(target) = self.program.resolve(Name(unit.global(*arg)), index(number))
                     else {
                         continue;
                     };
@@ -225,7 +225,11 @@ impl Builder<'_> {
                     if local {
                         continue;
                     }
-                    self.calls.by_name.entry(name).or_default().push((id, position));
+                    self.calls
+                        .by_name
+                        .entry(name)
+                        .or_default()
+                        .push((id, position));
                     self.calls.classes[at(id.0)] |= self.program.idiom(name).classes;
                     if let Some(callee) = self.program.resolve(name, view.unit_number) {
                         self.call(id, position, callee, false);
@@ -305,7 +309,9 @@ impl Builder<'_> {
                     .idiom(Name(unit.global(function.definer)))
                     .function_prefix
                     .is_some();
-            if is_system_call || self.program.names.bytes(Name(unit.global(function.name))) == b"main" {
+            if is_system_call
+                || self.program.names.bytes(Name(unit.global(function.name))) == b"main"
+            {
                 self.root(id, Start::Entry, None);
             } else if function.is_init {
                 self.root(id, Start::Init, None);

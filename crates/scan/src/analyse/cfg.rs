@@ -145,10 +145,6 @@ impl Cfg {
         }
     }
 
-    pub(crate) fn len(&self) -> u32 {
-        index(self.succ.len())
-    }
-
     /// Forward successors of `here`; `len()` is the exit.
     pub(crate) fn successors(&self, here: u32) -> impl Iterator<Item = u32> + '_ {
         let extra = self

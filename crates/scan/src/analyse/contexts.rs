@@ -6,8 +6,9 @@
 use std::collections::VecDeque;
 
 use super::calls::Calls;
-use super::flow::{Flows, class_key};
+use super::flow::Flows;
 use super::locks::LockSet;
+use super::operations::class_key;
 use super::program::{EventId, FnId, Program};
 use crate::front::lex::{at, index};
 use crate::idioms::Start;
@@ -40,8 +41,21 @@ const CONTEXTS_MAX: usize = 12;
 const VISITS_MAX: u64 = 20_000_000;
 
 impl Contexts {
+    /// No path analysis: functions without any context.
+    pub(crate) fn none(program: &Program<'_>) -> Self {
+        Self {
+            all: vec![Vec::new(); program.functions.len()],
+            ..Self::default()
+        }
+    }
+
     /// Explores from all roots. Without `cache`, as an experiment, contexts are entered again.
-    pub(crate) fn new(program: &Program<'_>, calls: &Calls, flows: &mut Flows, cache: bool) -> Self {
+    pub(crate) fn new(
+        program: &Program<'_>,
+        calls: &Calls,
+        flows: &mut Flows,
+        cache: bool,
+    ) -> Self {
         let mut contexts = Self {
             all: vec![Vec::new(); program.functions.len()],
             ..Self::default()
@@ -160,7 +174,11 @@ fn group(start: Start) -> u8 {
 /// What is held in an interrupt handler and in a soft interrupt.
 fn interrupt_sets(program: &Program<'_>, flows: &mut Flows) -> (LockSet, LockSet) {
     let mut one = |name: &str| {
-        let family = program.table.families.iter().position(|family| family.name == name);
+        let family = program
+            .table
+            .families
+            .iter()
+            .position(|family| family.name == name);
         let Some(family) = family.and_then(|family| u16::try_from(family).ok()) else {
             return LockSet::EMPTY;
         };

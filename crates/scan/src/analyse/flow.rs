@@ -7,13 +7,14 @@ use rustc_hash::FxHashMap;
 
 use super::calls::Calls;
 use super::cfg::Cfg;
-use super::keys::{Key, KeyParts, View};
+use super::keys::{KeyParts, View};
 use super::locks::{Lock, LockSet, Locks};
-use super::program::{FnId, Name, Program};
+use super::operations::{Operation, class_key, is_unconditional, lock_key, operation, substitute};
+use super::program::{FnId, Program};
 use crate::front::ast::{E, Expr};
-use crate::front::event::{Event, Kind, TOP};
+use crate::front::event::{Event, Kind};
 use crate::front::lex::{Sym, at, index, op};
-use crate::idioms::{LockAction, LockOp};
+use crate::idioms::LockAction;
 
 /// What happened to locks since the entry of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -233,7 +234,10 @@ impl Flows {
                 let slot = at(id.0);
                 let (_, function) = program.function(id);
                 let is_private = function.is_static && !calls.address_taken[slot];
-                if called[slot] && is_private && given[slot] != 0 && self.fresh_params[slot] != given[slot]
+                if called[slot]
+                    && is_private
+                    && given[slot] != 0
+                    && self.fresh_params[slot] != given[slot]
                 {
                     self.fresh_params[slot] = given[slot];
                     dirty.push(id);
@@ -303,13 +307,6 @@ fn single_definitions(events: &[Event], view: &View<'_>) -> Vec<(Sym, E)> {
     defs
 }
 
-/// A lock operation found at an event.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Operation {
-    pub(crate) lock: Lock,
-    pub(crate) action: LockAction,
-}
-
 struct Run<'r, 'p> {
     flows: &'r mut Flows,
     calls: &'r Calls,
@@ -335,7 +332,11 @@ impl Run<'_, '_> {
         let known = u64::from(params.count_ones());
         inputs[0] = Some(Here {
             state: State::default(),
-            fresh: if known >= 64 { u64::MAX } else { (1 << known) - 1 },
+            fresh: if known >= 64 {
+                u64::MAX
+            } else {
+                (1 << known) - 1
+            },
         });
         let mut fresh_result: Option<bool> = None;
         for position in 0..count {
@@ -369,7 +370,10 @@ impl Run<'_, '_> {
     fn collect(&mut self, inputs: &[Option<Here>]) -> FnFlow {
         let states: Vec<u32> = inputs
             .iter()
-            .map(|here| self.flows.state(here.map_or(State::default(), |here| here.state)))
+            .map(|here| {
+                self.flows
+                    .state(here.map_or(State::default(), |here| here.state))
+            })
             .collect();
         let fresh: Vec<u64> = inputs
             .iter()
@@ -444,15 +448,17 @@ impl Run<'_, '_> {
                 here.fresh = self.escape_by_call(event, here.fresh);
             }
             Kind::ScopeEnd => {
-                if let Some(operation) = operation(
-                    self.view,
-                    &mut self.flows.locks,
-                    &self.defs,
-                    event.expr,
-                ) {
+                if let Some(operation) =
+                    operation(self.view, &mut self.flows.locks, &self.defs, event.expr)
+                {
                     let action = LockAction::Release;
-                    self.operations
-                        .push((index(position), Operation { action, ..operation }));
+                    self.operations.push((
+                        index(position),
+                        Operation {
+                            action,
+                            ..operation
+                        },
+                    ));
                     here.state = self.release(here.state, operation.lock);
                 }
             }
@@ -465,12 +471,8 @@ impl Run<'_, '_> {
     }
 
     fn call(&mut self, position: u32, event: Event, state: State) -> State {
-        if let Some(operation) = operation(
-            self.view,
-            &mut self.flows.locks,
-            &self.defs,
-            event.expr,
-        ) {
+        if let Some(operation) = operation(self.view, &mut self.flows.locks, &self.defs, event.expr)
+        {
             self.operations.push((position, operation));
             return match operation.action {
                 LockAction::Acquire | LockAction::AcquireOrError => {
@@ -511,14 +513,14 @@ impl Run<'_, '_> {
         }
         let effect = self.flows.effects[at(callee.0)];
         for lock in self.flows.locks.members(effect.frees).to_vec() {
-            if let Some(lock) = self.from_callee(&inner, lock, call) {
+            if let Some(lock) = self.in_callers_terms(&inner, lock, call) {
                 let action = LockAction::Release;
                 self.operations.push((position, Operation { lock, action }));
                 state = self.release(state, lock);
             }
         }
         for lock in self.flows.locks.members(effect.takes).to_vec() {
-            if let Some(lock) = self.from_callee(&inner, lock, call) {
+            if let Some(lock) = self.in_callers_terms(&inner, lock, call) {
                 let action = LockAction::Acquire;
                 self.operations.push((position, Operation { lock, action }));
                 state = self.acquire(state, lock);
@@ -528,7 +530,7 @@ impl Run<'_, '_> {
     }
 
     /// A lock of the callee in terms of the caller: parameters become arguments.
-    fn from_callee(&mut self, inner: &View<'_>, lock: Lock, call: E) -> Option<Lock> {
+    fn in_callers_terms(&mut self, inner: &View<'_>, lock: Lock, call: E) -> Option<Lock> {
         let KeyParts::Local(_, name) = self.flows.locks.key(lock).parts() else {
             return Some(lock);
         };
@@ -626,7 +628,11 @@ impl Run<'_, '_> {
             }
             Expr::Cast { of, .. } => self.conditional(of, sense, out, depth + 1),
             Expr::Assign { from, .. } => self.conditional(from, sense, out, depth + 1),
-            Expr::Binary { op: code, left, right } => {
+            Expr::Binary {
+                op: code,
+                left,
+                right,
+            } => {
                 let is_zero = matches!(self.view.expr(right), Expr::Number(_) | Expr::Name(_));
                 if code == op("==") && is_zero {
                     self.conditional(left, !sense, out, depth + 1);
@@ -675,15 +681,18 @@ impl Run<'_, '_> {
             .filter(|event| plain_local(&self.view, event) == Some(name))
             .map(|event| E(event.aux));
         let is_lock = |value: &E| {
-            self.view.unit.named_call(*value).is_some_and(|(callee, _)| {
-                self.view
-                    .program
-                    .idiom(self.view.name(callee))
-                    .lock
-                    .is_some_and(|op| {
-                        matches!(op.action, LockAction::Try | LockAction::AcquireOrError)
-                    })
-            })
+            self.view
+                .unit
+                .named_call(*value)
+                .is_some_and(|(callee, _)| {
+                    self.view
+                        .program
+                        .idiom(self.view.name(callee))
+                        .lock
+                        .is_some_and(|op| {
+                            matches!(op.action, LockAction::Try | LockAction::AcquireOrError)
+                        })
+                })
         };
         values.find(is_lock)
     }
@@ -701,7 +710,9 @@ impl Run<'_, '_> {
             };
             let becomes = match self.view.expr(value) {
                 Expr::Name(from) => self.bit(from).is_some_and(|from| fresh & from != 0),
-                _ => self.flows.gives_fresh(&self.view, self.calls, position, value),
+                _ => self
+                    .flows
+                    .gives_fresh(&self.view, self.calls, position, value),
             };
             return if becomes { fresh | bit } else { fresh & !bit };
         }
@@ -746,6 +757,7 @@ impl Run<'_, '_> {
         let args = match args {
             [entry, head, ..] if classes & list_add != 0 => {
                 let is_private = !self.view.key(*head).is_shared()
+                    || self.view.root(*head) == self.view.root(*entry)
                     || self
                         .view
                         .root(*head)
@@ -768,139 +780,5 @@ impl Run<'_, '_> {
             }
         }
         fresh
-    }
-}
-
-/// Not under an `if`; the usual `do { .. } while (0)` around a macro is no condition.
-fn is_unconditional(events: &[Event], event: &Event) -> bool {
-    let mut parent = event.parent;
-    while parent != TOP {
-        let head = events[at(parent)];
-        if matches!(head.kind, Kind::If | Kind::Switch) {
-            return false;
-        }
-        parent = head.parent;
-    }
-    true
-}
-
-/// The key of a family without lock objects.
-pub(crate) fn class_key(program: &Program<'_>, family: u16) -> Key {
-    Key::new(KeyParts::Class(u32::from(program.table.canonical(family))))
-}
-
-/// The key of a lock argument; a local that is set once stands for its value.
-pub(crate) fn lock_key(view: &View<'_>, defs: &[(Sym, E)], arg: E) -> Key {
-    let mut arg = view.unit.exprs.peel(arg);
-    for _ in 0..3 {
-        let Expr::Name(name) = view.expr(arg) else {
-            break;
-        };
-        match defs.iter().find(|(known, _)| *known == name) {
-            Some((_, value)) if !matches!(view.expr(*value), Expr::Call { .. }) => {
-                arg = view.unit.exprs.peel(*value);
-            }
-            _ => break,
-        }
-    }
-    let key = view.key(arg);
-    if !key.is_local() {
-        return key;
-    }
-    // A local pointer to a struct that is itself the lock's owner: `lock_sock(sk)`.
-    let ty = view.program.types.canonical(view.ty(arg));
-    let is_bare_lock = ty.base == Name(0)
-        || [&b"spinlock"[..], b"raw_spinlock", b"mutex", b"rw_semaphore", b"semaphore", b"spinlock_t", b"rwlock_t"]
-            .contains(&view.program.names.bytes(ty.base));
-    let def = view.def(arg);
-    if !is_bare_lock && def != super::types::Def::NONE {
-        return Key::new(KeyParts::Field(def, Name(0)));
-    }
-    key
-}
-
-/// The lock operation that the call `id` is.
-pub(crate) fn operation(
-    view: View<'_>,
-    locks: &mut Locks,
-    defs: &[(Sym, E)],
-    id: E,
-) -> Option<Operation> {
-    let Expr::Call { callee, args } = view.expr(id) else {
-        return None;
-    };
-    let program = view.program;
-    let args = view.unit.exprs.parts(args);
-    match view.expr(callee) {
-        Expr::Name(name) => {
-            let name = view.name(name);
-            if program.names.bytes(name) == b"scoped_guard" {
-                return guard(view, locks, defs, *args.first()?, args.get(1).copied());
-            }
-            let op: LockOp = program.idiom(name).lock?;
-            let key = match op.argument {
-                None => class_key(program, op.family),
-                Some(number) => lock_key(&view, defs, *args.get(number)?),
-            };
-            Some(Operation {
-                lock: locks.lock(program, key, op.family),
-                action: op.action,
-            })
-        }
-        Expr::Call { callee: inner, args: names } => {
-            let Expr::Name(inner) = view.expr(inner) else {
-                return None;
-            };
-            if program.names.bytes(view.name(inner)) != b"guard" {
-                return None;
-            }
-            let first = *view.unit.exprs.parts(names).first()?;
-            guard(view, locks, defs, first, args.first().copied())
-        }
-        _ => None,
-    }
-}
-
-fn guard(
-    view: View<'_>,
-    locks: &mut Locks,
-    defs: &[(Sym, E)],
-    kind: E,
-    lock: Option<E>,
-) -> Option<Operation> {
-    let Expr::Name(kind) = view.expr(kind) else {
-        return None;
-    };
-    let kind = view.program.names.text(view.name(kind));
-    let family = view.program.table.guard(&kind)?;
-    let key = match lock {
-        Some(lock) => lock_key(&view, defs, lock),
-        None => class_key(view.program, family),
-    };
-    Some(Operation {
-        lock: locks.lock(view.program, key, family).scoped(),
-        action: LockAction::Acquire,
-    })
-}
-
-/// The key of a macro's lock argument with the caller's arguments in place of the parameters.
-fn substitute(inner: &View<'_>, outer: &View<'_>, defs: &[(Sym, E)], args: &[E], id: E) -> Key {
-    match inner.expr(inner.unit.exprs.peel(id)) {
-        Expr::Unary { of, .. } => substitute(inner, outer, defs, args, of),
-        Expr::Name(name) => match inner.param(name).and_then(|number| args.get(number)) {
-            Some(arg) => lock_key(outer, defs, *arg),
-            None => inner.key(id),
-        },
-        Expr::Member { base, field, .. } => {
-            let base = inner.unit.exprs.peel(base);
-            let Expr::Name(name) = inner.expr(base) else {
-                return inner.key(id);
-            };
-            match inner.param(name).and_then(|number| args.get(number)) {
-                Some(arg) => Key::new(KeyParts::Field(outer.def(*arg), inner.name(field))),
-                None => inner.key(id),
-            }
-        }
-        _ => inner.key(id),
     }
 }

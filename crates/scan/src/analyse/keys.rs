@@ -75,6 +75,18 @@ impl Key {
         matches!(self.parts(), KeyParts::Local(..))
     }
 
+    /// Only the last part of the name: what is left without alias analysis.
+    pub(crate) fn without_type(self) -> Self {
+        match self.parts() {
+            KeyParts::Field(_, name)
+            | KeyParts::Global(name, _)
+            | KeyParts::Local(_, name)
+            | KeyParts::Vague(name, _)
+            | KeyParts::Bit(_, name) => Self::new(KeyParts::Vague(name, 0)),
+            _ => self,
+        }
+    }
+
     /// The key of one bit of the word behind this key.
     fn bit(self, bit: Name) -> Self {
         if !self.is_shared() {
@@ -267,7 +279,10 @@ impl<'p> View<'p> {
         if access.argument != 1 || !self.is_bit_call(name) {
             return key;
         }
-        match args.first().map(|bit| self.expr(self.unit.exprs.peel(*bit))) {
+        match args
+            .first()
+            .map(|bit| self.expr(self.unit.exprs.peel(*bit)))
+        {
             Some(Expr::Name(bit)) if !self.is_local(bit) => key.bit(self.name(bit)),
             Some(Expr::Number(bit)) => key.bit(self.name(bit)),
             _ => key,

@@ -79,7 +79,7 @@ impl Locks {
             self.by_key.entry(key).or_default().push(Lock(id << 2));
         }
         let shared = u32::from(program.table.family(family).shared);
-        Lock(id << 2 | shared * Lock::SHARED)
+        Lock((id << 2) | (shared * Lock::SHARED))
     }
 
     /// All locks at `key`, of whatever family.
@@ -152,7 +152,11 @@ impl Locks {
 
     /// Without `lock`, in any mode.
     pub(crate) fn remove(&mut self, set: LockSet, lock: Lock) -> LockSet {
-        if !self.members(set).iter().any(|held| held.is_same_object(lock)) {
+        if !self
+            .members(set)
+            .iter()
+            .any(|held| held.is_same_object(lock))
+        {
             return set;
         }
         let rest = self
@@ -179,23 +183,18 @@ impl Locks {
         self.set(rest)
     }
 
-    /// Whether holding `one` and `other` at two places keeps them from running together.
-    pub(crate) fn excludes(&self, program: &Program<'_>, one: LockSet, other: LockSet) -> bool {
-        self.members(one).iter().any(|a| {
-            self.members(other)
-                .iter()
-                .any(|b| self.exclude_each_other(program, *a, *b))
-        })
-    }
-
+    /// Whether two threads that hold these locks keep each other out.
     pub(crate) fn exclude_each_other(&self, program: &Program<'_>, a: Lock, b: Lock) -> bool {
         let (family_a, family_b) = (self.family(a), self.family(b));
-        let (one, other) = (program.table.family(family_a), program.table.family(family_b));
-        if one.rcu || one.context || other.rcu || other.context || (a.is_shared() && b.is_shared()) {
+        let (one, other) = (
+            program.table.family(family_a),
+            program.table.family(family_b),
+        );
+        if one.rcu || one.context || other.rcu || other.context || (a.is_shared() && b.is_shared())
+        {
             return false;
         }
-        a.is_same_object(b)
-            || (one.name == other.name && (self.is_vague(a) || self.is_vague(b)))
+        a.is_same_object(b) || (one.name == other.name && (self.is_vague(a) || self.is_vague(b)))
     }
 
     /// The lock came through a pointer we cannot follow: it may be any lock of its family.

@@ -7,6 +7,7 @@ pub(crate) mod contexts;
 pub(crate) mod flow;
 pub(crate) mod keys;
 pub(crate) mod locks;
+pub(crate) mod operations;
 pub(crate) mod program;
 pub(crate) mod sleep;
 pub(crate) mod types;

@@ -181,7 +181,8 @@ impl<'t> Program<'t> {
 
     /// The idiom of a name.
     pub(crate) fn idiom(&self, name: Name) -> &crate::idioms::Idiom {
-        self.table.get(self.idioms.get(at(name.0)).copied().unwrap_or(0))
+        self.table
+            .get(self.idioms.get(at(name.0)).copied().unwrap_or(0))
     }
 
     /// The directory part of a unit's path.
@@ -212,7 +213,12 @@ impl<'t> Program<'t> {
             candidates
                 .iter()
                 .filter(|id| self.is_visible(**id, unit))
-                .max_by_key(|id| (self.nearness(self.unit_of(**id), unit), std::cmp::Reverse(**id)))
+                .max_by_key(|id| {
+                    (
+                        self.nearness(self.unit_of(**id), unit),
+                        std::cmp::Reverse(**id),
+                    )
+                })
                 .copied()
         })
     }
@@ -220,9 +226,7 @@ impl<'t> Program<'t> {
     fn is_visible(&self, id: FnId, unit: u32) -> bool {
         let home = self.unit_of(id);
         let (_, function) = self.function(id);
-        home == unit
-            || self.is_header(home)
-            || !(function.is_static || function.from_macro)
+        home == unit || self.is_header(home) || !(function.is_static || function.from_macro)
     }
 
     /// How many leading path components two units share.

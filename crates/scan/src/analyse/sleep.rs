@@ -28,12 +28,16 @@ impl Sleepers {
         let mut found: Vec<FnId> = Vec::new();
         for id in program.function_ids() {
             let view = View::new(program, id);
-            let position = program.events(id).iter().enumerate().position(|(number, event)| {
-                event.kind == Kind::Call
-                    && event.parent == TOP
-                    && is_sleeping_call(&view, event.expr)
-                    && keeps_locks(id, index(number))
-            });
+            let position = program
+                .events(id)
+                .iter()
+                .enumerate()
+                .position(|(number, event)| {
+                    event.kind == Kind::Call
+                        && event.parent == TOP
+                        && is_sleeping_call(&view, event.expr)
+                        && keeps_locks(id, index(number))
+                });
             // What a macro or an inline stub does depends on the configuration.
             if let Some(position) = position
                 && !view.function.from_macro
@@ -72,9 +76,9 @@ impl Sleepers {
         let view = View::new(program, place.function);
         let event = program.event(place);
         is_sleeping_call(&view, event.expr)
-            || calls.callees_at(place.function, place.event).any(|call| {
-                !call.indirect && self.by[at(call.callee.0)].is_some()
-            })
+            || calls
+                .callees_at(place.function, place.event)
+                .any(|call| !call.indirect && self.by[at(call.callee.0)].is_some())
     }
 
     /// The calls from `place` down to the sleep.

@@ -56,10 +56,6 @@ impl GlobalTy {
             ..self
         }
     }
-
-    pub(crate) fn is_unknown(self) -> bool {
-        self.base == Name(0) && !self.builtin
-    }
 }
 
 fn anonymous(unit: u32, place: u32) -> Name {
@@ -114,7 +110,12 @@ impl Types {
                 .or_insert_with(|| GlobalTy::new(number, unit, *ty));
         }
         for (name, ty, is_static) in &unit.declared.globals {
-            self.add_global(Name(unit.global(*name)), number, *is_static, GlobalTy::new(number, unit, *ty));
+            self.add_global(
+                Name(unit.global(*name)),
+                number,
+                *is_static,
+                GlobalTy::new(number, unit, *ty),
+            );
         }
         for (name, ty) in &unit.declared.results {
             self.results
@@ -139,7 +140,10 @@ impl Types {
     }
 
     fn add_global(&mut self, name: Name, unit: u32, is_static: bool, ty: GlobalTy) {
-        self.globals.entry(name).or_default().push((unit, is_static, ty));
+        self.globals
+            .entry(name)
+            .or_default()
+            .push((unit, is_static, ty));
     }
 
     /// The variable that `name` means in `unit`: its type, and the unit if it is private to it.

@@ -45,20 +45,57 @@ pub(crate) enum Expr {
     Name(Sym),
     Number(Sym),
     Text(Sym),
-    Member { base: E, field: Sym, arrow: bool },
-    Index { base: E, index: E },
-    Unary { op: u32, of: E },
+    Member {
+        base: E,
+        field: Sym,
+        arrow: bool,
+    },
+    Index {
+        base: E,
+        index: E,
+    },
+    Unary {
+        op: u32,
+        of: E,
+    },
     /// `x++` and `x--`, before or after.
-    Step { of: E },
-    Binary { op: u32, left: E, right: E },
-    Assign { op: u32, to: E, from: E },
-    Call { callee: E, args: List },
-    Cast { ty: u32, of: E },
-    Choice { parts: List },
-    Comma { parts: List },
-    Init { parts: List },
-    Field { name: Sym, value: E },
-    Type { ty: u32 },
+    Step {
+        of: E,
+    },
+    Binary {
+        op: u32,
+        left: E,
+        right: E,
+    },
+    Assign {
+        op: u32,
+        to: E,
+        from: E,
+    },
+    Call {
+        callee: E,
+        args: List,
+    },
+    Cast {
+        ty: u32,
+        of: E,
+    },
+    Choice {
+        parts: List,
+    },
+    Comma {
+        parts: List,
+    },
+    Init {
+        parts: List,
+    },
+    Field {
+        name: Sym,
+        value: E,
+    },
+    Type {
+        ty: u32,
+    },
     /// A statement expression; the number is a statement of the function being parsed.
     Block(S),
     /// Macro arguments that are no expression.
@@ -74,6 +111,8 @@ pub(crate) struct Exprs {
     list_ids: FxHashMap<Vec<E>, List>,
     pub(crate) types: Vec<Ty>,
     type_ids: FxHashMap<Ty, u32>,
+    /// Tokens consumed while parsing, going back included: a measure of work.
+    pub(crate) steps: u64,
 }
 
 impl Exprs {
@@ -168,13 +207,31 @@ pub(crate) struct Occurrences {
 pub(crate) enum StmtKind {
     Empty,
     Expr(E),
-    Declare { name: Sym, init: E },
-    If { cond: E, then: S, other: Option<S> },
-    Loop { head: LoopHead, body: S },
+    Declare {
+        name: Sym,
+        init: E,
+    },
+    If {
+        cond: E,
+        then: S,
+        other: Option<S>,
+    },
+    Loop {
+        head: LoopHead,
+        body: S,
+    },
     /// `name(args) { .. }` and `name(args) statement`.
-    MacroBlock { call: E, body: S },
-    Switch { on: E, body: S },
-    Case { value: E },
+    MacroBlock {
+        call: E,
+        body: S,
+    },
+    Switch {
+        on: E,
+        body: S,
+    },
+    Case {
+        value: E,
+    },
     Label(Sym),
     Goto(Sym),
     Break,
@@ -235,7 +292,6 @@ pub(crate) struct Binding {
     pub(crate) holder: Sym,
     pub(crate) field: Sym,
     pub(crate) value: Sym,
-    pub(crate) pos: u32,
 }
 
 /// `NAME(args);` at file level.
@@ -254,7 +310,6 @@ pub(crate) struct Signature {
     pub(crate) result: Ty,
     pub(crate) params: Vec<Local>,
     pub(crate) is_static: bool,
-    pub(crate) is_inline: bool,
     /// The macro that defines it (`SYSCALL_DEFINE3`), or 0.
     pub(crate) definer: Sym,
     pub(crate) is_init: bool,

@@ -66,6 +66,8 @@ pub(crate) const TESTS_LAST: u8 = 8;
 pub(crate) const DECLARES: u8 = 16;
 /// The event belongs to the condition of the `If`, `Loop` or `Switch` that follows or encloses it.
 pub(crate) const IN_CONDITION: u8 = 32;
+/// `|=` or `&=`: doing it twice is doing it once.
+pub(crate) const IDEMPOTENT: u8 = 128;
 /// An endless loop: no condition.
 pub(crate) const ENDLESS: u8 = 64;
 
@@ -80,10 +82,7 @@ pub(crate) struct Function {
     pub(crate) locals: u32,
     pub(crate) local_count: u32,
     pub(crate) params: u32,
-    pub(crate) pos: u32,
-    pub(crate) end: u32,
     pub(crate) is_static: bool,
-    pub(crate) is_inline: bool,
     pub(crate) is_init: bool,
     pub(crate) damaged: bool,
     pub(crate) from_macro: bool,

@@ -496,9 +496,9 @@ impl<'a> Lexer<'a, '_> {
             .map(|token| token.sym)
             .collect();
         let mut body = tokens[close + 1..].to_vec();
-        let matters = body.iter().any(|token| {
-            token.kind == Kind::Name && self.out.names.word(token.sym) == Word::Sync
-        });
+        let matters = body
+            .iter()
+            .any(|token| token.kind == Kind::Name && self.out.names.word(token.sym) == Word::Sync);
         if !matters {
             return;
         }

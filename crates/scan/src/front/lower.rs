@@ -2,7 +2,8 @@
 
 use super::ast::{Body, E, Expr, Exprs, Local, LoopHead, S, Stmt, StmtKind};
 use super::event::{
-    ATOMIC, BY_CALL, DECLARES, ENDLESS, Event, IN_CONDITION, Kind, TESTS_LAST, TOP, UPDATE,
+    ATOMIC, BY_CALL, DECLARES, ENDLESS, Event, IDEMPOTENT, IN_CONDITION, Kind, TESTS_LAST, TOP,
+    UPDATE,
 };
 use super::lex::{Names, Sym, at, index, op};
 use crate::idioms::{Table, Touch};
@@ -306,7 +307,13 @@ impl<'l, 'a> Lower<'l, 'a> {
                 self.read(from);
                 self.address(to);
                 self.locate(to);
-                let flags = if code == op("=") { 0 } else { UPDATE };
+                let flags = if code == op("=") {
+                    0
+                } else if code == op("|=") || code == op("&=") {
+                    UPDATE | IDEMPOTENT
+                } else {
+                    UPDATE
+                };
                 self.emit(Kind::Write, to, from.0, flags);
             }
             Expr::Call { callee, args } => self.call(id, callee, args),

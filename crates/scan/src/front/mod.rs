@@ -7,6 +7,3 @@ pub(crate) mod lower;
 pub(crate) mod parse;
 pub(crate) mod unit;
 pub(crate) mod words;
-
-#[cfg(test)]
-mod tests;

@@ -37,8 +37,6 @@ pub(crate) struct FunctionParts<'p> {
     pub(crate) locals: &'p [Local],
     pub(crate) body: &'p Body,
     pub(crate) root: S,
-    pub(crate) pos: u32,
-    pub(crate) end: u32,
     pub(crate) damaged: bool,
     pub(crate) from_macro: bool,
 }
@@ -109,6 +107,7 @@ impl<'t, K: Sink> Parser<'t, '_, K> {
 
     fn bump(&mut self) -> Token {
         let token = self.here();
+        self.exprs.steps += 1;
         if self.at + 1 < self.tokens.len() {
             self.at += 1;
         }
@@ -258,10 +257,9 @@ impl<'t, K: Sink> Parser<'t, '_, K> {
             let signature = Signature {
                 name: definition.name,
                 params,
-                is_inline: true,
                 ..Signature::default()
             };
-            self.emit(&signature, root, pos, true);
+            self.emit(&signature, root, true);
         }
         (self.tokens, self.at) = outer;
     }
@@ -274,8 +272,7 @@ impl<'t, K: Sink> Parser<'t, '_, K> {
         self.depth = 0;
     }
 
-    fn emit(&mut self, signature: &Signature, root: S, pos: u32, from_macro: bool) {
-        let end = self.tokens[self.at.saturating_sub(1)].pos;
+    fn emit(&mut self, signature: &Signature, root: S, from_macro: bool) {
         self.sink.function(
             &self.exprs,
             self.names,
@@ -284,8 +281,6 @@ impl<'t, K: Sink> Parser<'t, '_, K> {
                 locals: &self.locals,
                 body: &self.body,
                 root,
-                pos,
-                end,
                 damaged: self.errors > 0,
                 from_macro,
             },

@@ -9,7 +9,11 @@ use crate::front::ast::E;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Bound {
     /// An accessed object.
-    Object { place: EventId, expr: E, key: Key },
+    Object {
+        place: EventId,
+        expr: E,
+        key: Key,
+    },
     /// A condition with the shared objects it looks at.
     Condition {
         place: EventId,
@@ -17,9 +21,15 @@ pub(crate) enum Bound {
         objects: Vec<(E, Key)>,
     },
     /// The arguments of a call.
-    Args { place: EventId, call: E },
+    Args {
+        place: EventId,
+        call: E,
+    },
     Function(FnId),
-    Lock { place: EventId, lock: Lock },
+    Lock {
+        place: EventId,
+        lock: Lock,
+    },
 }
 
 impl Bound {

@@ -1,12 +1,13 @@
 //! Evaluates the conditions of a pattern on a partial match.
 
+use super::facts::contains_call;
 use super::{Bound, Engine, Partial};
 use crate::analyse::cfg::Cfg;
 use crate::analyse::keys::{Key, KeyParts, View};
 use crate::analyse::program::{EventId, FnId};
 use crate::front::ast::{E, Expr};
-use crate::front::event::{ATOMIC, Event, IN_CONDITION, Kind, TOP};
-use crate::front::lex::{at, index, op};
+use crate::front::event::{ATOMIC, Event, IDEMPOTENT, IN_CONDITION, Kind, TOP};
+use crate::front::lex::at;
 use crate::idioms::{Start, glob_matches};
 use crate::pdl::ast::{Arg, Compare, Condition, Predicate, Test};
 
@@ -65,7 +66,7 @@ impl Engine<'_> {
             }
         }
         if self.is_switched_off(test.predicate) {
-            return Some(true);
+            return None;
         }
         let ask = Ask {
             engine: self,
@@ -95,14 +96,14 @@ impl Engine<'_> {
     }
 }
 
-struct Ask<'a, 'e, 'p> {
-    engine: &'e Engine<'p>,
+pub(super) struct Ask<'a, 'e, 'p> {
+    pub(super) engine: &'e Engine<'p>,
     partial: &'a Partial,
     args: &'a [Arg],
 }
 
 impl Ask<'_, '_, '_> {
-    fn place(&self, number: usize) -> Option<EventId> {
+    pub(super) fn place(&self, number: usize) -> Option<EventId> {
         match self.args.get(number)? {
             Arg::Label(label) => self.partial.labels[*label],
             Arg::Variable(_) | Arg::Element(..) => match self.bound(number)? {
@@ -116,7 +117,7 @@ impl Ask<'_, '_, '_> {
         }
     }
 
-    fn bound(&self, number: usize) -> Option<Bound> {
+    pub(super) fn bound(&self, number: usize) -> Option<Bound> {
         match self.args.get(number)? {
             Arg::Variable(variable) => self.partial.variables[*variable].clone(),
             Arg::Element(variable, element) => {
@@ -180,11 +181,11 @@ impl Ask<'_, '_, '_> {
         }
     }
 
-    fn event(&self, number: usize) -> Option<Event> {
+    pub(super) fn event(&self, number: usize) -> Option<Event> {
         Some(self.engine.program.event(self.place(number)?))
     }
 
-    fn expr(&self, number: usize) -> Option<(EventId, E)> {
+    pub(super) fn expr(&self, number: usize) -> Option<(EventId, E)> {
         match self.bound(number)? {
             Bound::Object { place, expr, .. } | Bound::Condition { place, expr, .. } => {
                 Some((place, expr))
@@ -249,7 +250,7 @@ impl Ask<'_, '_, '_> {
             Predicate::HoldsAny => self
                 .engine
                 .held(self.place(0)?)
-                .ever
+                .always
                 .iter()
                 .any(|lock| self.is_excluding(*lock)),
             Predicate::AtomicContext => self.atomic_context()?,
@@ -262,7 +263,10 @@ impl Ask<'_, '_, '_> {
             Predicate::Unguarded => self.unguarded()?,
             Predicate::UsualLock => self.usual_lock()?,
             Predicate::Atomic => self.event(0)?.flags & ATOMIC != 0,
-            Predicate::InLoop => self.ancestors(0)?.iter().any(|event| event.kind == Kind::Loop),
+            Predicate::InLoop => self
+                .ancestors(0)?
+                .iter()
+                .any(|event| event.kind == Kind::Loop),
             Predicate::InCondition => self.event(0)?.flags & IN_CONDITION != 0,
             Predicate::ErrorExit => self.error_exit()?,
             Predicate::ReturnsHolding => self.returns_holding()?,
@@ -289,6 +293,16 @@ impl Ask<'_, '_, '_> {
                 let (one, other) = (self.place(0)?, self.place(1)?);
                 one.function == other.function
                     && (one.event..one.event + NEAR).contains(&other.event)
+            }
+            Predicate::Idempotent => self.event(0)?.flags & IDEMPOTENT != 0,
+            Predicate::Lifecycle => {
+                let name = self.engine.program.function_name(self.function(0)?);
+                crate::results::is_lifecycle(&name)
+            }
+            Predicate::SameDirectory => {
+                let program = self.engine.program;
+                let folder = |id| program.directory(program.unit_of(id));
+                folder(self.function(0)?) == folder(self.function(1)?)
             }
             Predicate::ErrorPath => self.error_path()?,
             Predicate::Negated => self.negated()?,
@@ -365,7 +379,9 @@ impl Ask<'_, '_, '_> {
                     .map(|operation| operation.lock)
             })
             .collect();
-        let is_pair = |lock: crate::analyse::locks::Lock| taken.iter().any(|other| other.is_same_object(lock));
+        let is_pair = |lock: crate::analyse::locks::Lock| {
+            taken.iter().any(|other| other.is_same_object(lock))
+        };
         Some(!a.iter().any(|lock| {
             !is_pair(*lock)
                 && self.is_excluding(*lock)
@@ -383,16 +399,20 @@ impl Ask<'_, '_, '_> {
                     return Some(true);
                 }
                 let view = View::new(self.engine.program, place.function);
-                let is_fresh = view
-                    .root(expr)
-                    .is_some_and(|root| self.engine.flows.is_fresh(place.function, place.event, root));
+                let is_fresh = view.root(expr).is_some_and(|root| {
+                    self.engine
+                        .flows
+                        .is_fresh(place.function, place.event, root)
+                });
                 Some(!is_fresh)
             }
             Bound::Condition { objects, place, .. } => Some(objects.iter().any(|(expr, key)| {
                 let view = View::new(self.engine.program, place.function);
                 key.is_shared()
                     && !view.root(*expr).is_some_and(|root| {
-                        self.engine.flows.is_fresh(place.function, place.event, root)
+                        self.engine
+                            .flows
+                            .is_fresh(place.function, place.event, root)
                     })
             })),
             _ => Some(false),
@@ -409,18 +429,8 @@ impl Ask<'_, '_, '_> {
     }
 
     /// Without types, objects are told apart by the last part of their name.
-    fn last_names(&self, bound: &Bound) -> Vec<u32> {
-        bound
-            .keys()
-            .iter()
-            .filter_map(|key| match key.parts() {
-                KeyParts::Field(_, name)
-                | KeyParts::Global(name, _)
-                | KeyParts::Local(_, name)
-                | KeyParts::Vague(name, _) => Some(name.0),
-                _ => None,
-            })
-            .collect()
+    fn last_names(&self, bound: &Bound) -> Vec<Key> {
+        bound.keys().into_iter().map(Key::without_type).collect()
     }
 
     fn mentions(&self) -> Option<bool> {
@@ -508,7 +518,7 @@ impl Ask<'_, '_, '_> {
     }
 
     /// Events around the statement, innermost first.
-    fn ancestors(&self, number: usize) -> Option<Vec<Event>> {
+    pub(super) fn ancestors(&self, number: usize) -> Option<Vec<Event>> {
         let place = self.place(number)?;
         let events = self.engine.program.events(place.function);
         let mut out = Vec::new();
@@ -542,10 +552,17 @@ impl Ask<'_, '_, '_> {
         let engine = self.engine;
         match self.args.get(1)? {
             Arg::Text(family) => Some(held.iter().any(|lock| {
-                engine.program.table.family(engine.flows.locks.family(*lock)).name == *family
+                engine
+                    .program
+                    .table
+                    .family(engine.flows.locks.family(*lock))
+                    .name
+                    == *family
             })),
             _ => match self.bound(1)? {
-                Bound::Lock { lock, .. } => Some(held.iter().any(|other| other.is_same_object(lock))),
+                Bound::Lock { lock, .. } => {
+                    Some(held.iter().any(|other| other.is_same_object(lock)))
+                }
                 _ => Some(false),
             },
         }
@@ -559,7 +576,10 @@ impl Ask<'_, '_, '_> {
         let own = engine.flows.at(place.function, place.event);
         let forbids = |set| {
             engine.flows.locks.members(set).iter().any(|lock| {
-                let family = engine.program.table.family(engine.flows.locks.family(*lock));
+                let family = engine
+                    .program
+                    .table
+                    .family(engine.flows.locks.family(*lock));
                 !family.sleeps
             })
         };
@@ -593,258 +613,7 @@ impl Ask<'_, '_, '_> {
         let usual = self.engine.guard(self.key(1)).lock;
         Some(usual.is_some_and(|usual| usual.is_same_object(lock)))
     }
-
-    fn error_exit(&self) -> Option<bool> {
-        let (place, event) = (self.place(0)?, self.event(0)?);
-        let view = View::new(self.engine.program, place.function);
-        Some(match view.expr(view.unit.exprs.peel(event.expr)) {
-            Expr::Unary { op: code, of } => {
-                code == op("-") && matches!(view.expr(of), Expr::Name(_) | Expr::Number(_))
-            }
-            Expr::Call { .. } => view.unit.named_call(event.expr).is_some_and(|(name, _)| {
-                self.engine
-                    .program
-                    .names
-                    .bytes(view.name(name))
-                    .starts_with(b"ERR_")
-            }),
-            Expr::Name(name) => {
-                let text = self.engine.program.names.bytes(view.name(name));
-                text == b"NULL" || [&b"err"[..], b"error"].contains(&text)
-            }
-            _ => false,
-        })
-    }
-
-    fn returns_holding(&self) -> Option<bool> {
-        let place = self.place(0)?;
-        let Bound::Lock { lock, .. } = self.bound(1)? else {
-            return Some(false);
-        };
-        let state = self.engine.flows.at(place.function, place.event);
-        let held = self.engine.flows.locks.members(state.must);
-        Some(held.iter().any(|other| other.is_same_object(lock) && !other.is_scoped()))
-    }
-
-    /// Some other return leaves the lock released, although it was taken before.
-    fn released_elsewhere(&self) -> Option<bool> {
-        let place = self.place(0)?;
-        let Bound::Lock { lock, place: taken } = self.bound(1)? else {
-            return Some(false);
-        };
-        let events = self.engine.program.events(place.function);
-        let cfg = Cfg::new(events);
-        let locks = &self.engine.flows.locks;
-        let mut released = 0;
-        let mut holding = 0;
-        for (position, event) in events.iter().enumerate() {
-            let position = index(position);
-            if event.kind != Kind::Return || !cfg.reaches(taken.event, position) {
-                continue;
-            }
-            let state = self.engine.flows.at(place.function, position);
-            let may = locks.members(state.may);
-            if may.iter().any(|other| other.is_same_object(lock)) {
-                holding += 1;
-            } else {
-                released += 1;
-            }
-        }
-        Some(released > 0 && holding <= released && !self.may_be_freed(&cfg, taken, place, lock))
-    }
-
-    /// Whether a call on the way may release the lock under some condition.
-    fn may_be_freed(
-        &self,
-        cfg: &Cfg,
-        taken: EventId,
-        end: EventId,
-        lock: crate::analyse::locks::Lock,
-    ) -> bool {
-        let flows = &self.engine.flows;
-        self.engine.calls.of(taken.function).iter().any(|call| {
-            let freed = flows.effects[at(call.callee.0)].may_free;
-            cfg.reaches(taken.event, call.event)
-                && cfg.reaches(call.event, end.event)
-                && flows
-                    .locks
-                    .members(freed)
-                    .iter()
-                    .any(|other| other.is_same_object(lock))
-        })
-    }
-
-    fn published(&self) -> Option<bool> {
-        let (place, (object_place, object)) = (self.place(0)?, self.expr(1)?);
-        let view = View::new(self.engine.program, place.function);
-        let root = view.root(object)?;
-        let flows = &self.engine.flows;
-        let call = self.event(0)?.expr;
-        let (_, args) = view.unit.named_call(call)?;
-        let written = self.engine.program.event(object_place);
-        if E(written.aux) == call {
-            return Some(false);
-        }
-        let is_argument = args.iter().any(|arg| view.root(*arg) == Some(root));
-        Some(
-            is_argument
-                && view.is_direct(object)
-                && flows.is_fresh(place.function, place.event, root)
-                && !flows.is_fresh(place.function, object_place.event, root),
-        )
-    }
-
-    fn dereferenced(&self) -> Option<bool> {
-        let (place, event) = (self.place(0)?, self.event(0)?);
-        let events = self.engine.program.events(place.function);
-        let view = View::new(self.engine.program, place.function);
-        let next = events[at(place.event) + 1..].iter().take(12);
-        Some(next.into_iter().any(|later| match view.expr(later.expr) {
-            Expr::Member { base, arrow, .. } => arrow && base == event.expr,
-            Expr::Unary { op: code, of } => code == op("*") && of == event.expr,
-            Expr::Call { callee, .. } => callee == event.expr,
-            _ => false,
-        }))
-    }
-
-    fn lock_free(&self) -> Option<bool> {
-        let place = self.place(0)?;
-        let engine = self.engine;
-        let table = engine.program.table;
-        let retries = table.class("retries").unwrap_or(0) | table.class("seq_retry").unwrap_or(0);
-        if engine.calls.classes[at(place.function.0)] & table.class("seq_retry").unwrap_or(0) != 0 {
-            return Some(true);
-        }
-        let in_rcu = engine.held(place).always.iter().any(|lock| {
-            table.family(engine.flows.locks.family(*lock)).rcu
-        });
-        if in_rcu {
-            return Some(true);
-        }
-        let events = engine.program.events(place.function);
-        let mut here = place.event;
-        while here != TOP {
-            let event = events[at(here)];
-            if event.kind == Kind::Loop {
-                let retried = (here..event.end).any(|inner| {
-                    events[at(inner)].kind == Kind::Call
-                        && engine.classes_at(EventId {
-                            function: place.function,
-                            event: inner,
-                        }) & retries
-                            != 0
-                });
-                if retried {
-                    return Some(true);
-                }
-            }
-            here = event.parent;
-        }
-        Some(false)
-    }
-
-    fn error_path(&self) -> Option<bool> {
-        let place = self.place(0)?;
-        let view = View::new(self.engine.program, place.function);
-        Some(self.ancestors(0)?.iter().any(|event| {
-            event.kind == Kind::If && mentions_error(&view, event.expr, 0)
-        }))
-    }
-
-    fn negated(&self) -> Option<bool> {
-        let (place, inner) = (self.place(0)?, self.place(1)?);
-        let event = self.event(0)?;
-        let view = View::new(self.engine.program, place.function);
-        let is_negative = match view.expr(event.expr) {
-            Expr::Unary { op: code, .. } => code == op("!"),
-            Expr::Binary {
-                op: code, right, ..
-            } => code == op("==") && self.engine.is_nothing(&view, right),
-            _ => false,
-        };
-        let in_then = (place.event + 1..event.aux).contains(&inner.event);
-        Some(is_negative == in_then)
-    }
-
-    fn diagnostic(&self) -> Option<bool> {
-        let (place, event) = (self.place(0)?, self.event(0)?);
-        let wanted = self.engine.program.table.class("diagnostics").unwrap_or(0);
-        let view = View::new(self.engine.program, place.function);
-        let events = self.engine.program.events(place.function);
-        if matches!(event.kind, Kind::If | Kind::Loop) {
-            return Some(contains_call(&view, event.expr, wanted, 0));
-        }
-        for (offset, later) in events[at(place.event)..].iter().take(24).enumerate() {
-            if later.kind != Kind::Call {
-                continue;
-            }
-            let here = EventId {
-                function: place.function,
-                event: place.event + index(offset),
-            };
-            if self.engine.classes_at(here) & wanted != 0 && contains(&view, later.expr, event.expr, 0) {
-                return Some(true);
-            }
-        }
-        Some(false)
-    }
 }
 
 /// Events between two statements that still belong together.
 const NEAR: u32 = 10;
-
-fn mentions_error(view: &View<'_>, expr: E, depth: u32) -> bool {
-    if depth > 8 {
-        return false;
-    }
-    let is_error = view.unit.named_call(expr).is_some_and(|(name, _)| {
-        let text = view.program.names.bytes(view.name(name));
-        text.starts_with(b"IS_ERR") || text.starts_with(b"PTR_ERR")
-    });
-    is_error
-        || children(view, expr)
-            .into_iter()
-            .any(|child| mentions_error(view, child, depth + 1))
-}
-
-fn contains_call(view: &View<'_>, expr: E, wanted: u128, depth: u32) -> bool {
-    if depth > 16 {
-        return false;
-    }
-    let inner = |id| contains_call(view, id, wanted, depth + 1);
-    if let Some((name, _)) = view.unit.named_call(expr)
-        && view.program.idiom(view.name(name)).classes & wanted != 0
-    {
-        return true;
-    }
-    children(view, expr).into_iter().any(inner)
-}
-
-fn contains(view: &View<'_>, expr: E, wanted: E, depth: u32) -> bool {
-    expr == wanted
-        || (depth < 16
-            && children(view, expr)
-                .into_iter()
-                .any(|child| contains(view, child, wanted, depth + 1)))
-}
-
-/// The direct parts of an expression.
-pub(super) fn children(view: &View<'_>, expr: E) -> Vec<E> {
-    match view.expr(expr) {
-        Expr::Member { base, .. } => vec![base],
-        Expr::Index { base, index } => vec![base, index],
-        Expr::Unary { of, .. } | Expr::Step { of } | Expr::Cast { of, .. } => vec![of],
-        Expr::Binary { left, right, .. } => vec![left, right],
-        Expr::Assign { to, from, .. } => vec![to, from],
-        Expr::Call { callee, args } => {
-            let mut all = vec![callee];
-            all.extend_from_slice(view.unit.exprs.parts(args));
-            all
-        }
-        Expr::Choice { parts } | Expr::Comma { parts } | Expr::Init { parts } => {
-            view.unit.exprs.parts(parts).to_vec()
-        }
-        Expr::Field { value, .. } => vec![value],
-        _ => Vec::new(),
-    }
-}

@@ -18,11 +18,7 @@ pub(crate) struct Guard {
 
 impl Guard {
     pub(crate) fn percent(self) -> u32 {
-        if self.all == 0 {
-            0
-        } else {
-            self.under * 100 / self.all
-        }
+        (self.under * 100).checked_div(self.all).unwrap_or(0)
     }
 }
 
@@ -55,7 +51,10 @@ impl Engine<'_> {
                 if family.rcu || family.context {
                     continue;
                 }
-                match counts.iter_mut().find(|(known, _, _)| known.is_same_object(lock)) {
+                match counts
+                    .iter_mut()
+                    .find(|(known, _, _)| known.is_same_object(lock))
+                {
                     Some((_, count, writes)) => {
                         *count += 1;
                         *writes += u32::from(is_write);

@@ -7,13 +7,15 @@ use std::cell::OnceCell;
 
 use rustc_hash::FxHashMap;
 
+use super::Engine;
 use super::bound::{Bound, Partial};
 use super::syntax::Matcher;
-use super::Engine;
 use crate::analyse::keys::{Key, KeyParts};
 use crate::analyse::program::{EventId, FnId};
 use crate::front::lex::at;
-use crate::pdl::ast::{Arg, Args, Callee, Condition, Name, Pattern, Predicate, Stmt, StmtKind, Sub};
+use crate::pdl::ast::{
+    Arg, Args, Callee, Condition, Name, Pattern, Predicate, Stmt, StmtKind, Sub,
+};
 
 /// A match of a whole pattern.
 #[derive(Debug, Clone)]
@@ -106,7 +108,9 @@ impl Job<'_, '_, '_> {
         let Some(callers) = engine.calls.by_name.get(&name) else {
             return false;
         };
-        callers.binary_search_by_key(&id, |(caller, _)| *caller).is_ok()
+        callers
+            .binary_search_by_key(&id, |(caller, _)| *caller)
+            .is_ok()
     }
 
     fn admits(&self, partial: &Partial) -> bool {
@@ -135,7 +139,13 @@ impl Job<'_, '_, '_> {
         found
     }
 
-    fn function_in(&self, number: usize, position: usize, id: FnId, base: &Partial) -> Vec<Partial> {
+    fn function_in(
+        &self,
+        number: usize,
+        position: usize,
+        id: FnId,
+        base: &Partial,
+    ) -> Vec<Partial> {
         let fun = &self.pattern.subs[number].functions[position];
         let mut base = base.clone();
         match &fun.name {
@@ -243,7 +253,9 @@ impl Job<'_, '_, '_> {
             return;
         }
         let keys = self.linked_keys(sub, state);
-        if let (Some(stmt), Some(keys)) = (lookup_statement(sub), &keys) {
+        if self.engine.level.alias
+            && let (Some(stmt), Some(keys)) = (lookup_statement(sub), &keys)
+        {
             let mut places = Vec::new();
             for key in keys {
                 places.extend(self.places(stmt, *key, state));
@@ -286,10 +298,11 @@ impl Job<'_, '_, '_> {
     fn is_same_directory(&self, one: &Partial, other: &Partial) -> bool {
         let program = self.engine.program;
         let directory = |partial: &Partial| {
-            partial
-                .trace
-                .first()
-                .map(|(_, place)| program.directory(program.unit_of(place.function)).to_owned())
+            partial.trace.first().map(|(_, place)| {
+                program
+                    .directory(program.unit_of(place.function))
+                    .to_owned()
+            })
         };
         directory(one) == directory(other)
     }
@@ -317,11 +330,15 @@ impl Job<'_, '_, '_> {
     }
 
     fn join_keys(&self, bound: &Bound) -> Vec<Key> {
-        match bound {
+        let keys = match bound {
             Bound::Lock { lock, .. } => vec![self.engine.flows.locks.key(*lock)],
             Bound::Args { .. } | Bound::Function(_) => Vec::new(),
             other => other.keys(),
+        };
+        if self.engine.level.alias {
+            return keys;
         }
+        keys.into_iter().map(Key::without_type).collect()
     }
 
     fn merge(&self, state: &Partial, other: &Partial) -> Option<Partial> {
@@ -340,7 +357,13 @@ impl Job<'_, '_, '_> {
         self.admits(&merged).then_some(merged)
     }
 
-    fn partner_at(&self, number: usize, stmt: &Stmt, place: EventId, state: &Partial) -> Vec<Partial> {
+    fn partner_at(
+        &self,
+        number: usize,
+        stmt: &Stmt,
+        place: EventId,
+        state: &Partial,
+    ) -> Vec<Partial> {
         let mut base = state.clone();
         if let Name::Variable(variable) = &self.pattern.subs[number].functions[0].name {
             base.variables[*variable] = Some(Bound::Function(place.function));
@@ -434,7 +457,8 @@ impl Job<'_, '_, '_> {
                 continue;
             }
             for (one, other) in [(0, 1), (1, 0)] {
-                let (Some(Arg::Variable(target)), Some(source)) = (test.args.get(one), test.args.get(other))
+                let (Some(Arg::Variable(target)), Some(source)) =
+                    (test.args.get(one), test.args.get(other))
                 else {
                     continue;
                 };
@@ -450,11 +474,11 @@ impl Job<'_, '_, '_> {
                 found = found.or(keys);
             }
         }
-        if !self.engine.level.alias {
-            // Without alias analysis keys mean nothing: every match is a candidate.
-            return None;
-        }
-        found.map(|keys| keys.into_iter().filter(|key| *key != Key::UNKNOWN).collect())
+        found.map(|keys| {
+            keys.into_iter()
+                .filter(|key| *key != Key::UNKNOWN)
+                .collect()
+        })
     }
 }
 

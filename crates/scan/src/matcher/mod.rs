@@ -2,6 +2,7 @@
 
 pub(crate) mod bound;
 mod conditions;
+mod facts;
 mod guards;
 mod join;
 mod syntax;
@@ -75,7 +76,11 @@ impl<'p> Engine<'p> {
     pub(crate) fn new(program: &'p Program<'p>, level: Level) -> Self {
         let calls = Calls::new(program);
         let mut flows = Flows::new(program, &calls);
-        let contexts = Contexts::new(program, &calls, &mut flows, level.cache);
+        let contexts = if level.locks {
+            Contexts::new(program, &calls, &mut flows, level.cache)
+        } else {
+            Contexts::none(program)
+        };
         let sleepers = Sleepers::new(program, &calls, &flows);
         let accesses = Accesses::new(program);
         Self {
@@ -145,7 +150,7 @@ impl<'p> Engine<'p> {
         family
             .and_then(|family| u16::try_from(family).ok())
             .map_or(Key::UNKNOWN, |family| {
-                crate::analyse::flow::class_key(self.program, family)
+                crate::analyse::operations::class_key(self.program, family)
             })
     }
 
@@ -191,7 +196,9 @@ impl<'p> Engine<'p> {
             }
             let (_, may_a) = self.locks_in(one, a.must, a.may);
             for (j, b) in others.iter().enumerate() {
-                if b.start == Start::Init || (a.start == Start::Init && one.function == other.function) {
+                if b.start == Start::Init
+                    || (a.start == Start::Init && one.function == other.function)
+                {
                     continue;
                 }
                 let (_, may_b) = self.locks_in(other, b.must, b.may);

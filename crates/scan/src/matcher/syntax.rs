@@ -100,7 +100,9 @@ impl<'e, 'p> Matcher<'e, 'p> {
         }];
         for stmt in stmts {
             if let StmtKind::Exclude(inner) = &stmt.kind {
-                states.iter_mut().for_each(|state| state.excluded.push(inner));
+                states
+                    .iter_mut()
+                    .for_each(|state| state.excluded.push(inner));
                 continue;
             }
             let mut next = Vec::new();
@@ -133,7 +135,9 @@ impl<'e, 'p> Matcher<'e, 'p> {
         if results.is_empty() {
             return;
         }
-        let is_ordered = state.last.is_none_or(|last| self.cfg().reaches(last, event));
+        let is_ordered = state
+            .last
+            .is_none_or(|last| self.cfg().reaches(last, event));
         if is_ordered && !self.is_excluded(state, state.floor, event, Some(event)) {
             out.extend(results);
         }
@@ -147,7 +151,9 @@ impl<'e, 'p> Matcher<'e, 'p> {
         (from..to).any(|event| {
             state.excluded.iter().any(|stmts| {
                 self.matches_excluded(stmts, event, to, state)
-                    && state.last.is_none_or(|last| self.cfg().reaches(last, event))
+                    && state
+                        .last
+                        .is_none_or(|last| self.cfg().reaches(last, event))
                     && target.is_none_or(|target| self.cfg().reaches(event, target))
             })
         })
@@ -243,20 +249,29 @@ impl<'e, 'p> Matcher<'e, 'p> {
             }
             StmtKind::Break if here.kind == Kind::Break => self.simple(stmt, event, state),
             StmtKind::Continue if here.kind == Kind::Continue => self.simple(stmt, event, state),
-            StmtKind::Leave if self.leaves(event, &state.partial) => self.simple(stmt, event, state),
+            StmtKind::Leave if self.leaves(event, &state.partial) => {
+                self.simple(stmt, event, state)
+            }
             StmtKind::Return(value) if here.kind == Kind::Return => {
                 let bound = self.condition(event, here.expr);
                 self.with(stmt, event, state, value, bound)
             }
-            StmtKind::Lock { lock, holding } => self.lock(stmt, lock, holding.as_ref(), event, state),
+            StmtKind::Lock { lock, holding } => {
+                self.lock(stmt, lock, holding.as_ref(), event, state)
+            }
             StmtKind::TryLock(lock) => self.lock_action(stmt, lock, event, state, LockAction::Try),
-            StmtKind::Unlock(lock) => self.lock_action(stmt, lock, event, state, LockAction::Release),
+            StmtKind::Unlock(lock) => {
+                self.lock_action(stmt, lock, event, state, LockAction::Release)
+            }
             StmtKind::Read(name)
-                if here.kind == Kind::Read || (here.kind == Kind::Write && here.flags & UPDATE != 0) =>
+                if here.kind == Kind::Read
+                    || (here.kind == Kind::Write && here.flags & UPDATE != 0) =>
             {
                 self.access(stmt, name, event, state)
             }
-            StmtKind::Write(name) if here.kind == Kind::Write => self.access(stmt, name, event, state),
+            StmtKind::Write(name) if here.kind == Kind::Write => {
+                self.access(stmt, name, event, state)
+            }
             StmtKind::Update(name) if here.kind == Kind::Write && here.flags & UPDATE != 0 => {
                 self.access(stmt, name, event, state)
             }
@@ -277,7 +292,10 @@ impl<'e, 'p> Matcher<'e, 'p> {
         let here = self.events[at(event)];
         let inside = |head: u32| (head..self.events[at(head)].end).contains(&event);
         let matched = partial.trace.iter().rev().find_map(|(_, place)| {
-            let is_loop = self.events.get(at(place.event)).is_some_and(|head| head.kind == Kind::Loop);
+            let is_loop = self
+                .events
+                .get(at(place.event))
+                .is_some_and(|head| head.kind == Kind::Loop);
             (place.function == self.id && is_loop && inside(place.event)).then_some(place.event)
         });
         match here.kind {
@@ -292,11 +310,14 @@ impl<'e, 'p> Matcher<'e, 'p> {
                 matched.is_none_or(|head| head == parent)
             }
             Kind::Goto => {
-                let label = self.events.iter().position(|other| {
-                    other.kind == Kind::Label && other.aux == here.aux
-                });
+                let label = self
+                    .events
+                    .iter()
+                    .position(|other| other.kind == Kind::Label && other.aux == here.aux);
                 matched.is_none_or(|head| {
-                    label.is_none_or(|label| !(head..self.events[at(head)].end).contains(&index(label)))
+                    label.is_none_or(|label| {
+                        !(head..self.events[at(head)].end).contains(&index(label))
+                    })
                 })
             }
             _ => false,
@@ -372,7 +393,10 @@ impl<'e, 'p> Matcher<'e, 'p> {
         };
         let mut out = Vec::new();
         if let Some(other) = other {
-            for (first, second) in [((event + 1, here.aux), (here.aux, here.end)), ((here.aux, here.end), (event + 1, here.aux))] {
+            for (first, second) in [
+                ((event + 1, here.aux), (here.aux, here.end)),
+                ((here.aux, here.end), (event + 1, here.aux)),
+            ] {
                 for state in run(then, first.0, first.1, partial.clone()) {
                     out.extend(run(other, second.0, second.1, state.partial));
                 }
@@ -507,15 +531,25 @@ impl<'e, 'p> Matcher<'e, 'p> {
         all.sort_unstable();
         all.dedup();
         // Taking a lock that may be held already means that the analysis lost track of a release.
-        let retaken = self.engine.flows.operations_at(self.id, event).any(|operation| {
-            held.ever
-                .iter()
-                .any(|other| other.is_same_object(operation.lock))
-        });
+        let retaken = self
+            .engine
+            .flows
+            .operations_at(self.id, event)
+            .any(|operation| {
+                held.ever
+                    .iter()
+                    .any(|other| other.is_same_object(operation.lock))
+            });
         if retaken { Vec::new() } else { all }
     }
 
-    fn access<'s>(&self, stmt: &Stmt, name: &Name, event: u32, state: &State<'s>) -> Vec<State<'s>> {
+    fn access<'s>(
+        &self,
+        stmt: &Stmt,
+        name: &Name,
+        event: u32,
+        state: &State<'s>,
+    ) -> Vec<State<'s>> {
         let place = self.place(event);
         let key = self.engine.accesses.key(place);
         if key == Key::UNKNOWN && matches!(name, Name::Variable(_)) {
@@ -664,14 +698,18 @@ impl Engine<'_> {
                 a.function == b.function && x == y
             }
             (
-                Bound::Condition { place: a, expr: x, .. },
-                Bound::Condition { place: b, expr: y, .. },
+                Bound::Condition {
+                    place: a, expr: x, ..
+                },
+                Bound::Condition {
+                    place: b, expr: y, ..
+                },
             ) if a.function == b.function && self.stripped(*a, *x) == self.stripped(*b, *y) => true,
             _ => {
                 let keys = other.keys();
-                one.keys().iter().any(|key| {
-                    keys.contains(key) && *key != Key::UNKNOWN
-                })
+                one.keys()
+                    .iter()
+                    .any(|key| keys.contains(key) && *key != Key::UNKNOWN)
             }
         }
     }
@@ -683,9 +721,11 @@ impl Engine<'_> {
             expr = match view.expr(expr) {
                 Expr::Unary { op: code, of } if code == op("!") => of,
                 Expr::Cast { of, .. } => of,
-                Expr::Binary { op: code, left, right }
-                    if (code == op("==") || code == op("!=")) && self.is_nothing(&view, right) =>
-                {
+                Expr::Binary {
+                    op: code,
+                    left,
+                    right,
+                } if (code == op("==") || code == op("!=")) && self.is_nothing(&view, right) => {
                     left
                 }
                 Expr::Call { .. } => match view.unit.named_call(expr) {
@@ -701,14 +741,23 @@ impl Engine<'_> {
     fn is_hint(&self, name: GlobalName) -> bool {
         matches!(
             self.program.names.bytes(name),
-            b"likely" | b"unlikely" | b"READ_ONCE" | b"IS_ERR" | b"IS_ERR_OR_NULL" | b"WARN_ON" | b"WARN_ON_ONCE"
+            b"likely"
+                | b"unlikely"
+                | b"READ_ONCE"
+                | b"IS_ERR"
+                | b"IS_ERR_OR_NULL"
+                | b"WARN_ON"
+                | b"WARN_ON_ONCE"
         )
     }
 
     pub(super) fn is_nothing(&self, view: &View<'_>, expr: E) -> bool {
         match view.expr(view.unit.exprs.peel(expr)) {
             Expr::Number(text) => self.program.names.bytes(view.name(text)) == b"0",
-            Expr::Name(name) => matches!(self.program.names.bytes(view.name(name)), b"NULL" | b"false"),
+            Expr::Name(name) => matches!(
+                self.program.names.bytes(view.name(name)),
+                b"NULL" | b"false"
+            ),
             _ => false,
         }
     }
@@ -718,7 +767,9 @@ impl Engine<'_> {
         match bound {
             Bound::Object { place, expr, .. }
             | Bound::Condition { place, expr, .. }
-            | Bound::Args { place, call: expr } => View::new(self.program, place.function).show(*expr),
+            | Bound::Args { place, call: expr } => {
+                View::new(self.program, place.function).show(*expr)
+            }
             Bound::Function(id) => self.program.function_name(*id).into_owned(),
             Bound::Lock { lock, .. } => self.show_lock(*lock),
         }
@@ -728,7 +779,11 @@ impl Engine<'_> {
     pub(crate) fn show_lock(&self, lock: Lock) -> String {
         let key = self.flows.locks.key(lock);
         let object = crate::show::object(self.program, key);
-        let family = &self.program.table.family(self.flows.locks.family(lock)).name;
+        let family = &self
+            .program
+            .table
+            .family(self.flows.locks.family(lock))
+            .name;
         match key.parts() {
             crate::analyse::keys::KeyParts::Class(_) => object,
             crate::analyse::keys::KeyParts::Field(_, GlobalName(0)) => {

@@ -21,8 +21,12 @@ impl PatternError {
         let line_start = source[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let text = source[line_start..].lines().next().unwrap_or("").to_owned();
         let column = source[line_start..start].chars().count() + 1;
-        let end = span.1.clamp(start, line_start + text.len().max(start - line_start));
-        let length = source.get(start..end).map_or(1, |marked| marked.chars().count().max(1));
+        let end = span
+            .1
+            .clamp(start, line_start + text.len().max(start - line_start));
+        let length = source
+            .get(start..end)
+            .map_or(1, |marked| marked.chars().count().max(1));
         Self {
             file: file.to_owned(),
             message,

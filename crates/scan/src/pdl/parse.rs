@@ -80,7 +80,12 @@ impl Parser<'_> {
     }
 
     fn error_at<T>(&self, span: (usize, usize), message: impl Into<String>) -> Result<T> {
-        Err(PatternError::new(self.file, self.source, span, message.into()))
+        Err(PatternError::new(
+            self.file,
+            self.source,
+            span,
+            message.into(),
+        ))
     }
 
     fn error<T>(&self, message: impl Into<String>) -> Result<T> {
@@ -161,7 +166,10 @@ impl Parser<'_> {
         if pattern.subs.is_empty() {
             return self.error_at(
                 (start, start + 1),
-                format!("`{}` has no sub-pattern; add `pattern 1 {{ fun $f {{ .. }} }}`", pattern.name),
+                format!(
+                    "`{}` has no sub-pattern; add `pattern 1 {{ fun $f {{ .. }} }}`",
+                    pattern.name
+                ),
             );
         }
         Ok(pattern)
@@ -169,22 +177,22 @@ impl Parser<'_> {
 
     fn item(&mut self) -> Result<()> {
         let span = self.here().span;
-        let word = self.word("`pattern`, `where`, `title`, `severity`, `why`, `about`, `weight` or `object`")?;
+        let word = self.word(
+            "`pattern`, `where`, `title`, `severity`, `why`, `about`, `weight` or `object`",
+        )?;
         match word.as_str() {
             "pattern" => {
                 let sub = self.sub()?;
                 self.pattern.subs.push(sub);
                 return Ok(());
             }
-            "where" => {
-                loop {
-                    let condition = self.condition()?;
-                    self.pattern.conditions.push(condition);
-                    if !self.eat(",") {
-                        break;
-                    }
+            "where" => loop {
+                let condition = self.condition()?;
+                self.pattern.conditions.push(condition);
+                if !self.eat(",") {
+                    break;
                 }
-            }
+            },
             "title" => self.pattern.title = self.text()?,
             "why" => self.pattern.why = self.text()?,
             "about" => self.pattern.about = self.text()?,
@@ -239,7 +247,11 @@ impl Parser<'_> {
     fn known_variable(&mut self) -> Result<usize> {
         match self.here().kind.clone() {
             Kind::Variable(name) => {
-                let known = self.pattern.variables.iter().position(|known| *known == name);
+                let known = self
+                    .pattern
+                    .variables
+                    .iter()
+                    .position(|known| *known == name);
                 let Some(number) = known else {
                     return self.error(format!("`${name}` is not bound by any statement above"));
                 };
@@ -487,10 +499,14 @@ impl Parser<'_> {
     fn test(&mut self) -> Result<Condition> {
         let span = self.here().span;
         let name = self.word("a condition such as `shared($w)`")?;
-        let Some((predicate, _, count, _)) = PREDICATES.iter().find(|(_, known, _, _)| *known == name)
+        let Some((predicate, _, count, _)) =
+            PREDICATES.iter().find(|(_, known, _, _)| *known == name)
         else {
             let near = nearest(&name, PREDICATES.iter().map(|(_, known, _, _)| *known));
-            return self.error_at(span, format!("there is no condition called `{name}`; did you mean `{near}`?"));
+            return self.error_at(
+                span,
+                format!("there is no condition called `{name}`; did you mean `{near}`?"),
+            );
         };
         self.expect("(")?;
         let mut args = Vec::new();
@@ -502,7 +518,13 @@ impl Parser<'_> {
         }
         if args.len() != *count {
             let plural = if *count == 1 { "" } else { "s" };
-            return self.error_at(span, format!("`{name}` takes {count} argument{plural}, not {}", args.len()));
+            return self.error_at(
+                span,
+                format!(
+                    "`{name}` takes {count} argument{plural}, not {}",
+                    args.len()
+                ),
+            );
         }
         let compare = self.comparison()?;
         Ok(Condition::Test(Test {
@@ -542,7 +564,8 @@ impl Parser<'_> {
                 }
                 let span = self.here().span;
                 let Ok(element) = self.word("the number of an argument")?.parse() else {
-                    return self.error_at(span, "expected the number of an argument, counted from 0");
+                    return self
+                        .error_at(span, "expected the number of an argument, counted from 0");
                 };
                 self.expect("]")?;
                 Ok(Arg::Element(number, element))
@@ -578,7 +601,9 @@ fn one_or(mut parts: Vec<Condition>, several: fn(Vec<Condition>) -> Condition) -
 
 /// The known name with the fewest differing letters.
 fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> &'n str {
-    known.min_by_key(|other| distance(name, other)).unwrap_or("")
+    known
+        .min_by_key(|other| distance(name, other))
+        .unwrap_or("")
 }
 
 fn distance(one: &str, other: &str) -> usize {

@@ -63,7 +63,9 @@ fn word_length(text: &str) -> usize {
             || character == '_'
             || (character == '-'
                 && end > 0
-                && characters.peek().is_some_and(|(_, next)| next.is_alphanumeric()));
+                && characters
+                    .peek()
+                    .is_some_and(|(_, next)| next.is_alphanumeric()));
         if !continues {
             break;
         }

@@ -148,6 +148,20 @@ fn import_slots_name_what_they_will_hold() {
 }
 
 #[test]
+fn pointers_to_the_module_itself_are_known_before_it_is_loaded() {
+    for flags in [&["-O0"][..], &["-O0", "-no-pie"]] {
+        let module = compile("program.c", flags).module();
+        let message = module.symbols().by_name("message")[0].address;
+        let text = module.pointer_at(message).unwrap();
+        assert_eq!(module.bytes_at(text, 6), b"hello\0", "{flags:?}");
+        assert_eq!(module.pointer_at(message.plus(1 << 40)), None);
+        let address = |name: &str| module.symbols().by_name(name)[0].address;
+        assert!(module.is_constant(message) && module.is_constant(address("main")));
+        assert!(!module.is_constant(address("obj")));
+    }
+}
+
+#[test]
 fn static_programs_have_resolvers_and_stubs_named_after_them() {
     let module = compile("program.c", &["-static", "-no-pie"]).module();
     let strcpy = module.symbols().by_name("strcpy");

@@ -159,3 +159,11 @@ fn lines_and_paths_have_run_time_addresses() {
     );
     assert_eq!(space.ranges_of_line("other.cpp", line), []);
 }
+
+#[test]
+fn modules_and_spaces_can_be_shared_by_host_threads() {
+    fn shareable<T: Send + Sync>() -> bool {
+        true
+    }
+    assert!(shareable::<raddle_symbols::Module>() && shareable::<SymbolSpace>());
+}

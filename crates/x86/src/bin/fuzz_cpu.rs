@@ -4,21 +4,28 @@
 use std::process::ExitCode;
 
 use raddle_x86::Observe;
-use raddle_x86::fuzz::{Config, Report, fuzz_engine, fuzz_interpreter};
+use raddle_x86::fuzz::{
+    Config, Report, fuzz_engine, fuzz_engine_programs, fuzz_interpreter, fuzz_interpreter_programs,
+    fuzz_log,
+};
 
-const USAGE: &str = "usage: fuzz-cpu [--cases N] [--seed S] [--form NAME] [--list]\n       [--subject interpreter|engine|engine-addr|engine-value]";
+const USAGE: &str = "usage: fuzz-cpu [--cases N] [--seed S] [--form NAME] [--programs] [--list]\n       [--subject interpreter|engine|engine-addr|engine-value|log]";
 
 fn main() -> ExitCode {
-    let (config, subject, is_listing) = match arguments() {
+    let options = match arguments() {
         Ok(parsed) => parsed,
         Err(problem) => {
             println!("{problem}\n{USAGE}");
             return ExitCode::from(2);
         }
     };
-    let report = match subject {
-        Chosen::Interpreter => fuzz_interpreter(&config),
-        Chosen::Engine(observe) => fuzz_engine(&config, observe),
+    let config = &options.config;
+    let report = match (options.subject, options.has_programs) {
+        (Chosen::Log, has_programs) => fuzz_log(config, has_programs),
+        (Chosen::Interpreter, false) => fuzz_interpreter(config),
+        (Chosen::Interpreter, true) => fuzz_interpreter_programs(config),
+        (Chosen::Engine(observe), false) => fuzz_engine(config, observe),
+        (Chosen::Engine(observe), true) => fuzz_engine_programs(config, observe),
     };
     let report = match report {
         Ok(report) => report,
@@ -27,7 +34,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    print(&report, is_listing);
+    print(&report, options.is_listing);
     if report.mismatch_count == 0 && report.unreachable.is_empty() {
         ExitCode::SUCCESS
     } else {
@@ -40,21 +47,38 @@ fn main() -> ExitCode {
 enum Chosen {
     Interpreter,
     Engine(Observe),
+    /// The engine's log with the accesses of the generic interpreter.
+    Log,
 }
 
-fn arguments() -> Result<(Config, Chosen, bool), String> {
+struct Options {
+    config: Config,
+    subject: Chosen,
+    /// Random programs instead of single instructions.
+    has_programs: bool,
+    is_listing: bool,
+}
+
+fn arguments() -> Result<Options, String> {
     let mut config = Config {
         cases: 10_000_000,
         seed: 1,
         form: None,
     };
-    let mut is_listing = false;
+    let (mut is_listing, mut has_programs) = (false, false);
     let mut subject = Chosen::Engine(Observe::None);
     let mut rest = std::env::args().skip(1);
     while let Some(name) = rest.next() {
-        if name == "--list" {
-            is_listing = true;
-            continue;
+        match name.as_str() {
+            "--list" => {
+                is_listing = true;
+                continue;
+            }
+            "--programs" => {
+                has_programs = true;
+                continue;
+            }
+            _ => {}
         }
         let value = rest.next().ok_or(format!("`{name}` needs a value"))?;
         let number = || {
@@ -70,6 +94,7 @@ fn arguments() -> Result<(Config, Chosen, bool), String> {
                 subject = match value.as_str() {
                     "interpreter" => Chosen::Interpreter,
                     "engine" => Chosen::Engine(Observe::None),
+                    "log" => Chosen::Log,
                     "engine-addr" => Chosen::Engine(Observe::Addr),
                     "engine-value" => Chosen::Engine(Observe::AddrValue),
                     _ => return Err(format!("`{value}` is not a subject")),
@@ -78,7 +103,12 @@ fn arguments() -> Result<(Config, Chosen, bool), String> {
             _ => return Err(format!("`{name}` is not an option")),
         }
     }
-    Ok((config, subject, is_listing))
+    Ok(Options {
+        config,
+        subject,
+        has_programs,
+        is_listing,
+    })
 }
 
 fn print(report: &Report, is_listing: bool) {

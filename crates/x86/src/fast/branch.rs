@@ -1,12 +1,9 @@
 //! Jumps, calls and returns: the ends of blocks.
 
-use super::{address, by_const, get, handlers, load, next, set, store};
+use super::{RSP, address, by_const, get, handlers, load, next, set, store};
 use crate::cpu::Cpu;
 use crate::op::{Handler, LogKind, Op};
 use crate::run::{Leave, Run};
-
-/// Byte offset of RSP in the register file.
-const RSP: u8 = 4 * 8;
 
 /// Goes to the linked block of a two-way branch, or returns to the loop if it needs more steps than are left.
 macro_rules! follow {
@@ -132,7 +129,7 @@ handlers! {
         let pointer = crate::access::fast_write::<u64>(run, rsp);
         if pointer.is_null() {
             if crate::access::slow_store(run, rsp, 8, back) == 0 {
-                return super::leave(cpu, op, run, before, budget);
+                return super::leave_at_stack(cpu, op, run, before, budget);
             }
         } else {
             pointer.write_unaligned(back);

@@ -2,10 +2,11 @@
 
 use super::branch::jump_to;
 use super::{handlers, leave, next};
+use crate::access::append;
 use crate::bus::RunBus;
 use crate::cpu::Cpu;
 use crate::generic::{self, Flow};
-use crate::op::Op;
+use crate::op::{LogKind, Op};
 use crate::run::{Leave, Run};
 
 /// How the handler goes on after a step.
@@ -36,7 +37,14 @@ handlers! {
                     let budget = budget + (*op).refund() - 1;
                     return jump_to!((*cpu).rip, cpu, run, log, budget);
                 }
-                Then::Repeat if budget > 0 => budget -= 1,
+                Then::Repeat if budget > 0 => {
+                    budget -= 1;
+                    // Records of the next iteration belong to the next step.
+                    let left = (budget + i64::from((*op).block_steps)).cast_unsigned();
+                    let meta = (*op).meta.with_access(LogKind::Block, 1);
+                    append((*run).observe, &mut (*run).log, left, meta, 0);
+                    log = (*run).log;
+                }
                 Then::Repeat => {
                     // The rest of the block is given back; the loop comes here again with what is left.
                     (*cpu).rip = (*op).meta.pc();

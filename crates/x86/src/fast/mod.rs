@@ -7,12 +7,9 @@
     unsafe_code,
     reason = "handlers work on raw state and end in tail calls"
 )]
-#![expect(
-    clippy::missing_safety_doc,
-    reason = "every handler has the contract of `op::Handler`: all pointers are valid during the run"
-)]
 
 use crate::cpu::Cpu;
+use crate::exit::{Fault, Vector};
 use crate::int::Int;
 use crate::op::Op;
 use crate::run::{Leave, Run};
@@ -268,8 +265,48 @@ pub(crate) unsafe extern "C" fn leave(
         (*cpu).rip = (*op).meta.pc();
         (*run).budget = budget + (*op).refund();
         (*run).log = log;
+        if (*run).leave == Leave::NotCanonical {
+            // Operands based on RSP or RBP belong to the stack segment, unless FS or GS is named (SDM vol. 1, 3.7.4).
+            let is_stack =
+                matches!((*op).base, RSP | RBP) && (*op).seg == crate::cpu::slot::ZERO * 8;
+            let vector = if is_stack {
+                Vector::StackFault
+            } else {
+                Vector::GeneralProtection
+            };
+            (*run).leave = Leave::Fault(Fault::Exception {
+                vector,
+                error_code: 0,
+            });
+        }
     }
 }
+
+/// As `leave`, after an access to the stack by an instruction whose explicit operand is elsewhere.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe extern "C" fn leave_at_stack(
+    cpu: *mut Cpu,
+    op: *const Op,
+    run: *mut Run,
+    log: *mut u64,
+    budget: i64,
+) {
+    // SAFETY: as for `leave`.
+    unsafe {
+        if (*run).leave == Leave::NotCanonical {
+            (*run).leave = Leave::Fault(Fault::Exception {
+                vector: Vector::StackFault,
+                error_code: 0,
+            });
+        }
+        leave(cpu, op, run, log, budget);
+    }
+}
+
+/// Byte offsets of the stack registers in the register file.
+pub(crate) const RSP: u8 = 4 * 8;
+pub(crate) const RBP: u8 = 5 * 8;
 
 handlers! {
     /// The block of this op is no longer true: continue with what is there now.

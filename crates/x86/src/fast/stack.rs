@@ -1,10 +1,7 @@
 //! PUSH, POP, LEAVE with 64-bit operands.
 
-use super::{address, get, handlers, load, next, set, store};
+use super::{RBP, RSP, address, get, handlers, load, next, set, store};
 use crate::op::LogKind;
-
-const RSP: u8 = 4 * 8;
-const RBP: u8 = 5 * 8;
 
 handlers! {
     fn push_reg[const OBS: u8](cpu, op, run, log, budget) {
@@ -31,7 +28,7 @@ handlers! {
         let pointer = crate::access::fast_write::<u64>(run, rsp);
         if pointer.is_null() {
             if crate::access::slow_store(run, rsp, 8, value) == 0 {
-                return super::leave(cpu, op, run, before, budget);
+                return super::leave_at_stack(cpu, op, run, before, budget);
             }
         } else {
             pointer.write_unaligned(value);

@@ -5,7 +5,7 @@
 
 use super::generic::generic;
 use super::{address, get, handlers, leave, load, next, record, set, store};
-use crate::access::{read_bytes, write_bytes};
+use crate::access::{leave_of, read_bytes, write_bytes};
 use crate::cpu::Cpu;
 use crate::exit::{Fault, Vector};
 use crate::flags::Flags;
@@ -41,7 +41,7 @@ unsafe extern "C" fn slow_load_16(run: *mut Run, addr: u64) -> u64 {
             1
         }
         Err(fault) => {
-            run.leave = Leave::Fault(fault);
+            run.leave = leave_of(fault);
             0
         }
     }
@@ -57,7 +57,7 @@ unsafe extern "C" fn slow_store_16(run: *mut Run, addr: u64) -> u64 {
     match write_bytes(run, addr, &bytes) {
         Ok(()) => 1,
         Err(fault) => {
-            run.leave = Leave::Fault(fault);
+            run.leave = leave_of(fault);
             0
         }
     }
@@ -144,7 +144,13 @@ handlers! {
             (*cpu).flags = Flags::from_rflags(rflags);
         }
         if OBS != super::OBSERVE_NONE {
-            let value = if (*op).src >= 8 { host.cast::<u64>().read_unaligned() } else { u64::from(host.cast::<u32>().read_unaligned()) };
+            // Not a byte more than the operand: it may end where the page does.
+            let value = match (*op).src {
+                1 => u64::from(host.read()),
+                2 => u64::from(host.cast::<u16>().read_unaligned()),
+                4 => u64::from(host.cast::<u32>().read_unaligned()),
+                _ => host.cast::<u64>().read_unaligned(),
+            };
             record::<OBS>(&raw mut log, addr, (*op).meta, value);
         }
         next!(cpu, op, run, log, budget)
@@ -153,7 +159,7 @@ handlers! {
     /// MOVAPS, MOVDQA, MOVUPS, MOVDQU, LDDQU xmm, m128.
     fn load_16[const ALIGNED: bool, const OBS: u8](cpu, op, run, log, budget) {
         let addr = address::<true>(cpu, op);
-        if ALIGNED && addr % 16 != 0 {
+        if ALIGNED && !addr.is_multiple_of(16) {
             (*run).leave = MISALIGNED;
             return leave(cpu, op, run, log, budget);
         }
@@ -173,7 +179,7 @@ handlers! {
 
     fn store_16[const ALIGNED: bool, const OBS: u8](cpu, op, run, log, budget) {
         let addr = address::<true>(cpu, op);
-        if ALIGNED && addr % 16 != 0 {
+        if ALIGNED && !addr.is_multiple_of(16) {
             (*run).leave = MISALIGNED;
             return leave(cpu, op, run, log, budget);
         }

@@ -3,12 +3,12 @@
 use super::layout::{DATA, WINDOW_BYTES, WINDOWS};
 use crate::cpu::{Cpu, FxState, Reg};
 
-/// One instruction with everything it can see.
+/// One instruction, perhaps with a conditional branch behind it, or a whole program; and everything they can see.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// The encoding, at [`super::CODE`].
-    pub bytes: [u8; 15],
-    pub len: usize,
+    /// Address of the code: [`super::CODE`] or [`super::PROGRAM`].
+    pub entry: u64,
+    pub code: Vec<u8>,
     /// General registers as the encoding numbers them.
     pub regs: [u64; 16],
     pub rflags: u64,
@@ -47,9 +47,9 @@ pub struct CaseResult {
 }
 
 impl Case {
-    /// The encoding.
-    pub fn code(&self) -> &[u8] {
-        &self.bytes[..self.len]
+    /// The address behind the code.
+    pub fn end(&self) -> u64 {
+        self.entry + self.code.len() as u64
     }
 
     /// Addresses and contents of the windows.
@@ -64,7 +64,7 @@ impl Case {
     pub fn load(&self, cpu: &mut Cpu) {
         cpu.regs[..16].copy_from_slice(&self.regs);
         cpu.set_rflags(self.rflags);
-        cpu.rip = super::CODE;
+        cpu.rip = self.entry;
         if self.uses_vectors {
             cpu.xmm = self.xmm;
             cpu.fx = self.fx;

@@ -29,7 +29,16 @@ const MASK_OFFSET: u64 = 28;
 
 impl Mask {
     pub(super) fn of(insn: &Instruction) -> Self {
-        let undefined = insn.rflags_undefined();
+        Self {
+            mnemonic: insn.mnemonic(),
+            is_mmx: class_of(insn.code()) == Class::Mmx,
+            operand_bytes: insn.memory_size().size() as u64,
+            ..Self::of_undefined(insn.rflags_undefined())
+        }
+    }
+
+    /// Only these flags, in iced's numbering, are undefined.
+    pub(super) fn of_undefined(undefined: u32) -> Self {
         let pick = |pairs: &[(u32, u64)]| {
             pairs
                 .iter()
@@ -54,9 +63,9 @@ impl Mask {
             // A fault pushes RF set; nothing else shows it.
             rflags: !(flags | rflags::RF),
             fsw: !u16::try_from(conditions).unwrap_or(0),
-            mnemonic: insn.mnemonic(),
-            is_mmx: class_of(insn.code()) == Class::Mmx,
-            operand_bytes: insn.memory_size().size() as u64,
+            mnemonic: Mnemonic::INVALID,
+            is_mmx: false,
+            operand_bytes: 0,
         }
     }
 
@@ -88,8 +97,13 @@ impl Mask {
             self.mnemonic,
             Mnemonic::Cmpsb | Mnemonic::Cmpsw | Mnemonic::Cmpsd | Mnemonic::Cmpsq
         );
-        if is_comparison && is_page_fault(native) && is_page_fault(ours) {
+        // ENTER pushes word by word, and keeps those before the one that faults; we push all or none.
+        let is_frame = self.mnemonic == Mnemonic::Enter;
+        if (is_comparison || is_frame) && is_page_fault(native) && is_page_fault(ours) {
             native.ending = ours.ending;
+            if is_frame {
+                native.memory.clone_from(&ours.memory);
+            }
         }
         let is_simd = matches!(
             native.ending,

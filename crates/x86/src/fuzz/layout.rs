@@ -21,3 +21,8 @@ pub(super) const CONTEXT: u64 = 0x3100_0000;
 pub const WINDOW_BYTES: usize = 640;
 /// Offsets into the data of the parts that operands lie in and that are compared: beginning, page crossing, end.
 pub const WINDOWS: [usize; 3] = [0, 4096 - WINDOW_BYTES / 2, DATA_BYTES - WINDOW_BYTES];
+
+/// Address of a program: several instructions with branches among them.
+pub const PROGRAM: u64 = 0x3000_0100;
+/// Room for a program.
+pub(super) const PROGRAM_BYTES: usize = 0x600;

@@ -13,7 +13,7 @@ use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::case::{Case, CaseResult, Ending};
-use super::layout::{CODE, CONTEXT, DATA, DATA_BYTES, TAKEN, WINDOW_BYTES, WINDOWS};
+use super::layout::{CODE, CONTEXT, DATA, DATA_BYTES, PROGRAM_BYTES, TAKEN, WINDOW_BYTES, WINDOWS};
 use super::subject::Subject;
 use crate::cpu::FxState;
 
@@ -163,7 +163,7 @@ pub struct Native {
     mappings: Vec<(*mut u8, usize)>,
     /// The writable view of the code page.
     code: *mut u8,
-    current: [u8; 15],
+    current: (u64, Vec<u8>),
     _only: MutexGuard<'static, ()>,
 }
 
@@ -179,7 +179,7 @@ impl Native {
             alternate_stack: vec![0; 1 << 16].into_boxed_slice(),
             mappings: Vec::new(),
             code: ptr::null_mut(),
-            current: [0; 15],
+            current: (0, Vec::new()),
             _only: guard,
         };
         native.map_code()?;
@@ -290,15 +290,22 @@ impl Native {
     }
 
     fn write_code(&mut self, case: &Case) {
-        if self.current == case.bytes {
+        if self.current.0 == case.entry && self.current.1 == case.code {
             return;
         }
-        self.current = case.bytes;
-        let offset = raddle_stdx::width::to_usize(CODE - CODE_PAGE);
-        // SAFETY: instruction and jump fit between CODE and TAKEN.
+        self.current = (case.entry, case.code.clone());
+        let offset = raddle_stdx::width::to_usize(case.entry - CODE_PAGE);
+        let room = if case.entry == CODE {
+            raddle_stdx::width::to_usize(TAKEN - CODE)
+        } else {
+            PROGRAM_BYTES
+        };
+        assert!(case.code.len() + 7 <= room, "the code of a case fits");
+        // SAFETY: code and jump are inside the page, as just asserted; the entry is in the mapped context.
         unsafe {
-            ptr::copy_nonoverlapping(case.bytes.as_ptr(), self.code.add(offset), case.len);
-            self.write_jump(CODE + case.len as u64, 0x188);
+            ptr::copy_nonoverlapping(case.code.as_ptr(), self.code.add(offset), case.code.len());
+            self.write_jump(case.end(), 0x188);
+            (*context()).entry = case.entry;
         }
     }
 }
@@ -418,7 +425,7 @@ impl Subject for Native {
 
 fn ending(context: &Context, case: &Case) -> Ending {
     match context.way {
-        WAY_NEXT => Ending::At(CODE + case.len as u64),
+        WAY_NEXT => Ending::At(case.end()),
         WAY_TAKEN => Ending::At(TAKEN),
         _ => {
             let is_page_fault = context.vector == 14;

@@ -6,19 +6,34 @@ use iced_x86::{
 };
 use raddle_stdx::Prng;
 
-use super::layout::{CODE, DATA, TAKEN};
+use super::layout::{DATA, TAKEN};
 use super::values;
 
-/// Encodes and decodes `code` with random operands; None if this choice has no encoding.
-pub(super) fn encode(code: Code, prng: &mut Prng) -> Option<(Instruction, Vec<u8>)> {
+/// What memory operands look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// Any shape; the plan sets the registers.
+    Anywhere,
+    /// Near R14 or R15, which programs never change.
+    Pinned,
+}
+
+/// Encodes and decodes `code` with random operands for address `ip`; None if this choice has no encoding.
+pub(super) fn encode(
+    code: Code,
+    ip: u64,
+    style: Style,
+    prng: &mut Prng,
+) -> Option<(Instruction, Vec<u8>)> {
     let mut builder = Builder {
+        style,
         insn: Instruction::default(),
-        is_address_32: prng.chance(1, 8),
+        is_address_32: style == Style::Anywhere && prng.chance(1, 8),
         has_memory: prng.chance(1, 2),
         prng,
     };
     builder.insn.set_code(code);
-    builder.insn.set_ip(CODE);
+    builder.insn.set_ip(ip);
     let kinds = code.op_code().op_kinds();
     for (operand, kind) in kinds.iter().enumerate() {
         builder.operand(u32::try_from(operand).ok()?, *kind, code)?;
@@ -26,9 +41,9 @@ pub(super) fn encode(code: Code, prng: &mut Prng) -> Option<(Instruction, Vec<u8
     builder.prefixes(code);
     let insn = builder.insn;
     let mut encoder = Encoder::new(64);
-    encoder.encode(&insn, CODE).ok()?;
+    encoder.encode(&insn, ip).ok()?;
     let bytes = encoder.take_buffer();
-    let mut decoder = Decoder::with_ip(64, &bytes, CODE, DecoderOptions::NONE);
+    let mut decoder = Decoder::with_ip(64, &bytes, ip, DecoderOptions::NONE);
     let decoded = decoder.decode();
     let is_usable =
         decoded.code() == code && decoded.len() == bytes.len() && !uses_offset_as_address(&decoded);
@@ -53,6 +68,7 @@ fn uses_offset_as_address(insn: &Instruction) -> bool {
 }
 
 struct Builder<'a> {
+    style: Style,
     insn: Instruction,
     is_address_32: bool,
     has_memory: bool,
@@ -180,7 +196,8 @@ impl Builder<'_> {
         match kind {
             K::imm8 if operand > 0 && insn.op_kind(operand - 1) == OpKind::Immediate16 => {
                 insn.set_op_kind(operand, OpKind::Immediate8_2nd);
-                insn.set_immediate8_2nd((low & 3).to_le_bytes()[0]);
+                let level = if value >> 60 == 0 { low } else { low & 3 };
+                insn.set_immediate8_2nd(level.to_le_bytes()[0]);
             }
             K::imm8 | K::imm8_const_1 => {
                 let is_double_shift_16 =
@@ -232,6 +249,19 @@ impl Builder<'_> {
 
     /// Any shape of ModRM memory operand whose address the plan can steer into the data.
     fn memory(&mut self) {
+        if self.style == Style::Pinned {
+            let base = [Register::R14, Register::R15][self.pick(2)];
+            let bytes = self.insn.memory_size().size();
+            // Small operands may lie anywhere, across each other.
+            let offset = match bytes {
+                0..16 => self.prng.below(128),
+                _ => self.prng.below(8) * 16,
+            };
+            self.insn.set_memory_base(base);
+            self.insn.set_memory_displ_size(1);
+            self.insn.set_memory_displacement64(offset.wrapping_sub(64));
+            return;
+        }
         let (row, bytes) = if self.is_address_32 {
             (Register::EAX, 4)
         } else {

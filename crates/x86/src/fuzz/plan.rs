@@ -1,11 +1,12 @@
 //! One encoding, and states for it that reach its interesting paths.
 
-use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Code, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 use raddle_stdx::Prng;
 
 use super::case::Case;
-use super::layout::{DATA, DATA_BYTES, TAKEN, WINDOW_BYTES};
-use super::{operands, values};
+use super::layout::{CODE, DATA, DATA_BYTES, TAKEN, WINDOW_BYTES};
+use super::operands::{self, Style};
+use super::values;
 use crate::cpu::{FxState, Reg};
 use crate::flags::rflags;
 use crate::generic::{Class, class_of};
@@ -17,21 +18,20 @@ const ATTEMPTS: usize = 200;
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) insn: Instruction,
-    bytes: [u8; 15],
-    len: usize,
+    code: Vec<u8>,
     class: Class,
 }
 
 impl Plan {
     /// A random encoding of `code`; None if it has none that we can steer.
     pub(super) fn new(code: Code, prng: &mut Prng) -> Option<Self> {
-        let (insn, encoded) = (0..ATTEMPTS).find_map(|_| operands::encode(code, prng))?;
-        let mut bytes = [0x90; 15];
-        bytes[..encoded.len()].copy_from_slice(&encoded);
+        let (insn, encoded) =
+            (0..ATTEMPTS).find_map(|_| operands::encode(code, CODE, Style::Anywhere, prng))?;
+        let mut bytes = encoded;
+        bytes.extend(branch_behind(&insn, prng).into_iter().flatten());
         Some(Self {
             insn,
-            bytes,
-            len: encoded.len(),
+            code: bytes,
             class: class_of(code),
         })
     }
@@ -39,8 +39,8 @@ impl Plan {
     /// A case with random vector registers and memory, to be refilled by `fill`.
     pub(super) fn case(&self, prng: &mut Prng) -> Case {
         let mut case = Case {
-            bytes: self.bytes,
-            len: self.len,
+            entry: CODE,
+            code: self.code.clone(),
             regs: [0; 16],
             rflags: 0,
             xmm: [[0; 16]; 16],
@@ -105,7 +105,9 @@ impl Plan {
         let mnemonic = self.insn.mnemonic();
         if self.insn.is_stack_instruction() && !self.is_addressed_by(Register::RSP) {
             let top = address(prng, 8, false);
-            case.set(Reg::Rsp, top);
+            // Not canonical, now and then.
+            let wild = u64::from(prng.chance(1, 128)) << (48 + prng.below(15));
+            case.set(Reg::Rsp, top | wild);
         }
         if matches!(mnemonic, M::Enter | M::Leave) {
             let frame = address(prng, 8, false);
@@ -304,6 +306,29 @@ impl Plan {
             case.regs[first.full_register().number()] = case.regs[second.full_register().number()];
         }
     }
+}
+
+/// Now and then a Jcc that only reads flags which are defined after the instruction: engines like to fuse the two.
+fn branch_behind(insn: &Instruction, prng: &mut Prng) -> Option<[u8; 2]> {
+    const READ: [u32; 8] = [
+        RflagsBits::OF,
+        RflagsBits::CF,
+        RflagsBits::ZF,
+        RflagsBits::CF | RflagsBits::ZF,
+        RflagsBits::SF,
+        RflagsBits::PF,
+        RflagsBits::SF | RflagsBits::OF,
+        RflagsBits::ZF | RflagsBits::SF | RflagsBits::OF,
+    ];
+    let goes_on = insn.flow_control() == FlowControl::Next;
+    let condition = prng.below(16).to_le_bytes()[0];
+    let is_defined = READ[usize::from(condition >> 1)] & insn.rflags_undefined() == 0;
+    if !goes_on || !is_defined || !prng.chance(1, 4) {
+        return None;
+    }
+    let end = CODE + insn.len() as u64 + 2;
+    let displacement = TAKEN - end;
+    Some([0x70 | condition, displacement.to_le_bytes()[0]])
 }
 
 fn is_bit_test(insn: &Instruction) -> bool {

@@ -12,11 +12,18 @@ use super::forms::{self, Exempt};
 use super::machine::Machine;
 use super::native::Native;
 use super::plan::Plan;
+use super::program::Program;
 use super::subject::{Interpreter, Subject};
 use crate::engine::Observe;
 
 /// States tried with one encoding.
 const CASES_PER_ENCODING: u64 = 64;
+/// States tried with one program.
+const CASES_PER_PROGRAM: u64 = 16;
+/// Keeps the programs apart from the single instructions of the same seed.
+const PROGRAM_SALT: u64 = 0x5EED_0F00_D000_0001;
+/// Mismatches kept of programs.
+const PROGRAM_MISMATCHES: usize = 10;
 /// Mismatches kept per form.
 const MISMATCHES_PER_FORM: u64 = 2;
 
@@ -71,6 +78,64 @@ pub fn fuzz_interpreter(config: &Config) -> std::io::Result<Report> {
 pub fn fuzz_engine(config: &Config, observe: Observe) -> std::io::Result<Report> {
     let mut native = Native::new()?;
     Ok(fuzz(config, &mut native, &mut Machine::new(observe)?))
+}
+
+/// Runs random programs on the generic interpreter and on the host.
+///
+/// # Errors
+/// As for [`fuzz_interpreter`].
+pub fn fuzz_interpreter_programs(config: &Config) -> std::io::Result<Report> {
+    let mut native = Native::new()?;
+    Ok(fuzz_programs(
+        config,
+        &mut native,
+        &mut Interpreter::default(),
+    ))
+}
+
+/// Runs random programs on the engine and on the host.
+///
+/// # Errors
+/// As for [`fuzz_interpreter`].
+pub fn fuzz_engine_programs(config: &Config, observe: Observe) -> std::io::Result<Report> {
+    let mut native = Native::new()?;
+    let mut machine = Machine::new(observe)?;
+    Ok(fuzz_programs(config, &mut native, &mut machine))
+}
+
+fn fuzz_programs(config: &Config, oracle: &mut dyn Subject, subject: &mut dyn Subject) -> Report {
+    let forms = Program::forms();
+    let mut report = Report::default();
+    let (mut native, mut ours) = (CaseResult::empty(), CaseResult::empty());
+    for index in 0..config.cases.div_ceil(CASES_PER_PROGRAM) {
+        let mut prng = Prng::new(Prng::derive_seed(config.seed ^ PROGRAM_SALT, index));
+        let program = Program::new(&forms, &mut prng);
+        let mut case = program.case(&mut prng);
+        for _ in 0..CASES_PER_PROGRAM {
+            program.fill(&mut case, &mut prng);
+            oracle.execute(&case, &mut native);
+            subject.execute(&case, &mut ours);
+            report.cases += 1;
+            let is_fault = matches!(native.ending, super::Ending::Fault { .. });
+            report.faults += u64::from(is_fault);
+            let mask = Program::mask(is_fault);
+            let Some(differences) = differences(&case, mask, &native, &ours) else {
+                continue;
+            };
+            report.mismatch_count += 1;
+            if report.mismatches.len() < PROGRAM_MISMATCHES {
+                report.mismatches.push(Mismatch {
+                    form: String::from("program"),
+                    bytes: hex(&case.code),
+                    text: program.text(),
+                    differences,
+                });
+            }
+            break;
+        }
+    }
+    report.forms.insert(String::from("program"), report.cases);
+    report
 }
 
 /// Runs `subject` against `oracle`.
@@ -152,7 +217,7 @@ impl Run<'_> {
             if self.per_form[index].1 <= MISMATCHES_PER_FORM {
                 report.mismatches.push(Mismatch {
                     form: format!("{code:?}"),
-                    bytes: hex(case.code()),
+                    bytes: hex(&case.code),
                     text: format!("{}", plan.insn),
                     differences,
                 });

@@ -3,14 +3,14 @@
 use super::*;
 use crate::engine::Observe;
 
-#[test]
-fn every_form_agrees_with_the_host() {
-    let config = Config {
-        cases: 1,
-        seed: 1,
-        form: None,
-    };
-    let report = fuzz_interpreter(&config).unwrap();
+/// Enough for every form to get two encodings with 64 states each.
+const SLICE: Config = Config {
+    cases: 150_000,
+    seed: 1,
+    form: None,
+};
+
+fn check(report: &Report) {
     let texts: Vec<String> = report.mismatches.iter().map(ToString::to_string).collect();
     assert!(texts.is_empty(), "{}", texts.join("\n"));
     assert!(report.unreachable.is_empty(), "{:?}", report.unreachable);
@@ -18,16 +18,53 @@ fn every_form_agrees_with_the_host() {
 }
 
 #[test]
-fn the_engine_agrees_with_the_host_in_every_mode() {
-    for observe in [Observe::None, Observe::Addr, Observe::AddrValue] {
-        let config = Config {
-            cases: 1,
-            seed: 2,
-            form: None,
-        };
-        let report = fuzz_engine(&config, observe).unwrap();
+fn the_generic_interpreter_agrees_with_the_host_on_every_form() {
+    check(&fuzz_interpreter(&SLICE).unwrap());
+}
+
+#[test]
+fn the_engine_agrees_with_the_host_on_every_form() {
+    check(&fuzz_engine(&SLICE, Observe::None).unwrap());
+}
+
+#[test]
+fn the_observing_engine_agrees_with_the_host_on_every_form() {
+    check(&fuzz_engine(&SLICE, Observe::AddrValue).unwrap());
+}
+
+#[test]
+fn programs_end_in_the_same_state_as_on_the_host() {
+    let config = Config {
+        cases: 20_000,
+        ..SLICE
+    };
+    let reports = [
+        fuzz_interpreter_programs(&config).unwrap(),
+        fuzz_engine_programs(&config, Observe::None).unwrap(),
+        fuzz_engine_programs(&config, Observe::AddrValue).unwrap(),
+    ];
+    reports.iter().for_each(check_programs);
+}
+
+fn check_programs(report: &Report) {
+    let texts: Vec<String> = report.mismatches.iter().map(ToString::to_string).collect();
+    assert!(texts.is_empty(), "{}", texts.join("\n"));
+    assert!(
+        report.faults < report.cases / 4,
+        "most programs must run to their end"
+    );
+}
+
+#[test]
+fn the_log_shows_the_accesses_of_the_generic_interpreter() {
+    let config = Config {
+        cases: 20_000,
+        ..SLICE
+    };
+    for has_programs in [false, true] {
+        let report = fuzz_log(&config, has_programs).unwrap();
         let texts: Vec<String> = report.mismatches.iter().map(ToString::to_string).collect();
-        assert!(texts.is_empty(), "{observe:?}:\n{}", texts.join("\n"));
+        assert!(texts.is_empty(), "{}", texts.join("\n"));
     }
 }
 

@@ -15,9 +15,11 @@ pub(crate) enum AccessKind {
     UpdateWrite {
         atomic: bool,
     },
+    /// A read that only finds out whether the place can be written; nobody observes it.
+    Probe,
 }
 
-/// Memory and environment as one instruction sees them.
+/// Memory and environment as one instruction sees them. One step makes at most five accesses besides probes.
 pub(crate) trait Bus {
     /// Loads at most 512 bytes from a linear address, in one piece: it fails before any effect.
     fn read(&mut self, addr: u64, into: &mut [u8], kind: AccessKind) -> Result<(), Fault>;
@@ -33,7 +35,7 @@ pub(crate) trait Bus {
 }
 
 /// What only system instructions need.
-pub(crate) trait SystemBus {
+pub trait SystemBus {
     /// Loads from a linear address with supervisor privilege, whatever the current level: descriptor tables, TSS.
     fn read_supervisor(&mut self, addr: u64, into: &mut [u8]) -> Result<(), Fault>;
 

@@ -128,9 +128,7 @@ fn set_cr4<B: Bus>(exec: &mut Exec<'_, B>, value: u64) -> Result<(), Fault> {
     let changed = system.cr4 ^ value;
     system.cr4 = value;
     if changed & (cr4::PGE | cr4::PAE | cr4::PSE) != 0 {
-        if let Some(bus) = exec.bus.system() {
-            bus.flush_translations(false);
-        }
+        flush(exec, false);
     }
     Ok(())
 }

@@ -45,8 +45,3 @@ pub(crate) fn protection(code: u32) -> Fault {
 pub(crate) fn x87() -> Fault {
     exception(Vector::X87, 0)
 }
-
-/// #XM.
-pub(crate) fn simd() -> Fault {
-    exception(Vector::Simd, 0)
-}

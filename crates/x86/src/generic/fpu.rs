@@ -159,9 +159,9 @@ fn native<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
     let is_suppressed = state.fsw & !state.fcw & 0x1F != 0;
     if stub.memory == MemoryUse::Write && is_suppressed {
         // The place must be writable all the same.
-        let kind = AccessKind::UpdateRead { atomic: false };
         let bytes = usize::from(stub.bytes);
-        exec.bus.read(addr, &mut operand.0[..bytes], kind)?;
+        exec.bus
+            .read(addr, &mut operand.0[..bytes], AccessKind::Probe)?;
     } else {
         vector::store_operand(exec, stub, addr, &operand)?;
     }

@@ -149,7 +149,7 @@ pub(super) fn fxsave<B: Bus>(exec: &mut Exec<'_, B>) -> Result<(), Fault> {
     let addr = image_address(exec)?;
     // The last part is not written, but must be writable.
     let last = addr.wrapping_add(width::to_u64(FXSAVE_BYTES - 1));
-    exec.load(last, 1, AccessKind::UpdateRead { atomic: false })?;
+    exec.load(last, 1, AccessKind::Probe)?;
     let state = &exec.cpu.fx;
     let mut image = [0; FXSAVE_USED];
     image[0..2].copy_from_slice(&state.fcw.to_le_bytes());

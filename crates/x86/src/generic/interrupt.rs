@@ -14,7 +14,7 @@ use crate::system::{Segment, attribute, cr0, efer};
 
 /// Where an event comes from; decides about privilege checks and the error codes of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// INT n, INT3, INTO: the gate must admit the current privilege level.
     Software,
     /// An exception or an interrupt from outside.
@@ -23,7 +23,7 @@ pub(crate) enum Origin {
 
 /// The processor gave up: a third fault in a row (SDM vol. 3, 6.15, interrupt 8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shutdown;
+pub struct Shutdown;
 
 /// Bits of an error code that refers to the interrupt table.
 const ERROR_EXTERNAL: u32 = 1;
@@ -33,7 +33,10 @@ const TSS_RSP: u64 = 4;
 const TSS_IST: u64 = 36;
 
 /// Raises a fault of an instruction: delivers its exception, or a double fault if that fails.
-pub(crate) fn raise(cpu: &mut Cpu, fault: Fault, bus: &mut dyn SystemBus) -> Result<(), Shutdown> {
+///
+/// # Errors
+/// If the double fault cannot be delivered either.
+pub fn raise(cpu: &mut Cpu, fault: Fault, bus: &mut dyn SystemBus) -> Result<(), Shutdown> {
     let is_user = cpu.system.cpl == 3;
     let (first, code) = exception_of(cpu, fault, is_user);
     let Err(second) = deliver(cpu, first as u8, code, Origin::Hardware, bus) else {
@@ -104,8 +107,9 @@ fn exception_of(cpu: &mut Cpu, fault: Fault, is_user: bool) -> (Vector, Option<u
 
 /// Enters the handler of `vector` through the interrupt table. RIP must be the address to return to.
 ///
-/// On an error the processor is as before, and the error is the fault that the delivery itself raised.
-pub(crate) fn deliver(
+/// # Errors
+/// The fault that the delivery itself raised; the processor is as before.
+pub fn deliver(
     cpu: &mut Cpu,
     vector: u8,
     error_code: Option<u32>,

@@ -30,7 +30,7 @@ pub(crate) mod fault;
 mod flow;
 mod fpu;
 mod fpu_env;
-pub(crate) mod interrupt;
+mod interrupt;
 mod muldiv;
 mod operand;
 mod reciprocal;
@@ -50,11 +50,13 @@ use iced_x86::{Instruction, Mnemonic};
 use crate::cpu::Cpu;
 use crate::exit::Fault;
 use crate::stub::StubCache;
-pub(crate) use access::{AccessKind, Bus, SystemBus};
+pub use access::SystemBus;
+pub(crate) use access::{AccessKind, Bus};
 #[cfg(not(any(test, feature = "fuzz")))]
 use class::Class;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use class::{Class, is_implemented_form, of as class_of};
+pub use interrupt::{Origin, Shutdown, deliver, raise};
 use operand::Exec;
 
 /// What the caller of [`step`] must do next.

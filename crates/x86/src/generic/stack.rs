@@ -146,25 +146,30 @@ pub(super) fn all_registers<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
         exec.set_stack_pointer(top);
         return Ok(Flow::Next);
     }
-    let mut values = [0; 8];
-    for (value, offset) in values.iter_mut().zip(0..) {
-        *value = exec.peek(offset * step, bytes)?;
-    }
-    for (index, value) in values.into_iter().enumerate() {
+    let mut image = [0; 32];
+    let addr = exec.stack_address(exec.stack_pointer(), 8 * bytes)?;
+    exec.bus
+        .read(addr, &mut image[..8 * bytes], AccessKind::Read)?;
+    for (index, chunk) in image[..8 * bytes].chunks(bytes).enumerate() {
         // The saved stack pointer is skipped.
         if 7 - index != Reg::Rsp as usize {
+            let mut word = [0; 8];
+            word[..bytes].copy_from_slice(chunk);
             let old = exec.cpu.regs[7 - index];
-            exec.cpu.regs[7 - index] = merge(old, value, bytes);
+            exec.cpu.regs[7 - index] = merge(old, u64::from_le_bytes(word), bytes);
         }
     }
     exec.drop_stack(8 * step);
     Ok(Flow::Next)
 }
 
-/// ENTER: a frame, with copies of outer frame pointers if nested.
+/// Bytes of the largest frame head that ENTER stores: 32 words.
+const FRAME_HEAD_MAX: usize = 32 * 8;
+
+/// ENTER: a frame, with copies of outer frame pointers if nested. One load and one store, however deep.
 pub(super) fn enter<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
     let size = u64::from(exec.insn.immediate16());
-    let level = u64::from(exec.insn.immediate8_2nd()) & 31;
+    let level = usize::from(exec.insn.immediate8_2nd() & 31);
     let bytes = match exec.insn.code() {
         iced_x86::Code::Enterw_imm16_imm8 => 2,
         iced_x86::Code::Enterd_imm16_imm8 => 4,
@@ -173,23 +178,46 @@ pub(super) fn enter<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
     let step = width::to_u64(bytes);
     let rbp = exec.cpu.reg(Reg::Rbp);
     let frame = exec.stack_pointer().wrapping_sub(step);
-    let addr = exec.stack_address(frame, bytes)?;
-    exec.store(addr, rbp, bytes, AccessKind::Write)?;
-    let mut top = frame;
-    for outer in 1..=level {
-        let value = if outer == level {
-            frame
-        } else {
-            let from = exec.stack_address(rbp.wrapping_sub(outer * step), bytes)?;
-            exec.load(from, bytes, AccessKind::Read)?
-        };
-        top = top.wrapping_sub(step);
-        let to = exec.stack_address(top, bytes)?;
-        exec.store(to, value, bytes, AccessKind::Write)?;
+    let top = frame.wrapping_sub(width::to_u64(level) * step);
+    // From the first push down to the new top of stack, where nothing is stored.
+    for slot in 0..=level {
+        let addr = exec.stack_address(frame.wrapping_sub(width::to_u64(slot) * step), bytes)?;
+        exec.bus
+            .read(addr, &mut [0; 8][..bytes], AccessKind::Probe)?;
     }
-    // The new top of stack must be writable, although nothing is stored there.
     let probe = exec.stack_address(top.wrapping_sub(size), 1)?;
-    exec.load(probe, 1, AccessKind::UpdateRead { atomic: false })?;
+    exec.load(probe, 1, AccessKind::Probe)?;
+
+    let outer_bytes = level.saturating_sub(1) * bytes;
+    let outer_start = exec.stack_address(rbp.wrapping_sub(width::to_u64(outer_bytes)), 1)?;
+    let mut outer = [0; FRAME_HEAD_MAX];
+    if outer_bytes > 0 {
+        exec.bus
+            .read(outer_start, &mut outer[..outer_bytes], AccessKind::Read)?;
+    }
+    let head_start = exec.stack_address(top, bytes)?;
+    let head_bytes = (level + 1) * bytes;
+    let mut head = [0; FRAME_HEAD_MAX];
+    head[head_bytes - bytes..head_bytes].copy_from_slice(&rbp.to_le_bytes()[..bytes]);
+    for slot in 1..level {
+        // The words are pushed in turn, so one that was just pushed may be the next to be copied.
+        let from = outer_start.wrapping_add(width::to_u64(outer_bytes - slot * bytes));
+        let to = head_bytes - (slot + 1) * bytes;
+        for index in 0..bytes {
+            let at = from.wrapping_add(width::to_u64(index));
+            let pushed = width::to_usize(at.wrapping_sub(head_start));
+            head[to + index] = if (to + bytes..head_bytes).contains(&pushed) {
+                head[pushed]
+            } else {
+                outer[outer_bytes - slot * bytes + index]
+            };
+        }
+    }
+    if level > 0 {
+        head[..bytes].copy_from_slice(&frame.to_le_bytes()[..bytes]);
+    }
+    exec.bus
+        .write(head_start, &head[..head_bytes], AccessKind::Write)?;
     exec.set_stack_pointer(top.wrapping_sub(size));
     exec.cpu.set_reg(Reg::Rbp, merge(rbp, frame, bytes));
     Ok(Flow::Next)

@@ -147,7 +147,7 @@ pub(super) fn port<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
     if is_input {
         let to = exec.target_address(wide, bytes)?;
         // The store must be known to succeed before the port is touched.
-        exec.load(to, bytes, AccessKind::UpdateRead { atomic: false })?;
+        exec.load(to, bytes, AccessKind::Probe)?;
         let Some(system) = exec.bus.system() else {
             return Err(fault::protection(0));
         };

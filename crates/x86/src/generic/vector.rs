@@ -106,16 +106,21 @@ pub(super) fn masked_store<B: Bus>(exec: &mut Exec<'_, B>, source: &[u8], select
     };
     let offset = exec.cpu.reg(Reg::Rdi) & mask(wide);
     let start = exec.linear(exec.insn.memory_segment(), offset, source.len())?;
-    let chosen = |index: usize| selector[index] & 0x80 != 0;
-    let indices = || (0..source.len()).filter(|index| chosen(*index));
     // The whole operand must be writable, even where no byte is chosen.
-    let mut old = [0; 16];
-    let kind = AccessKind::UpdateRead { atomic: false };
-    exec.bus.read(start, &mut old[..source.len()], kind)?;
-    for index in indices() {
-        let addr = start.wrapping_add(width::to_u64(index));
+    let mut merged = [0; 16];
+    exec.bus
+        .read(start, &mut merged[..source.len()], AccessKind::Probe)?;
+    let chosen: Vec<usize> = (0..source.len())
+        .filter(|index| selector[*index] & 0x80 != 0)
+        .collect();
+    for index in &chosen {
+        merged[*index] = source[*index];
+    }
+    // One store from the first chosen byte to the last; those between keep their value.
+    if let (Some(first), Some(last)) = (chosen.first(), chosen.last()) {
+        let addr = start.wrapping_add(width::to_u64(*first));
         exec.bus
-            .write(addr, &source[index..=index], AccessKind::Write)?;
+            .write(addr, &merged[*first..=*last], AccessKind::Write)?;
     }
     Ok(Flow::Next)
 }

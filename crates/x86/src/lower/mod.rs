@@ -10,6 +10,7 @@ use crate::stub::{MemoryUse, StubCache, StubRef};
 
 mod operand;
 mod select;
+mod vectors;
 
 use select::{FlagUse, Lowered};
 
@@ -20,7 +21,7 @@ pub(crate) const STEPS_MAX: u8 = 64;
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) pc: u64,
-    /// The decoded instructions, at least one.
+    /// The decoded instructions, at least one. Generic ops point to them, so they must move into the block.
     pub(crate) instructions: &'a [Instruction],
     /// Program counters that stop a run.
     pub(crate) points: &'a std::collections::BTreeSet<u64>,
@@ -28,7 +29,7 @@ pub(crate) struct Source<'a> {
     pub(crate) limit: Option<u8>,
 }
 
-/// Builds the ops of a block. Frames are filled in by the caller.
+/// Builds the ops of a block. Instructions and frames are filled in by the caller.
 pub(crate) fn lower(source: &Source<'_>, stubs: &mut StubCache) -> NewBlock {
     match source.observe {
         Observe::None => Builder::<OBSERVE_NONE>::new(source, stubs).build(),
@@ -40,7 +41,6 @@ pub(crate) fn lower(source: &Source<'_>, stubs: &mut StubCache) -> NewBlock {
 struct Builder<'a, const OBS: u8> {
     source: &'a Source<'a>,
     lowered: Vec<Lowered>,
-    boxed: Vec<Box<Instruction>>,
     stubs: &'a mut StubCache,
 }
 
@@ -49,7 +49,6 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
         Self {
             source,
             lowered: Vec::new(),
-            boxed: Vec::new(),
             stubs,
         }
     }
@@ -96,11 +95,9 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
     }
 
     fn generic(&mut self, instruction: &Instruction, index: u8) -> Lowered {
-        let boxed = Box::new(*instruction);
         let mut op = Op::new(fast::generic::generic, instruction.ip(), index);
         op.len = u8::try_from(instruction.len()).unwrap_or(0);
-        op.imm = (std::ptr::from_ref::<Instruction>(&boxed)).expose_provenance() as u64;
-        self.boxed.push(boxed);
+        op.imm = std::ptr::from_ref(instruction).expose_provenance() as u64;
         if let Some(stub) = self.stubs.get_bare(instruction) {
             op = with_stub::<OBS>(op, instruction, &stub).unwrap_or(op);
         }
@@ -165,7 +162,7 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
             pc: self.source.pc,
             end: next_pc,
             ops,
-            instructions: self.boxed,
+            instructions: Box::default(),
             steps,
             limit: self.source.limit,
             frames: [None; 2],

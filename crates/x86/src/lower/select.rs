@@ -2,9 +2,9 @@
 
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
-use super::operand::{condition, immediate, memory, register, xmm};
+use super::operand::{condition, immediate, memory, register};
 use crate::fast::alu::{self, Exchange, Form, kind};
-use crate::fast::{bits, branch, mov, muldiv, shift, stack, vector};
+use crate::fast::{RBP, RSP, bits, branch, mov, muldiv, shift, stack};
 use crate::op::{Handler, LogKind, Op};
 
 /// What an op does to the flags.
@@ -56,14 +56,14 @@ impl Lowered {
 }
 
 /// An instruction being lowered.
-struct Context<'a> {
-    instruction: &'a Instruction,
-    op: Op,
+pub(super) struct Context<'a> {
+    pub(super) instruction: &'a Instruction,
+    pub(super) op: Op,
 }
 
 /// Operand kinds that the fast path distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Reg,
     Mem,
     Imm,
@@ -92,7 +92,7 @@ pub(super) fn lower_one<const OBS: u8>(instruction: &Instruction, index: u8) -> 
 }
 
 impl Context<'_> {
-    fn kind(&self, number: u32) -> Kind {
+    pub(super) fn kind(&self, number: u32) -> Kind {
         if number >= self.instruction.op_count() {
             return Kind::Other;
         }
@@ -104,7 +104,7 @@ impl Context<'_> {
         }
     }
 
-    fn reg(&self, number: u32) -> Option<u8> {
+    pub(super) fn reg(&self, number: u32) -> Option<u8> {
         register(self.instruction.op_register(number))
     }
 
@@ -117,7 +117,7 @@ impl Context<'_> {
     }
 
     /// The op with its memory operand and access description; tells whether the address is a full one.
-    fn with_memory(&self, access: LogKind, size: usize) -> Option<(Op, bool)> {
+    pub(super) fn with_memory(&self, access: LogKind, size: usize) -> Option<(Op, bool)> {
         let mut op = self.op;
         let full = memory(self.instruction, &mut op)?;
         op.meta = op.meta.with_access(access, size);
@@ -155,12 +155,14 @@ impl Context<'_> {
             Mnemonic::Pop if self.kind(0) == Kind::Reg && self.size(0) == 8 => {
                 let mut op = self.op;
                 op.dst = self.reg(0)?;
+                op.base = RSP;
                 op.meta = op.meta.with_access(LogKind::Read, 8);
                 op.handler = stack::pop_reg::<OBS>;
                 Some(Lowered::barrier(op))
             }
             Mnemonic::Leave if self.instruction.code() == iced_x86::Code::Leaveq => {
                 let mut op = self.op;
+                op.base = RBP;
                 op.meta = op.meta.with_access(LogKind::Read, 8);
                 op.handler = stack::leave_frame::<OBS>;
                 Some(Lowered::barrier(op))
@@ -261,6 +263,7 @@ impl Context<'_> {
 
     fn push<const OBS: u8>(&self) -> Option<Lowered> {
         let op = Op {
+            base: RSP,
             meta: self.op.meta.with_access(LogKind::Write, 8),
             ..self.op
         };
@@ -544,57 +547,13 @@ impl Context<'_> {
     }
 
     fn control<const OBS: u8>(&self) -> Option<Lowered> {
-        let is_near_call =
-            self.instruction.is_call_near() || self.instruction.is_call_near_indirect();
         let op = Op {
             imm: self.instruction.next_ip(),
             ..self.op
         };
-        let pushing = Op {
-            meta: op.meta.with_access(LogKind::Write, 8),
-            ..op
-        };
         match self.instruction.mnemonic() {
-            Mnemonic::Jmp if self.instruction.is_jmp_short_or_near() => {
-                Some(Lowered::barrier(Op {
-                    handler: branch::jmp,
-                    ..op
-                }))
-            }
-            Mnemonic::Jmp if self.instruction.is_jmp_near_indirect() => match self.kind(0) {
-                Kind::Reg => Some(Lowered::barrier(Op {
-                    src: self.reg(0)?,
-                    handler: branch::jmp_reg,
-                    ..op
-                })),
-                _ => {
-                    let (op, _) = self.with_memory(LogKind::Read, 8)?;
-                    Some(Lowered::barrier(Op {
-                        handler: branch::jmp_mem::<OBS>,
-                        ..op
-                    }))
-                }
-            },
-            Mnemonic::Call if self.instruction.is_call_near() => Some(Lowered::barrier(Op {
-                handler: branch::call::<OBS>,
-                ..pushing
-            })),
-            Mnemonic::Call if is_near_call => match self.kind(0) {
-                Kind::Reg => Some(Lowered::barrier(Op {
-                    src: self.reg(0)?,
-                    handler: branch::call_reg::<OBS>,
-                    ..pushing
-                })),
-                _ => {
-                    let (op, _) = self.with_memory(LogKind::Read, 8)?;
-                    let imm = self.instruction.next_ip();
-                    Some(Lowered::barrier(Op {
-                        imm,
-                        handler: branch::call_mem::<OBS>,
-                        ..op
-                    }))
-                }
-            },
+            Mnemonic::Jmp => self.jump::<OBS>(op),
+            Mnemonic::Call => self.call::<OBS>(op),
             Mnemonic::Ret
                 if matches!(
                     self.instruction.code(),
@@ -606,6 +565,7 @@ impl Context<'_> {
                 Some(Lowered::barrier(Op {
                     imm,
                     meta,
+                    base: RSP,
                     handler: branch::ret::<OBS>,
                     ..op
                 }))
@@ -616,6 +576,58 @@ impl Context<'_> {
             })),
             _ => self.conditional_data::<OBS>(),
         }
+    }
+
+    fn jump<const OBS: u8>(&self, op: Op) -> Option<Lowered> {
+        let op = if self.instruction.is_jmp_short_or_near() {
+            Op {
+                handler: branch::jmp,
+                ..op
+            }
+        } else if !self.instruction.is_jmp_near_indirect() {
+            return None;
+        } else if self.kind(0) == Kind::Reg {
+            Op {
+                src: self.reg(0)?,
+                handler: branch::jmp_reg,
+                ..op
+            }
+        } else {
+            Op {
+                handler: branch::jmp_mem::<OBS>,
+                ..self.with_memory(LogKind::Read, 8)?.0
+            }
+        };
+        Some(Lowered::barrier(op))
+    }
+
+    fn call<const OBS: u8>(&self, op: Op) -> Option<Lowered> {
+        let pushing = Op {
+            base: RSP,
+            meta: op.meta.with_access(LogKind::Write, 8),
+            ..op
+        };
+        let op = if self.instruction.is_call_near() {
+            Op {
+                handler: branch::call::<OBS>,
+                ..pushing
+            }
+        } else if !self.instruction.is_call_near_indirect() {
+            return None;
+        } else if self.kind(0) == Kind::Reg {
+            Op {
+                src: self.reg(0)?,
+                handler: branch::call_reg::<OBS>,
+                ..pushing
+            }
+        } else {
+            Op {
+                imm: op.imm,
+                handler: branch::call_mem::<OBS>,
+                ..self.with_memory(LogKind::Read, 8)?.0
+            }
+        };
+        Some(Lowered::barrier(op))
     }
 
     /// SETcc and CMOVcc.
@@ -664,152 +676,5 @@ impl Context<'_> {
             }
             _ => None,
         }
-    }
-
-    fn vectors<const OBS: u8>(&self) -> Option<Lowered> {
-        use iced_x86::Code;
-        let (first, second) = (self.kind(0), self.kind(1));
-        let code = self.instruction.code();
-        let aligned = matches!(
-            code,
-            Code::Movaps_xmm_xmmm128
-                | Code::Movaps_xmmm128_xmm
-                | Code::Movapd_xmm_xmmm128
-                | Code::Movapd_xmmm128_xmm
-                | Code::Movdqa_xmm_xmmm128
-                | Code::Movdqa_xmmm128_xmm
-        );
-        let unaligned = matches!(
-            code,
-            Code::Movups_xmm_xmmm128
-                | Code::Movups_xmmm128_xmm
-                | Code::Movupd_xmm_xmmm128
-                | Code::Movupd_xmmm128_xmm
-                | Code::Movdqu_xmm_xmmm128
-                | Code::Movdqu_xmmm128_xmm
-        );
-        if aligned || unaligned {
-            return match (first, second) {
-                (Kind::Reg, Kind::Reg) => {
-                    let (dst, src) = (
-                        xmm(self.instruction.op0_register())?,
-                        xmm(self.instruction.op1_register())?,
-                    );
-                    Some(Lowered::plain(Op {
-                        dst,
-                        src,
-                        handler: vector::move_16,
-                        ..self.op
-                    }))
-                }
-                (Kind::Reg, _) => {
-                    let (op, _) = self.with_memory(LogKind::Read, 16)?;
-                    let handler = if aligned {
-                        vector::load_16::<true, OBS>
-                    } else {
-                        vector::load_16::<false, OBS>
-                    };
-                    Some(Lowered::barrier(Op {
-                        dst: xmm(self.instruction.op0_register())?,
-                        handler,
-                        ..op
-                    }))
-                }
-                _ => {
-                    let (op, _) = self.with_memory(LogKind::Write, 16)?;
-                    let handler = if aligned {
-                        vector::store_16::<true, OBS>
-                    } else {
-                        vector::store_16::<false, OBS>
-                    };
-                    Some(Lowered::barrier(Op {
-                        src: xmm(self.instruction.op1_register())?,
-                        handler,
-                        ..op
-                    }))
-                }
-            };
-        }
-        match code {
-            Code::Movss_xmm_xmmm32 | Code::Movd_xmm_rm32 if second == Kind::Mem => {
-                self.load_low(4, vector::load_low::<u32, OBS>)
-            }
-            Code::Movsd_xmm_xmmm64 | Code::Movq_xmm_xmmm64 | Code::Movq_xmm_rm64
-                if second == Kind::Mem =>
-            {
-                self.load_low(8, vector::load_low::<u64, OBS>)
-            }
-            Code::Movss_xmmm32_xmm | Code::Movd_rm32_xmm if first == Kind::Mem => {
-                self.store_low(4, vector::store_low::<u32, OBS>)
-            }
-            Code::Movsd_xmmm64_xmm
-            | Code::Movq_xmmm64_xmm
-            | Code::Movq_rm64_xmm
-            | Code::Movlps_m64_xmm
-            | Code::Movlpd_m64_xmm
-                if first == Kind::Mem =>
-            {
-                self.store_low(8, vector::store_low::<u64, OBS>)
-            }
-            Code::Movd_xmm_rm32 | Code::Movq_xmm_rm64 => {
-                let handler = if code == Code::Movd_xmm_rm32 {
-                    vector::low_from_reg::<u32>
-                } else {
-                    vector::low_from_reg::<u64>
-                };
-                Some(Lowered::plain(Op {
-                    dst: xmm(self.instruction.op0_register())?,
-                    src: self.reg(1)?,
-                    handler,
-                    ..self.op
-                }))
-            }
-            Code::Movd_rm32_xmm | Code::Movq_rm64_xmm => {
-                let handler = if code == Code::Movd_rm32_xmm {
-                    vector::low_to_reg::<u32>
-                } else {
-                    vector::low_to_reg::<u64>
-                };
-                Some(Lowered::plain(Op {
-                    dst: self.reg(0)?,
-                    src: xmm(self.instruction.op1_register())?,
-                    handler,
-                    ..self.op
-                }))
-            }
-            Code::Pxor_xmm_xmmm128 | Code::Xorps_xmm_xmmm128 | Code::Xorpd_xmm_xmmm128
-                if second == Kind::Reg =>
-            {
-                let (dst, src) = (
-                    xmm(self.instruction.op0_register())?,
-                    xmm(self.instruction.op1_register())?,
-                );
-                Some(Lowered::plain(Op {
-                    dst,
-                    src,
-                    handler: vector::xor_16,
-                    ..self.op
-                }))
-            }
-            _ => None,
-        }
-    }
-
-    fn load_low(&self, size: usize, handler: Handler) -> Option<Lowered> {
-        let (op, _) = self.with_memory(LogKind::Read, size)?;
-        Some(Lowered::barrier(Op {
-            dst: xmm(self.instruction.op0_register())?,
-            handler,
-            ..op
-        }))
-    }
-
-    fn store_low(&self, size: usize, handler: Handler) -> Option<Lowered> {
-        let (op, _) = self.with_memory(LogKind::Write, size)?;
-        Some(Lowered::barrier(Op {
-            src: xmm(self.instruction.op1_register())?,
-            handler,
-            ..op
-        }))
     }
 }

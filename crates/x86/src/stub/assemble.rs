@@ -191,43 +191,98 @@ fn encode(instruction: &Instruction) -> Option<Vec<u8>> {
     Some(encoder.take_buffer())
 }
 
-fn vector(instruction: &Instruction, template: &mut StubRef, control: Control) -> Option<Vec<u8>> {
-    let (normal, gpr) = normalise(instruction);
-    let (mut xmm, mut mm) = (Uses::default(), Uses::default());
-    let mut is_gpr_written = false;
-    let mut factory = InstructionInfoFactory::new();
-    for used in factory.info(&normal).used_registers() {
-        let register = used.register();
-        if register.is_xmm() {
-            xmm.add(register.number(), used.access());
-        } else if register.is_mm() {
-            mm.add(register.number(), used.access());
-        } else if register.full_register() == Register::RAX && gpr.is_some() {
-            is_gpr_written |= matches!(used.access(), OpAccess::Write | OpAccess::ReadWrite);
+/// All registers of an instruction whose general register has become RAX.
+struct Registers {
+    xmm: Uses,
+    mm: Uses,
+    /// The guest's general register, and whether it changes.
+    gpr: Option<Register>,
+    is_gpr_written: bool,
+}
+
+impl Registers {
+    fn of(normal: &Instruction, gpr: Option<Register>) -> Self {
+        let mut registers = Self {
+            xmm: Uses::default(),
+            mm: Uses::default(),
+            gpr,
+            is_gpr_written: false,
+        };
+        let mut factory = InstructionInfoFactory::new();
+        for used in factory.info(normal).used_registers() {
+            let register = used.register();
+            if register.is_xmm() {
+                registers.xmm.add(register.number(), used.access());
+            } else if register.is_mm() {
+                registers.mm.add(register.number(), used.access());
+            } else if register.full_register() == Register::RAX && gpr.is_some() {
+                registers.is_gpr_written |=
+                    matches!(used.access(), OpAccess::Write | OpAccess::ReadWrite);
+            }
+        }
+        registers
+    }
+
+    /// Loads everything, whether read or only partly written.
+    fn load(&self, code: &mut Code, mnemonic: Mnemonic) {
+        for n in self.xmm.all() {
+            code.with_cpu(0x28, n, XMM + 16 * usize::from(n));
+        }
+        for n in self.mm.all() {
+            code.with_cpu(0x6F, n, MM + 16 * usize::from(n));
+        }
+        if let Some(gpr) = self.gpr {
+            code.mov_cpu(0x8B, 0, REGS + 8 * gpr.number());
+        }
+        let takes_lengths = matches!(
+            mnemonic,
+            Mnemonic::Pcmpestri
+                | Mnemonic::Pcmpestrm
+                | Mnemonic::Pcmpestri64
+                | Mnemonic::Pcmpestrm64
+        );
+        if takes_lengths {
+            code.mov_cpu(0x8B, 0, REGS);
+            code.mov_cpu(0x8B, 2, REGS + 16);
         }
     }
+
+    /// Stores what changed; gives the number of the general register among it.
+    fn store(&self, code: &mut Code, mnemonic: Mnemonic) -> Option<u8> {
+        for n in (0..16).filter(|n| self.xmm.written >> n & 1 != 0) {
+            code.with_cpu(0x29, n, XMM + 16 * usize::from(n));
+        }
+        for n in (0..8).filter(|n| self.mm.written >> n & 1 != 0) {
+            code.with_cpu(0x7F, n, MM + 16 * usize::from(n));
+        }
+        if self.mm.read | self.mm.written != 0 {
+            // emms
+            code.bytes(&[0x0F, 0x77]);
+        }
+        let gives_index = matches!(
+            mnemonic,
+            Mnemonic::Pcmpestri | Mnemonic::Pcmpestri64 | Mnemonic::Pcmpistri
+        );
+        if gives_index {
+            code.mov_cpu(0x89, 1, REGS + 8);
+            return Some(1);
+        }
+        let gpr = self.gpr.filter(|_| self.is_gpr_written)?;
+        code.mov_cpu(0x89, 0, REGS + 8 * gpr.number());
+        u8::try_from(gpr.number()).ok()
+    }
+}
+
+fn vector(instruction: &Instruction, template: &mut StubRef, control: Control) -> Option<Vec<u8>> {
+    let (normal, gpr) = normalise(instruction);
+    let registers = Registers::of(&normal, gpr);
     template.uses_mxcsr = uses_mxcsr(instruction);
     template.underflows = underflows(instruction);
-    template.written_xmm = xmm.written;
-    template.written_mm = mm.written.to_le_bytes()[0];
+    template.written_xmm = registers.xmm.written;
+    template.written_mm = registers.mm.written.to_le_bytes()[0];
 
     let mut code = Code::default();
-    xmm.all()
-        .for_each(|n| code.with_cpu(0x28, n, XMM + 16 * usize::from(n)));
-    mm.all()
-        .for_each(|n| code.with_cpu(0x6F, n, MM + 16 * usize::from(n)));
-    if let Some(gpr) = gpr {
-        code.mov_cpu(0x8B, 0, REGS + 8 * gpr.number());
-    }
-    let mnemonic = instruction.mnemonic();
-    let lengths = matches!(
-        mnemonic,
-        Mnemonic::Pcmpestri | Mnemonic::Pcmpestrm | Mnemonic::Pcmpestri64 | Mnemonic::Pcmpestrm64
-    );
-    if lengths {
-        code.mov_cpu(0x8B, 0, REGS);
-        code.mov_cpu(0x8B, 2, REGS + 16);
-    }
+    registers.load(&mut code, instruction.mnemonic());
     let switches = template.uses_mxcsr && control == Control::Switched;
     if switches {
         // stmxcsr [rsp-16]; ldmxcsr [rdi+guest]
@@ -244,37 +299,10 @@ fn vector(instruction: &Instruction, template: &mut StubRef, control: Control) -
         code.with_cpu(0xAE, 3, MXCSR);
         code.bytes(&[0x0F, 0xAE, 0x54, 0x24, 0xF0]);
     }
-    for n in (0..16).filter(|n| xmm.written >> n & 1 != 0) {
-        code.with_cpu(0x29, n, XMM + 16 * usize::from(n));
-    }
-    for n in (0..8).filter(|n| mm.written >> n & 1 != 0) {
-        code.with_cpu(0x7F, n, MM + 16 * usize::from(n));
-    }
-    if mm.read | mm.written != 0 || instruction_is_mmx(instruction) {
-        // emms
-        code.bytes(&[0x0F, 0x77]);
-    }
-    if let (Some(gpr), true) = (gpr, is_gpr_written) {
-        code.mov_cpu(0x89, 0, REGS + 8 * gpr.number());
-        template.written_gpr = u8::try_from(gpr.number()).ok();
-    }
-    let is_index = matches!(
-        mnemonic,
-        Mnemonic::Pcmpestri | Mnemonic::Pcmpestri64 | Mnemonic::Pcmpistri
-    );
-    if is_index {
-        code.mov_cpu(0x89, 1, REGS + 8);
-        template.written_gpr = Some(1);
-    }
+    template.written_gpr = registers.store(&mut code, instruction.mnemonic());
     // mov rax, r8; ret
     code.bytes(&[0x4C, 0x89, 0xC0, 0xC3]);
     Some(code.0)
-}
-
-fn instruction_is_mmx(instruction: &Instruction) -> bool {
-    (0..instruction.op_count()).any(|operand| {
-        instruction.op_kind(operand) == OpKind::Register && instruction.op_register(operand).is_mm()
-    })
 }
 
 fn x87(instruction: &Instruction, sets_flags: bool) -> Option<Vec<u8>> {

@@ -89,7 +89,9 @@ pub(crate) fn open_path(kernel: &Kernel, open: OpenId) -> Vec<u8> {
     let inode = kernel.state.files.inode(file.inode);
     let anonymous = |name: &str| format!("anon_inode:{name}").into_bytes();
     match &inode.node {
-        Node::Pipe(_) if inode.links == 0 => format!("pipe:[{}]", inode.number).into_bytes(),
+        Node::Pipe(_) if file.place.is_none() && !file.is_deleted => {
+            format!("pipe:[{}]", inode.number).into_bytes()
+        }
         Node::Output(_) => format!("pipe:[{}]", inode.number).into_bytes(),
         Node::Socket(_) => format!("socket:[{}]", inode.number).into_bytes(),
         Node::Event(_) => anonymous("[eventfd]"),
@@ -100,8 +102,11 @@ pub(crate) fn open_path(kernel: &Kernel, open: OpenId) -> Vec<u8> {
         Node::Process(_) => anonymous("[pidfd]"),
         Node::Directory(_) if inode.links > 0 => kernel.state.files.directory_path(file.inode),
         _ => {
-            let mut path = file.path.to_vec();
-            if inode.links == 0 {
+            let mut path = match &file.place {
+                Some((parent, name)) => kernel.state.files.path_in(*parent, name),
+                None => file.path.to_vec(),
+            };
+            if file.is_deleted || inode.links == 0 {
                 path.extend_from_slice(b" (deleted)");
             }
             path

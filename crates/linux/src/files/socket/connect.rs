@@ -64,6 +64,9 @@ pub(crate) fn bind(
     address: &Address,
     mode: u32,
 ) -> Result<(), Errno> {
+    if let Address::Unix(UnixName::Path(path)) = address {
+        return bind_path(kernel, tid, id, path, mode);
+    }
     if get(kernel, id)?.is_bound() {
         return Err(Errno::EINVAL);
     }
@@ -77,7 +80,7 @@ pub(crate) fn bind(
             kernel.state.files.ports.bind_name(name.clone(), id)?;
             get_mut(kernel, id)?.local = address.clone();
         }
-        Address::Unix(UnixName::Path(path)) => bind_path(kernel, tid, id, path, mode)?,
+        Address::Unix(UnixName::Path(_)) => {}
         Address::Inet { .. } | Address::Inet6 { .. } => bind_port(kernel, id, address)?,
     }
     Ok(())
@@ -90,7 +93,13 @@ fn bind_path(
     path: &Name,
     mode: u32,
 ) -> Result<(), Errno> {
-    let target = walk::resolve(kernel, tid, AT_FDCWD, path, WalkOptions::NOFOLLOW)?;
+    let target = walk::resolve(kernel, tid, AT_FDCWD, path, WalkOptions::CHANGE)?;
+    if target.inode.is_some() {
+        return Err(Errno::EADDRINUSE);
+    }
+    if get(kernel, id)?.is_bound() {
+        return Err(Errno::EINVAL);
+    }
     let node = Node::SocketName(Some(id));
     let name = tree::create(kernel, &target, mode, node).map_err(|errno| match errno {
         Errno::EEXIST => Errno::EADDRINUSE,
@@ -212,45 +221,63 @@ pub(crate) fn connect(
     if socket.kind == Kind::Datagram {
         return Ok(connect_datagram(kernel, tid, id, address)?);
     }
+    if let Some(Address::Unix(name)) = address {
+        return connect_unix(kernel, tid, id, name);
+    }
     match &socket.stage {
         Stage::Connected { .. } if !socket.is_connect_reported => {
             socket.is_connect_reported = true;
             return Ok(());
         }
-        Stage::Connected { .. } => return Err(Errno::EISCONN.into()),
-        Stage::Listening { .. } => return Err(Errno::EINVAL.into()),
+        Stage::Connected { .. } | Stage::Listening { .. } => return Err(Errno::EISCONN.into()),
         Stage::Failed => {
             socket.stage = Stage::Idle;
+            socket.is_read_shut = false;
+            socket.is_write_shut = false;
             let errno = socket.take_error().unwrap_or(Errno::ECONNABORTED);
             return Err(errno.into());
         }
         Stage::Idle => {}
     }
     let address = address.ok_or(Errno::EAFNOSUPPORT)?;
-    let listener = match address {
-        Address::Unix(name) => {
-            let kind = socket.kind;
-            let found = find_unix(kernel, tid, name, kind)?;
-            if !matches!(get(kernel, found)?.stage, Stage::Listening { .. }) {
-                return Err(Errno::ECONNREFUSED.into());
-            }
-            Some(found)
-        }
-        address => find_listener(kernel, address)?,
-    };
-    let is_unix = matches!(address, Address::Unix(_));
-    let Some(listener) = listener else {
+    socket.is_read_shut = false;
+    socket.is_write_shut = false;
+    let Some(listener) = find_listener(kernel, address)? else {
         return refuse(kernel, id, no_wait);
     };
-    if is_full(kernel, listener)? && (is_unix || !no_wait) {
+    if is_full(kernel, listener)? && !no_wait {
         return Err(IoError::WouldBlock);
     }
     establish(kernel, tid, id, listener, address)?;
-    if no_wait && !is_unix {
+    if no_wait {
         get_mut(kernel, id)?.is_connect_reported = false;
         return Err(Errno::EINPROGRESS.into());
     }
     Ok(())
+}
+
+/// Connects a Unix stream; the other end is looked at before this one.
+fn connect_unix(
+    kernel: &mut Kernel,
+    tid: Tid,
+    id: InodeId,
+    name: &UnixName,
+) -> Result<(), IoError> {
+    let kind = get(kernel, id)?.kind;
+    let listener = find_unix(kernel, tid, name, kind)?;
+    if !matches!(get(kernel, listener)?.stage, Stage::Listening { .. }) {
+        return Err(Errno::ECONNREFUSED.into());
+    }
+    if is_full(kernel, listener)? {
+        return Err(IoError::WouldBlock);
+    }
+    match get(kernel, id)?.stage {
+        Stage::Idle | Stage::Failed => {}
+        Stage::Connected { .. } => return Err(Errno::EISCONN.into()),
+        Stage::Listening { .. } => return Err(Errno::EINVAL.into()),
+    }
+    let address = Address::Unix(name.clone());
+    Ok(establish(kernel, tid, id, listener, &address)?)
 }
 
 fn refuse(kernel: &mut Kernel, id: InodeId, no_wait: bool) -> Result<(), IoError> {
@@ -258,6 +285,9 @@ fn refuse(kernel: &mut Kernel, id: InodeId, no_wait: bool) -> Result<(), IoError
         return Err(Errno::ECONNREFUSED.into());
     }
     let socket = get_mut(kernel, id)?;
+    // A reset ends both directions, until the program hears of it by another connect.
+    socket.is_read_shut = true;
+    socket.is_write_shut = true;
     socket.stage = Stage::Failed;
     socket.error = Some(Errno::ECONNREFUSED);
     ready::notify(kernel, id, POLLIN | POLLOUT);
@@ -438,16 +468,25 @@ pub(crate) fn shutdown(
     let is_unix = socket.family == Family::Unix;
     let partner = match &mut socket.stage {
         Stage::Connected { partner } => *partner,
+        Stage::Listening { .. } if is_unix => None,
         Stage::Listening { waiting, .. } if receive => {
             let waiting = std::mem::take(waiting);
             socket.stage = Stage::Idle;
-            socket.is_read_shut = true;
+            socket.is_read_shut = false;
+            socket.is_write_shut = false;
             drop_waiting(kernel, waiting);
             ready::notify(kernel, id, POLLIN | POLLOUT);
             return Ok(());
         }
+        Stage::Listening { .. } => return Ok(()),
         Stage::Idle if socket.remote.is_some() || is_unix => None,
-        _ => return Err(Errno::ENOTCONN),
+        _ => {
+            // It takes effect all the same.
+            socket.is_read_shut |= receive;
+            socket.is_write_shut |= send;
+            ready::notify(kernel, id, POLLIN | POLLOUT);
+            return Err(Errno::ENOTCONN);
+        }
     };
     socket.is_read_shut |= receive;
     socket.is_write_shut |= send;

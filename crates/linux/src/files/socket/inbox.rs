@@ -85,6 +85,7 @@ impl Inbox {
             && let Some(last) = self.segments.back_mut()
             && last.rights.is_empty()
             && last.credentials == segment.credentials
+            && last.from == segment.from
         {
             last.len += bytes.len();
         } else {

@@ -154,6 +154,15 @@ impl Socket {
     /// Poll bits.
     pub(crate) fn readiness(&self, state: &State) -> u32 {
         let mut bits = 0;
+        if let Stage::Listening { waiting, .. } = &self.stage
+            && self.family != Family::Unix
+        {
+            return if waiting.is_empty() {
+                0
+            } else {
+                POLLIN | POLLRDNORM
+            };
+        }
         if !self.inbox.is_empty() {
             bits |= POLLIN | POLLRDNORM;
         }
@@ -169,7 +178,7 @@ impl Socket {
                     bits |= POLLIN | POLLRDNORM;
                 }
             }
-            Stage::Connected { partner: None } => {
+            Stage::Connected { partner: None } if self.is_connection_oriented() => {
                 bits |= POLLIN | POLLOUT | POLLHUP | POLLRDHUP | POLLRDNORM | POLLWRNORM;
             }
             Stage::Connected {
@@ -180,20 +189,15 @@ impl Socket {
                 if has_room || self.is_write_shut {
                     bits |= POLLOUT | POLLWRNORM;
                 }
-                if self.is_read_shut && self.is_write_shut {
-                    bits |= POLLHUP;
-                }
             }
             Stage::Failed => bits |= POLLIN | POLLOUT | POLLHUP | POLLRDNORM | POLLWRNORM,
             Stage::Idle if self.is_connection_oriented() => {
-                bits |= POLLHUP;
-                if self.family == Family::Unix {
-                    bits |= POLLOUT | POLLWRNORM;
-                } else {
-                    bits |= POLLOUT;
-                }
+                bits |= POLLHUP | POLLOUT | POLLWRNORM;
             }
-            Stage::Idle => bits |= POLLOUT | POLLWRNORM,
+            Stage::Idle | Stage::Connected { partner: None } => bits |= POLLOUT | POLLWRNORM,
+        }
+        if self.is_read_shut && self.is_write_shut {
+            bits |= POLLHUP;
         }
         bits
     }

@@ -3,7 +3,7 @@
 use super::connect::{bind_anywhere, find_unix, wake_idle};
 use super::inbox::Segment;
 use super::ports::Protocol;
-use super::{Address, Credentials, Family, Kind, Socket, Stage, socket_mut, socket_of};
+use super::{Address, Credentials, Family, Kind, Socket, Stage, UnixName, socket_mut, socket_of};
 use crate::errno::Errno;
 use crate::files::flags::{POLLIN, POLLOUT};
 use crate::files::inode::InodeId;
@@ -85,23 +85,26 @@ pub(crate) fn send(
     if let Some(errno) = socket.take_error() {
         return Err(errno.into());
     }
-    if socket.is_write_shut {
-        return Err(Errno::EPIPE.into());
-    }
     if socket.kind == Kind::Datagram {
+        if socket.is_write_shut {
+            return Err(Errno::EPIPE.into());
+        }
         return send_datagram(kernel, tid, id, outgoing);
     }
     let (family, kind) = (socket.family, socket.kind);
     let partner = match socket.stage {
         Stage::Connected { partner } => partner,
-        _ if outgoing.to.is_some() && family == Family::Unix => {
+        _ if outgoing.to.is_some() && family == Family::Unix && kind == Kind::Stream => {
             return Err(Errno::EOPNOTSUPP.into());
         }
         _ if family == Family::Unix => return Err(Errno::ENOTCONN.into()),
         _ => return Err(Errno::EPIPE.into()),
     };
-    if outgoing.to.is_some() && family == Family::Unix {
+    if outgoing.to.is_some() && family == Family::Unix && kind == Kind::Stream {
         return Err(Errno::EISCONN.into());
+    }
+    if socket.is_write_shut {
+        return Err(Errno::EPIPE.into());
     }
     let len = outgoing.buffer.len() - outgoing.from;
     let Some(partner) = partner else {
@@ -145,7 +148,9 @@ fn deliver(
     let bytes = outgoing.buffer.get(kernel, outgoing.from, count)?;
     let source = socket_of(&kernel.state.files, sender).ok_or(Errno::ENOTSOCK)?;
     let (is_unix, is_stream) = (source.family == Family::Unix, source.is_stream());
-    let mut from = (!is_stream).then(|| source.local.clone());
+    let mut from = (is_unix || !is_stream)
+        .then(|| source.local.clone())
+        .filter(|address| *address != Address::Unix(UnixName::Unnamed));
     let credentials = if is_unix {
         Some(
             outgoing
@@ -294,7 +299,17 @@ fn nothing_to_receive(socket: &mut Socket) -> Result<Received, IoError> {
     if let Some(errno) = socket.take_error() {
         return Err(errno.into());
     }
+    let is_unix = socket.family == Family::Unix;
     match socket.stage {
+        Stage::Idle | Stage::Listening { .. } | Stage::Failed
+            if is_unix && socket.is_connection_oriented() =>
+        {
+            Err(if socket.is_stream() {
+                Errno::EINVAL.into()
+            } else {
+                Errno::ENOTCONN.into()
+            })
+        }
         _ if socket.is_read_shut => Ok(Received::default()),
         Stage::Connected { partner: None } if socket.is_connection_oriented() => {
             Ok(Received::default())
@@ -302,11 +317,7 @@ fn nothing_to_receive(socket: &mut Socket) -> Result<Received, IoError> {
         Stage::Idle | Stage::Listening { .. } | Stage::Failed
             if socket.is_connection_oriented() =>
         {
-            Err(if socket.family == Family::Unix && socket.is_stream() {
-                Errno::EINVAL.into()
-            } else {
-                Errno::ENOTCONN.into()
-            })
+            Err(Errno::ENOTCONN.into())
         }
         _ => Err(IoError::WouldBlock),
     }

@@ -13,7 +13,6 @@ pub(super) struct Specifiers {
     pub(super) ty: Ty,
     pub(super) is_typedef: bool,
     pub(super) is_static: bool,
-    pub(super) is_inline: bool,
     pub(super) is_init: bool,
 }
 
@@ -100,11 +99,10 @@ impl<K: Sink> Parser<'_, '_, K> {
                     result: declarator.ty,
                     params,
                     is_static: specs.is_static,
-                    is_inline: specs.is_inline,
                     definer: Sym(0),
                     is_init: specs.is_init,
                 };
-                return self.function(signature, declarator.pos);
+                return self.function(signature);
             }
             self.external_declarator(specs, &declarator)?;
             if self.eat(op(",")) {
@@ -116,7 +114,9 @@ impl<K: Sink> Parser<'_, '_, K> {
 
     fn external_declarator(&mut self, specs: Specifiers, declarator: &Declarator) -> Parsed<()> {
         if specs.is_typedef {
-            self.declared.typedefs.push((declarator.name, declarator.ty));
+            self.declared
+                .typedefs
+                .push((declarator.name, declarator.ty));
         } else if declarator.params.is_some() {
             self.declared.results.push((declarator.name, declarator.ty));
         } else {
@@ -125,19 +125,18 @@ impl<K: Sink> Parser<'_, '_, K> {
                 .push((declarator.name, declarator.ty, specs.is_static));
         }
         if self.eat(op("=")) {
-            let pos = self.here().pos;
             let value = if self.is(op("{")) {
                 self.initialiser()?
             } else {
                 self.assignment()?
             };
-            self.bind(declarator.ty.base, Sym(0), value, pos, 0);
+            self.bind(declarator.ty.base, Sym(0), value, 0);
         }
         Ok(())
     }
 
     /// Notes the names that initialise fields of `holder`.
-    fn bind(&mut self, holder: Sym, field: Sym, value: E, pos: u32, depth: u32) {
+    fn bind(&mut self, holder: Sym, field: Sym, value: E, depth: u32) {
         if depth > 8 {
             return;
         }
@@ -146,21 +145,20 @@ impl<K: Sink> Parser<'_, '_, K> {
                 holder,
                 field,
                 value,
-                pos,
             }),
             Expr::Unary { of, .. } | Expr::Cast { of, .. } => {
-                self.bind(holder, field, of, pos, depth + 1);
+                self.bind(holder, field, of, depth + 1);
             }
             Expr::Field { name, value } => {
                 // A nested initialiser has a type we do not look up: its fields name themselves.
                 let inner = matches!(self.exprs.get(value), Expr::Init { .. });
                 let holder = if inner { Sym(0) } else { holder };
-                self.bind(holder, name, value, pos, depth + 1);
+                self.bind(holder, name, value, depth + 1);
             }
             Expr::Init { parts } | Expr::Call { args: parts, .. } => {
                 let parts = self.exprs.parts(parts).to_vec();
                 for part in parts {
-                    self.bind(holder, field, part, pos, depth + 1);
+                    self.bind(holder, field, part, depth + 1);
                 }
             }
             _ => {}
@@ -194,7 +192,7 @@ impl<K: Sink> Parser<'_, '_, K> {
             || (self.is_plain_name(self.here()) && self.is_old_style_parameter())
     }
 
-    fn function(&mut self, signature: Signature, pos: u32) -> Parsed<()> {
+    fn function(&mut self, signature: Signature) -> Parsed<()> {
         let mut signature = signature;
         // Parameters of old-style definitions.
         while !self.is(op("{")) {
@@ -205,7 +203,11 @@ impl<K: Sink> Parser<'_, '_, K> {
             loop {
                 let declarator = self.declarator(specs.ty)?;
                 let ty = self.exprs.ty(declarator.ty);
-                match signature.params.iter_mut().find(|p| p.name == declarator.name) {
+                match signature
+                    .params
+                    .iter_mut()
+                    .find(|p| p.name == declarator.name)
+                {
                     Some(param) => param.ty = ty,
                     None => return Err(Trouble),
                 }
@@ -216,7 +218,9 @@ impl<K: Sink> Parser<'_, '_, K> {
             self.expect(op(";"))?;
         }
         self.locals.extend_from_slice(&signature.params);
-        self.declared.results.push((signature.name, signature.result));
+        self.declared
+            .results
+            .push((signature.name, signature.result));
         let body_start = self.at;
         let root = match self.block() {
             Ok(root) => root,
@@ -227,7 +231,7 @@ impl<K: Sink> Parser<'_, '_, K> {
                 return Ok(());
             }
         };
-        self.emit(&signature, root, pos, false);
+        self.emit(&signature, root, false);
         Ok(())
     }
 
@@ -250,7 +254,11 @@ impl<K: Sink> Parser<'_, '_, K> {
             let words = &self.tokens[begin..self.at];
             let single = if let [one] = words { one.sym } else { Sym(0) };
             let last = words.last().map_or(Sym(0), |last| last.sym);
-            args.push(if first.kind == Kind::Name { single } else { Sym(0) });
+            args.push(if first.kind == Kind::Name {
+                single
+            } else {
+                Sym(0)
+            });
             params.push((begin, last));
             self.eat(op(","));
         }
@@ -259,7 +267,7 @@ impl<K: Sink> Parser<'_, '_, K> {
         if self.is(op("{")) {
             let mut signature = self.macro_signature(token.sym, &args, &params);
             signature.is_static |= specs.is_static;
-            return self.function(signature, token.pos);
+            return self.function(signature);
         }
         if self.is(op("=")) {
             // `DEFINE_PER_CPU(type, name) = value;`
@@ -278,7 +286,12 @@ impl<K: Sink> Parser<'_, '_, K> {
     }
 
     /// `SYSCALL_DEFINE2(open, const char *, name, int, flags)`: name, then pairs of type and name.
-    fn macro_signature(&mut self, definer: Sym, args: &[Sym], params: &[(usize, Sym)]) -> Signature {
+    fn macro_signature(
+        &mut self,
+        definer: Sym,
+        args: &[Sym],
+        params: &[(usize, Sym)],
+    ) -> Signature {
         let is_pairs = args.len() % 2 == 1;
         let mut locals = Vec::new();
         if is_pairs {
@@ -293,7 +306,11 @@ impl<K: Sink> Parser<'_, '_, K> {
             self.at = resume;
         }
         Signature {
-            name: args.first().copied().filter(|name| name.0 != 0).unwrap_or(definer),
+            name: args
+                .first()
+                .copied()
+                .filter(|name| name.0 != 0)
+                .unwrap_or(definer),
             params: locals,
             definer,
             ..Signature::default()
@@ -308,8 +325,7 @@ impl<K: Sink> Parser<'_, '_, K> {
             match self.word() {
                 Word::Typedef => specs.is_typedef = true,
                 Word::Static => specs.is_static = true,
-                Word::Inline => specs.is_inline = true,
-                Word::Extern | Word::Qualifier => {}
+                Word::Extern | Word::Qualifier | Word::Inline => {}
                 Word::Builtin => {
                     specs.ty.builtin = true;
                     have_type = true;
@@ -351,7 +367,7 @@ impl<K: Sink> Parser<'_, '_, K> {
                 code == op("*")
                     || code == op(",")
                     || code == op(")")
-                    || (code == op("(") && self.ahead_is(2, op("*")) )
+                    || (code == op("(") && self.ahead_is(2, op("*")))
             }
             _ => false,
         }
@@ -454,7 +470,10 @@ impl<K: Sink> Parser<'_, '_, K> {
 
     /// `DECLARE_BITMAP(name, n);` and `struct_group(name, fields);`.
     fn field_macro(&mut self, fields: &mut Vec<FieldDecl>) -> Parsed<()> {
-        let is_group = self.names.text(self.here().sym).starts_with(b"struct_group");
+        let is_group = self
+            .names
+            .text(self.here().sym)
+            .starts_with(b"struct_group");
         self.bump();
         let inside = self.at + 1;
         let first = self.ahead(1);
@@ -540,7 +559,9 @@ impl<K: Sink> Parser<'_, '_, K> {
     fn opens_declarator(&self) -> bool {
         self.ahead_is(1, op("*"))
             || self.ahead_is(1, op("("))
-            || (self.is_plain_name(self.ahead(1)) && self.ahead_is(2, op(")")) && self.ahead_is(3, op("(")))
+            || (self.is_plain_name(self.ahead(1))
+                && self.ahead_is(2, op(")"))
+                && self.ahead_is(3, op("(")))
     }
 
     fn declarator_suffixes(&mut self, declarator: &mut Declarator) -> Parsed<()> {

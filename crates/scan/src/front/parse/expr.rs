@@ -34,9 +34,11 @@ fn power(code: u32) -> u8 {
 }
 
 fn is_assignment(code: u32) -> bool {
-    ["=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="]
-        .iter()
-        .any(|text| op(text) == code)
+    [
+        "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=",
+    ]
+    .iter()
+    .any(|text| op(text) == code)
 }
 
 impl<K: Sink> Parser<'_, '_, K> {
@@ -189,14 +191,16 @@ impl<K: Sink> Parser<'_, '_, K> {
         let is_operand = matches!(next.kind, Kind::Name | Kind::Number | Kind::Text)
             && !matches!(self.word_of(next), Word::Qualifier);
         if after > 2 {
-            return is_operand
-                || matches!(next.kind, Kind::Op(code) if [op("("), op("&"), op("*"), op("{"), op("-"), op("~"), op("!")].contains(&code))
-                || !is_operand;
+            // Nothing else looks like `(name *)`.
+            return true;
         }
         let looks_like_type = {
             let text = self.names.text(first.sym);
-            text.ends_with(b"_t") || matches!(text, [b'u' | b's', b'8' | b'1' | b'3' | b'6', ..] if text.len() <= 3)
-                || text.starts_with(b"__u") || text.starts_with(b"__le") || text.starts_with(b"__be")
+            text.ends_with(b"_t")
+                || matches!(text, [b'u' | b's', b'8' | b'1' | b'3' | b'6', ..] if text.len() <= 3)
+                || text.starts_with(b"__u")
+                || text.starts_with(b"__le")
+                || text.starts_with(b"__be")
         };
         is_operand
             || matches!(next.kind, Kind::Op(code) if code == op("{"))
@@ -349,7 +353,8 @@ impl<K: Sink> Parser<'_, '_, K> {
                 stars += 1;
             }
         }
-        let is_type = stars > 0 && (self.ahead_is(1 + stars, op(",")) || self.ahead_is(1 + stars, op(")")));
+        let is_type =
+            stars > 0 && (self.ahead_is(1 + stars, op(",")) || self.ahead_is(1 + stars, op(")")));
         while !self.is_end() && !self.is(op(",")) && !self.is(op(")")) {
             self.skip_group();
         }
@@ -377,7 +382,11 @@ impl<K: Sink> Parser<'_, '_, K> {
                 parts.push(parser.initialiser_item()?);
                 if !parser.eat(op(",")) && !parser.is(op("}")) {
                     // A macro that brings its own comma, or parts of an unfinished one.
-                    if parser.is_plain_name(parser.here()) || parser.is(op(".")) || parser.is(op("[")) || parser.is(op("{")) {
+                    if parser.is_plain_name(parser.here())
+                        || parser.is(op("."))
+                        || parser.is(op("["))
+                        || parser.is(op("{"))
+                    {
                         continue;
                     }
                     return Err(Trouble);

@@ -52,17 +52,7 @@ impl<K: Sink> Parser<'_, '_, K> {
         match self.word() {
             Word::If => self.if_statement(),
             Word::While | Word::For | Word::Do => self.loop_statement(),
-            Word::Switch => {
-                self.bump();
-                self.expect(op("("))?;
-                let on = self.expression()?;
-                self.expect(op(")"))?;
-                let occurrences = self.mark();
-                let body = self.statement()?;
-                let id = self.push(StmtKind::Switch { on, body }, pos, mark);
-                self.cut(id, occurrences);
-                Ok(id)
-            }
+            Word::Switch => self.switch_statement(),
             Word::Case => {
                 self.bump();
                 let value = self.expression()?;
@@ -118,6 +108,19 @@ impl<K: Sink> Parser<'_, '_, K> {
     /// Limits the occurrences of `id` to those of its own expression, without its sub-statements'.
     fn cut(&mut self, id: S, end: u32) {
         self.body.stmts[crate::front::lex::at(id.0)].occurrences.end = end;
+    }
+
+    fn switch_statement(&mut self) -> Parsed<S> {
+        let (pos, mark) = (self.here().pos, self.mark());
+        self.bump();
+        self.expect(op("("))?;
+        let on = self.expression()?;
+        self.expect(op(")"))?;
+        let occurrences = self.mark();
+        let body = self.statement()?;
+        let id = self.push(StmtKind::Switch { on, body }, pos, mark);
+        self.cut(id, occurrences);
+        Ok(id)
     }
 
     fn goto_statement(&mut self) -> Parsed<S> {
@@ -283,7 +286,11 @@ impl<K: Sink> Parser<'_, '_, K> {
             loop {
                 let mark = self.mark();
                 let declarator = self.declarator(specs.ty)?;
-                let at = if declarator.pos == 0 { pos } else { declarator.pos };
+                let at = if declarator.pos == 0 {
+                    pos
+                } else {
+                    declarator.pos
+                };
                 if self.is(op(":")) {
                     self.bump();
                     self.assignment()?;

@@ -1,0 +1,28 @@
+/* cobet/thread_creation, buggy.
+ * Wrong: the parent starts the thread and fills in the rest of its argument afterwards; the
+ * child may read it before.
+ * Origin: Linux, unsynchronised communication at thread creation (COBET section 4.2), as a
+ * user-mode model */
+#include <assert.h>
+#include <pthread.h>
+
+static struct {
+    volatile int device, ready;
+} argument;
+
+static void *child(void *arg)
+{
+    assert(argument.ready == 1);
+    return arg;
+}
+
+int main(void)
+{
+    pthread_t t;
+
+    argument.device = 3;
+    pthread_create(&t, NULL, child, NULL);
+    argument.ready = 1;
+    pthread_join(t, NULL);
+    return 0;
+}

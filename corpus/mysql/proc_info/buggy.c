@@ -1,0 +1,40 @@
+/* mysql/proc_info, buggy.
+ * Wrong: SHOW PROCESSLIST tests thd->proc_info and reads it again to print it; the owner sets
+ * it to NULL between the two reads.
+ * Origin: MySQL-1, thd->proc_info (ConMem Fig. 3.4 and Table 4.3; Fig. 3.5c, read-after-read) */
+#include <pthread.h>
+#include <stdio.h>
+
+struct thd {
+    const char *volatile proc_info;
+};
+
+static struct thd connection = {.proc_info = "updating"};
+
+static void *show_processlist(void *arg)
+{
+    struct thd *thd = arg;
+
+    if (thd->proc_info)
+        fputs(thd->proc_info, stdout);
+    return NULL;
+}
+
+static void *end_statement(void *arg)
+{
+    struct thd *thd = arg;
+
+    thd->proc_info = NULL;
+    return NULL;
+}
+
+int main(void)
+{
+    pthread_t t1, t2;
+
+    pthread_create(&t1, NULL, show_processlist, &connection);
+    pthread_create(&t2, NULL, end_statement, &connection);
+    pthread_join(t1, NULL);
+    pthread_join(t2, NULL);
+    return 0;
+}

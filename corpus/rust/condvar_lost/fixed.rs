@@ -1,0 +1,38 @@
+// rust/condvar_lost, fixed.
+// Wrong: the flag is an atomic that is set without the Mutex; set and notify fall between the
+// waiter's check and its wait.
+// Fix: the flag is set under the Mutex.
+// Origin: Rust: lost wake-up of a Condvar
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+
+#[derive(Default)]
+struct Gate {
+    open: AtomicBool,
+    lock: Mutex<()>,
+    opened: Condvar,
+}
+
+fn wait(gate: &Gate) {
+    let mut guard = gate.lock.lock().unwrap();
+    while !gate.open.load(Ordering::SeqCst) {
+        guard = gate.opened.wait(guard).unwrap();
+    }
+}
+
+fn open(gate: &Gate) {
+    let _guard = gate.lock.lock().unwrap();
+    gate.open.store(true, Ordering::SeqCst);
+    gate.opened.notify_one();
+}
+
+fn main() {
+    let gate = Arc::new(Gate::default());
+    let (a, b) = (Arc::clone(&gate), Arc::clone(&gate));
+    let waiter = thread::spawn(move || wait(&a));
+    let opener = thread::spawn(move || open(&b));
+    waiter.join().unwrap();
+    opener.join().unwrap();
+}

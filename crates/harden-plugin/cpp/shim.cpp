@@ -1,0 +1,347 @@
+// What LLVM's C interface lacks: the pass registration, block splitting, SSA repair, invokes, and a few queries.
+// Everything that decides lives in Rust; this file only acts.
+#include "llvm-c/Core.h"
+#include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/CaptureTracking.h"
+#include "llvm/Analysis/SimplifyQuery.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/DebugInfo.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/PassManager.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Plugins/PassPlugin.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Transforms/Scalar/SROA.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/Local.h"
+#include "llvm/Transforms/Utils/PromoteMemToReg.h"
+#include "llvm/Transforms/Utils/SSAUpdater.h"
+
+using namespace llvm;
+
+extern "C" bool raddle_harden_module(LLVMModuleRef module);
+
+namespace {
+
+// At -O0 every local lives in memory and would end regions: bring scalars into registers first.
+void promoteLocals(Module &module, ModuleAnalysisManager &analyses) {
+  auto &functions =
+      analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
+  for (Function &function : module) {
+    if (function.isDeclaration() || !function.hasFnAttribute(Attribute::OptimizeNone))
+      continue;
+    function.removeFnAttr(Attribute::OptimizeNone);
+    SROAPass sroa(SROAOptions::PreserveCFG);
+    PreservedAnalyses kept = sroa.run(function, functions);
+    functions.invalidate(function, kept);
+  }
+}
+
+// Splitting the entry block must not carry a stack slot out of it, where it would be allocated anew each time.
+void gatherSlots(Module &module) {
+  for (Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    BasicBlock &entry = function.getEntryBlock();
+    BasicBlock::iterator head = entry.begin();
+    for (Instruction &inst : make_early_inc_range(entry)) {
+      auto *slot = dyn_cast<AllocaInst>(&inst);
+      if (!slot || !slot->isStaticAlloca())
+        continue;
+      if (slot->getIterator() == head)
+        ++head;
+      else
+        slot->moveBefore(entry, head);
+    }
+  }
+}
+
+// Rust's contended lock cannot panic, but where a guard is held the compiler does not know and invokes it.
+void callRustLocks(Module &module) {
+  for (Function &function : module) {
+    SmallVector<InvokeInst *, 4> locks;
+    for (BasicBlock &block : function)
+      if (auto *invoke = dyn_cast<InvokeInst>(block.getTerminator()))
+        if (Function *callee = invoke->getCalledFunction())
+          if (callee->getName().contains("5mutex5futex") && callee->getName().contains("14lock_contended"))
+            locks.push_back(invoke);
+    for (InvokeInst *invoke : locks)
+      changeToCall(invoke);
+    if (!locks.empty())
+      removeUnreachableBlocks(function);
+  }
+}
+
+struct HardenPass : PassInfoMixin<HardenPass> {
+  PreservedAnalyses run(Module &module, ModuleAnalysisManager &analyses) {
+    promoteLocals(module, analyses);
+    callRustLocks(module);
+    gatherSlots(module);
+    raddle_harden_module(wrap(&module));
+    return PreservedAnalyses::none();
+  }
+  static bool isRequired() { return true; }
+};
+
+void registerCallbacks(PassBuilder &builder) {
+  builder.registerOptimizerLastEPCallback(
+      [](ModulePassManager &manager, OptimizationLevel, ThinOrFullLTOPhase phase) {
+        if (phase == ThinOrFullLTOPhase::None || phase == ThinOrFullLTOPhase::ThinLTOPostLink)
+          manager.addPass(HardenPass());
+      });
+  builder.registerFullLinkTimeOptimizationLastEPCallback(
+      [](ModulePassManager &manager, OptimizationLevel) { manager.addPass(HardenPass()); });
+  builder.registerPipelineParsingCallback(
+      [](StringRef name, ModulePassManager &manager, ArrayRef<PassBuilder::PipelineElement>) {
+        if (name != "raddle-harden")
+          return false;
+        manager.addPass(HardenPass());
+        return true;
+      });
+}
+
+// What is known of a function while it is not being changed.
+struct Facts {
+  DominatorTree tree;
+  AssumptionCache assumptions;
+  explicit Facts(Function &function) : tree(function), assumptions(function) {}
+};
+
+Instruction *instruction(LLVMValueRef value) { return cast<Instruction>(unwrap(value)); }
+
+} // namespace
+
+extern "C" {
+
+// The entry point of the plugin; the exported symbol is in Rust and calls this.
+void rdl_plugin_info(PassPluginLibraryInfo *info) {
+  *info = {LLVM_PLUGIN_API_VERSION, "raddle-harden", "1", registerCallbacks, nullptr};
+}
+
+bool rdl_may_write(LLVMValueRef value) { return instruction(value)->mayWriteToMemory(); }
+bool rdl_may_read(LLVMValueRef value) { return instruction(value)->mayReadFromMemory(); }
+
+LLVMValueRef rdl_underlying(LLVMValueRef pointer) {
+  return wrap(const_cast<Value *>(getUnderlyingObject(unwrap(pointer), 0)));
+}
+
+// The pointer with constant offsets stripped; false if the offset is not constant.
+bool rdl_constant_offset(LLVMValueRef pointer, LLVMValueRef *base, int64_t *offset) {
+  Value *value = unwrap(pointer);
+  auto *inst = dyn_cast<Instruction>(value);
+  if (!inst)
+    return false;
+  const DataLayout &layout = inst->getModule()->getDataLayout();
+  APInt bytes(layout.getIndexTypeSizeInBits(value->getType()), 0);
+  Value *object = value->stripAndAccumulateConstantOffsets(layout, bytes, true);
+  *base = wrap(object);
+  *offset = bytes.getSExtValue();
+  return isa<AllocaInst>(object);
+}
+
+// Whether no other thread and no callee that keeps pointers can know this stack slot.
+bool rdl_is_private(LLVMValueRef slot) {
+  return !PointerMayBeCaptured(unwrap(slot), /*ReturnCaptures=*/true);
+}
+
+bool rdl_is_static_slot(LLVMValueRef slot) {
+  auto *alloca = dyn_cast<AllocaInst>(unwrap(slot));
+  return alloca && alloca->isStaticAlloca();
+}
+
+void *rdl_dominators_new(LLVMValueRef function) { return new Facts(*cast<Function>(unwrap(function))); }
+void rdl_dominators_free(void *facts) { delete static_cast<Facts *>(facts); }
+
+bool rdl_dominates(void *facts, LLVMValueRef above, LLVMValueRef below) {
+  return static_cast<Facts *>(facts)->tree.dominates(instruction(above), instruction(below));
+}
+
+bool rdl_known_nonzero(void *facts, LLVMValueRef pointer, LLVMValueRef at) {
+  Instruction *context = instruction(at);
+  auto *known = static_cast<Facts *>(facts);
+  SimplifyQuery query(context->getModule()->getDataLayout(), &known->tree, &known->assumptions, context);
+  return isKnownNonZero(unwrap(pointer), query);
+}
+
+bool rdl_has_invariant_load(LLVMValueRef load) {
+  return instruction(load)->hasMetadata(LLVMContext::MD_invariant_load);
+}
+bool rdl_is_volatile(LLVMValueRef value) { return instruction(value)->isVolatile(); }
+
+// Whether the function holds something that must not be re-executed or re-arranged.
+bool rdl_is_unsupported(LLVMValueRef function) {
+  auto *body = cast<Function>(unwrap(function));
+  if (body->hasFnAttribute(Attribute::Naked) || body->hasFnAttribute(Attribute::ReturnsTwice) ||
+      body->isPresplitCoroutine() || body->callsFunctionThatReturnsTwice() ||
+      body->hasFnAttribute("raddle-hardened") || body->hasAvailableExternallyLinkage())
+    return true;
+  for (Instruction &inst : instructions(*body)) {
+    if (isa<CallBrInst>(inst) || isa<IndirectBrInst>(inst) || isa<FuncletPadInst>(inst) ||
+        isa<CatchSwitchInst>(inst))
+      return true;
+    if (auto *call = dyn_cast<CallInst>(&inst))
+      if (call->isMustTailCall())
+        return true;
+  }
+  return false;
+}
+
+// Whether the call may be turned into an invoke: nothing on the stack for it, no bundles, not a tail position promise.
+bool rdl_can_be_invoke(LLVMValueRef value) {
+  auto *call = dyn_cast<CallInst>(unwrap(value));
+  if (!call || call->isInlineAsm() || call->hasOperandBundles() || call->isMustTailCall() ||
+      !call->getCalledFunction() || call->getCalledFunction()->isIntrinsic())
+    return false;
+  unsigned words = 0, floats = 0;
+  for (Value *argument : call->args()) {
+    if (argument->getType()->isFloatingPointTy())
+      floats++;
+    else if (argument->getType()->isPointerTy() ||
+             (argument->getType()->isIntegerTy() && argument->getType()->getIntegerBitWidth() <= 64))
+      words++;
+    else
+      return false;
+  }
+  for (unsigned number = 0; number < call->arg_size(); number++)
+    if (call->isByValArgument(number) || call->isInAllocaArgument(number))
+      return false;
+  return words <= 6 && floats <= 8;
+}
+
+LLVMBasicBlockRef rdl_split_before(LLVMValueRef value, const char *name) {
+  Instruction *inst = instruction(value);
+  return wrap(SplitBlock(inst->getParent(), inst->getIterator(), static_cast<DominatorTree *>(nullptr), nullptr,
+                         nullptr, name));
+}
+
+LLVMBasicBlockRef rdl_to_invoke(LLVMValueRef value, LLVMBasicBlockRef pad) {
+  auto *call = cast<CallInst>(unwrap(value));
+  call->removeFnAttr(Attribute::NoUnwind);
+  call->setTailCallKind(CallInst::TCK_None);
+  return wrap(changeToInvokeAndSplitBasicBlock(call, unwrap(pad)));
+}
+
+// Rewrites every use that its definition no longer dominates. On the paths where the definition did not run, the value
+// is never read: the token says so.
+void rdl_repair_ssa(LLVMValueRef function) {
+  auto *body = cast<Function>(unwrap(function));
+  // The result of an invoke exists on its normal edge only: give that edge a block of its own.
+  for (BasicBlock &block : make_early_inc_range(*body))
+    if (auto *invoke = dyn_cast<InvokeInst>(block.getTerminator()))
+      if (!invoke->use_empty() && !invoke->getNormalDest()->getSinglePredecessor())
+        SplitEdge(&block, invoke->getNormalDest());
+  DominatorTree tree(*body);
+  SmallVector<std::pair<Instruction *, SmallVector<Use *, 4>>, 16> broken;
+  for (Instruction &inst : instructions(*body)) {
+    SmallVector<Use *, 4> uses;
+    for (Use &use : inst.uses())
+      if (tree.isReachableFromEntry(cast<Instruction>(use.getUser())->getParent()) && !tree.dominates(&inst, use))
+        uses.push_back(&use);
+    if (!uses.empty())
+      broken.push_back({&inst, std::move(uses)});
+  }
+  for (auto &[inst, uses] : broken) {
+    SSAUpdater updater;
+    updater.Initialize(inst->getType(), inst->getName());
+    if (auto *invoke = dyn_cast<InvokeInst>(inst)) {
+      updater.AddAvailableValue(inst->getParent(), PoisonValue::get(inst->getType()));
+      updater.AddAvailableValue(invoke->getNormalDest(), inst);
+    } else {
+      updater.AddAvailableValue(inst->getParent(), inst);
+    }
+    for (Use *use : uses)
+      updater.RewriteUse(*use);
+  }
+}
+
+void rdl_promote(LLVMValueRef function, LLVMValueRef *slots, size_t count) {
+  auto *body = cast<Function>(unwrap(function));
+  DominatorTree tree(*body);
+  SmallVector<AllocaInst *, 16> allocas;
+  for (size_t i = 0; i < count; i++) {
+    auto *slot = cast<AllocaInst>(unwrap(slots[i]));
+    if (isAllocaPromotable(slot))
+      allocas.push_back(slot);
+  }
+  if (!allocas.empty())
+    PromoteMemToReg(allocas, tree);
+}
+
+void rdl_cold_edge(LLVMValueRef branch, bool first_is_cold) {
+  auto *inst = instruction(branch);
+  MDBuilder builder(inst->getContext());
+  uint32_t hot = 1u << 20;
+  inst->setMetadata(LLVMContext::MD_prof,
+                    first_is_cold ? builder.createBranchWeights(1, hot) : builder.createBranchWeights(hot, 1));
+}
+
+// The function is about to read, wait and perhaps leave through a failing edge.
+void rdl_mark_changed(LLVMValueRef function, bool may_unwind) {
+  auto *body = cast<Function>(unwrap(function));
+  body->removeFnAttr(Attribute::Memory);
+  body->removeFnAttr(Attribute::WillReturn);
+  body->removeFnAttr(Attribute::NoSync);
+  body->removeFnAttr(Attribute::Speculatable);
+  body->addFnAttr("raddle-hardened");
+  if (may_unwind) {
+    body->removeFnAttr(Attribute::NoUnwind);
+    body->setUWTableKind(UWTableKind::Async);
+  }
+  if (!body->getEntryCount())
+    body->setEntryCount(1000);
+}
+
+// The place of an instruction, or with `depth` of the call into which it was inlined that many levels up.
+bool rdl_place(LLVMValueRef value, unsigned depth, unsigned *line, const char **folder, size_t *folder_length,
+               const char **file, size_t *file_length) {
+  const DILocation *location = instruction(value)->getDebugLoc().get();
+  for (; location && depth > 0; depth--)
+    location = location->getInlinedAt();
+  if (!location)
+    return false;
+  auto *scope = location->getScope();
+  *line = location->getLine();
+  *folder = scope->getDirectory().data();
+  *folder_length = scope->getDirectory().size();
+  *file = scope->getFilename().data();
+  *file_length = scope->getFilename().size();
+  return true;
+}
+
+// Calls that may not be inlined need a location when their function has debug information.
+void rdl_set_location_of(LLVMValueRef target, LLVMValueRef from, LLVMValueRef function) {
+  auto *inst = instruction(target);
+  if (DebugLoc location = instruction(from)->getDebugLoc()) {
+    inst->setDebugLoc(location);
+    return;
+  }
+  if (auto *program = cast<Function>(unwrap(function))->getSubprogram())
+    inst->setDebugLoc(DILocation::get(inst->getContext(), 0, 0, program));
+}
+
+bool rdl_strip_debug(LLVMModuleRef module) { return StripDebugInfo(*unwrap(module)); }
+
+bool rdl_verify(LLVMModuleRef module) {
+  std::string trouble;
+  raw_string_ostream stream(trouble);
+  bool is_broken = verifyModule(*unwrap(module), &stream);
+  if (is_broken)
+    errs() << StringRef(trouble).substr(0, 1000) << "\n";
+  return !is_broken;
+}
+
+void rdl_returns_twice(LLVMValueRef call) {
+  auto *inst = cast<CallInst>(unwrap(call));
+  inst->addFnAttr(Attribute::ReturnsTwice);
+  if (Function *callee = inst->getCalledFunction())
+    callee->addFnAttr(Attribute::ReturnsTwice);
+}
+}

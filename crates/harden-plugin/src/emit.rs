@@ -1,0 +1,674 @@
+//! Carries out the plans of one function: re-execution points, checks, failing edges, pads.
+//!
+//! ```text
+//!        point:   token = 1; held = null          first arrival and every re-execution
+//!                 ... region ...
+//!        check:   p < 10000 ? -> failing          (cold)
+//!                 *p
+//!      failing:   retry(site) ? -> undo : -> *p   the original failure happens
+//!         undo:   unlock / free / restore; switch token -> point
+//! ```
+//!
+//! A branch back is an ordinary edge of the control-flow graph: register allocation and every later pass see it.
+//! Where one point dominates the site, no value needs attention. Where the point depends on the path, a token says
+//! which one was passed last, and uses that their definition no longer dominates are repaired afterwards.
+
+use std::collections::BTreeMap;
+
+use raddle_harden::analysis::interproc::Mark;
+use raddle_harden::analysis::model::{InstId, SiteKind};
+use raddle_harden::analysis::plan::Plan;
+use raddle_harden::settings::{Mechanism, Settings};
+
+use crate::extract::{Acquired, Candidate, Check, Extracted};
+use crate::ir::{Block, Builder, Module, Predicate, Value};
+use crate::names::{Lock, LockSite};
+
+/// What our lock functions return instead of waiting for ever; known to the runtime.
+const DEADLOCK: u64 = 0x7_adde;
+/// The failing edge releases locks before it pauses; known to the runtime.
+const FLAG_RELEASES: u64 = 1;
+
+/// A site to harden.
+#[derive(Debug)]
+pub(crate) struct Work<'a> {
+    pub(crate) candidate: &'a Candidate,
+    pub(crate) plan: Option<Plan>,
+    /// Callers up which a failure may be re-executed.
+    pub(crate) levels: usize,
+}
+
+/// Changes one function; returns the number of re-execution points.
+pub(crate) fn emit(
+    module: Module,
+    settings: &Settings,
+    extracted: &Extracted,
+    works: &[Work<'_>],
+    marks: &[(InstId, &Mark)],
+) -> usize {
+    let mut emitter = Emitter {
+        module,
+        settings,
+        extracted,
+        builder: Builder::new(module),
+        points: BTreeMap::new(),
+        held: BTreeMap::new(),
+        saved: BTreeMap::new(),
+        tokens: BTreeMap::new(),
+        variables: Vec::new(),
+        results: BTreeMap::new(),
+        needs_repair: false,
+    };
+    let plans: Vec<&Plan> = works
+        .iter()
+        .filter_map(|work| work.plan.as_ref())
+        .chain(marks.iter().filter_map(|(_, mark)| match mark {
+            Mark::Pad(plan) => Some(plan),
+            Mark::Through => None,
+        }))
+        .collect();
+    for plan in &plans {
+        emitter.prepare(plan);
+    }
+    for work in works {
+        emitter.site(work);
+    }
+    for (call, mark) in marks {
+        emitter.pad(*call, mark);
+    }
+    emitter.record_acquisitions();
+    let function = extracted.function;
+    if emitter.needs_repair {
+        function.repair_ssa();
+    }
+    function.promote(&emitter.variables);
+    let unwinds = !marks.is_empty() || works.iter().any(|work| work.levels > 0);
+    function.mark_changed(unwinds);
+    emitter.points.len()
+}
+
+/// Identifies the points of a plan, useful and useless.
+type PointSet = Vec<InstId>;
+
+struct Emitter<'a> {
+    module: Module,
+    settings: &'a Settings,
+    extracted: &'a Extracted,
+    builder: Builder,
+    /// Block at each point.
+    points: BTreeMap<InstId, Block>,
+    /// Variable per set of points and acquisition: what is held since the point, or null. Plans with other points must
+    /// not share it, because one plan's point may lie inside another's region.
+    held: BTreeMap<(PointSet, InstId), Value>,
+    /// Variable per set of points and cell: its value at the point.
+    saved: BTreeMap<(PointSet, usize), Value>,
+    /// Variable per set of points: the number of the one passed last.
+    tokens: BTreeMap<PointSet, Value>,
+    /// All of the above, for promotion to registers.
+    variables: Vec<Value>,
+    /// Values that stand for calls which were replaced.
+    results: BTreeMap<InstId, Value>,
+    needs_repair: bool,
+}
+
+impl Emitter<'_> {
+    fn variable(&mut self, ty: crate::ir::Type) -> Value {
+        let entry = self.extracted.function.blocks()[0].first();
+        self.builder.before(entry);
+        let variable = self.builder.alloca(ty, "raddle");
+        self.variables.push(variable);
+        variable
+    }
+
+    /// Splits at the plan's points and writes what must be noted there.
+    fn prepare(&mut self, plan: &Plan) {
+        let all: Vec<InstId> = plan.points.iter().chain(&plan.useless).copied().collect();
+        for &point in &all {
+            self.point(point);
+        }
+        if all.len() > 1 {
+            self.prepare_token(plan);
+        }
+        for &acquire in &plan.acquires {
+            let pointer = self.module.pointer_type();
+            let key = (point_set(plan), acquire);
+            if self.held.contains_key(&key) {
+                continue;
+            }
+            let held = self.variable(pointer);
+            self.held.insert(key, held);
+            for &point in &all {
+                self.builder.before(self.extracted.insts[point]);
+                self.builder.store(pointer.null(), held);
+            }
+        }
+        for &cell in &plan.cells {
+            let details = self.extracted.cells[cell];
+            let key = (point_set(plan), cell);
+            if self.saved.contains_key(&key) {
+                continue;
+            }
+            let saved = self.variable(details.ty);
+            self.saved.insert(key, saved);
+            for &point in &all {
+                self.builder.before(self.extracted.insts[point]);
+                let place = self.builder.byte_offset(details.slot, details.offset);
+                let value = self.builder.load(details.ty, place);
+                self.builder.store(value, saved);
+            }
+        }
+    }
+
+    fn point(&mut self, point: InstId) {
+        if self.points.contains_key(&point) {
+            return;
+        }
+        let anchor = self.extracted.insts[point];
+        let block = anchor.split_before("raddle.point");
+        self.points.insert(point, block);
+        self.builder.before(anchor);
+        if self.settings.count_points {
+            self.count_point(anchor);
+        }
+        if self.settings.mechanism == Mechanism::Setjmp {
+            self.setjmp(anchor);
+        }
+    }
+
+    fn count_point(&self, anchor: Value) {
+        let word = self.module.int_type(64);
+        let counter = self
+            .module
+            .named_global("raddle_harden_points")
+            .unwrap_or_else(|| self.module.add_global("raddle_harden_points", word));
+        self.builder.before(anchor);
+        let old = self.builder.load(word, counter);
+        let new = self.builder.add(old, word.constant(1));
+        self.builder.store(new, counter);
+    }
+
+    /// The paper's mechanism, for comparison: the registers are saved at every point.
+    fn setjmp(&self, anchor: Value) {
+        let bytes = self.module.int_type(8);
+        let buffer = self
+            .module
+            .named_global("raddle_harden_registers")
+            .unwrap_or_else(|| {
+                let buffer = self.module.add_global("raddle_harden_registers", bytes);
+                buffer.set_thread_local();
+                buffer
+            });
+        let ty = self
+            .module
+            .function_type(self.module.int_type(32), &[self.module.pointer_type()]);
+        let setjmp = self.module.function("_setjmp", ty);
+        self.builder.before(anchor);
+        let call = self.builder.call(ty, setjmp, &[buffer]);
+        call.set_location_of(anchor, self.extracted.function);
+        call.set_returns_twice();
+    }
+
+    fn prepare_token(&mut self, plan: &Plan) {
+        let key = point_set(plan);
+        if self.tokens.contains_key(&key) {
+            return;
+        }
+        self.needs_repair = true;
+        let ty = self.module.int_type(32);
+        let token = self.variable(ty);
+        for (index, &point) in plan.points.iter().enumerate() {
+            self.builder.before(self.extracted.insts[point]);
+            let number = raddle_stdx::width::to_u64(index) + 1;
+            self.builder.store(ty.constant(number), token);
+        }
+        for &point in &plan.useless {
+            self.builder.before(self.extracted.insts[point]);
+            self.builder.store(ty.constant(0), token);
+        }
+        self.tokens.insert(key, token);
+    }
+
+    fn site(&mut self, work: &Work<'_>) {
+        let candidate = work.candidate;
+        match &candidate.check {
+            Check::Reached => self.assertion(work),
+            Check::Pointers(pointers) => {
+                self.builder.before(candidate.inst);
+                let invalid = self.any_below_bound(pointers);
+                self.checked(work, invalid);
+            }
+            Check::Oracle(value) => {
+                self.builder.before(candidate.inst);
+                let wrong = self
+                    .builder
+                    .compare(Predicate::LLVMIntEQ, *value, value.ty().null());
+                self.checked(work, wrong);
+                candidate.inst.erase();
+            }
+            Check::Mutex(lock) => self.mutex(work, lock),
+            Check::RustLock => self.rust_lock(work),
+            Check::Unchecked => {}
+        }
+    }
+
+    fn any_below_bound(&self, pointers: &[Value]) -> Value {
+        let bound = self
+            .module
+            .int_type(64)
+            .constant(self.settings.pointer_bound);
+        let mut any = None;
+        for &pointer in pointers {
+            let number = self.builder.pointer_to_int(pointer);
+            let one = self.builder.compare(Predicate::LLVMIntULT, number, bound);
+            any = Some(any.map_or(one, |other| self.builder.or(other, one)));
+        }
+        any.expect("a pointer check has pointers")
+    }
+
+    /// A check in front of the instruction: where `fails` holds, the failing edge is taken.
+    fn checked(&mut self, work: &Work<'_>, fails: Value) {
+        let inst = work.candidate.inst;
+        let fails = if self.settings.inject {
+            self.builder.before(inst);
+            let injected = self.thunk(
+                "raddle_harden_inject_thunk",
+                self.module.pointer_type().null(),
+            );
+            let injected = self.builder.compare(
+                Predicate::LLVMIntNE,
+                injected,
+                self.module.int_type(32).constant(0),
+            );
+            self.builder.or(fails, injected)
+        } else {
+            fails
+        };
+        let head = inst.block();
+        let tail = inst.split_before("raddle.passed");
+        let failing = self.extracted.function.append_block("raddle.failing");
+        head.terminator().erase();
+        self.builder.at_end(head);
+        self.builder.branch_if(fails, failing, tail).cold_edge(true);
+        self.failing_edge(work, failing, tail);
+    }
+
+    fn assertion(&mut self, work: &Work<'_>) {
+        let anchor = self.extracted.insts[work.candidate.site.at];
+        let head = anchor.block();
+        let tail = anchor.split_before("raddle.failed");
+        let failing = self.extracted.function.append_block("raddle.failing");
+        head.terminator().erase();
+        self.builder.at_end(head);
+        self.builder.branch(failing);
+        self.failing_edge(work, failing, tail);
+    }
+
+    /// Our own lock function in place of the call; after giving up, the original one.
+    fn mutex(&mut self, work: &Work<'_>, lock: &Lock) {
+        let call = work.candidate.inst;
+        let (word, pointer) = (self.module.int_type(32), self.module.pointer_type());
+        let argument = call.arguments()[0];
+        self.builder.before(call);
+        let (result, fails) = match &lock.how {
+            LockSite::Mutex => {
+                let ty = self.module.function_type(word, &[pointer]);
+                let function = self.module.function("raddle_harden_mutex_lock", ty);
+                let result = self.builder.call(ty, function, &[argument]);
+                let fails =
+                    self.builder
+                        .compare(Predicate::LLVMIntEQ, result, word.constant(DEADLOCK));
+                (result, fails)
+            }
+            LockSite::Timed(name) => {
+                let ty = self.module.function_type(word, &[pointer, word]);
+                let function = self.module.function(name, ty);
+                let limit = word.constant(100);
+                let result = self.builder.call(ty, function, &[argument, limit]);
+                let fails = self
+                    .builder
+                    .compare(Predicate::LLVMIntNE, result, word.constant(0));
+                (result, fails)
+            }
+            LockSite::AcquireOnly => return,
+        };
+        result.set_location_of(call, self.extracted.function);
+        let head = call.block();
+        let original = call.split_before("raddle.waits");
+        let tail = call.next().split_before("raddle.locked");
+        let failing = self.extracted.function.append_block("raddle.failing");
+        head.terminator().erase();
+        self.builder.at_end(head);
+        self.builder.branch_if(fails, failing, tail).cold_edge(true);
+        let taken = if call.ty().is_void() {
+            word.constant(0)
+        } else {
+            let acquired = if lock.how == LockSite::Mutex && call.ty() == word {
+                result
+            } else {
+                call.ty().null()
+            };
+            self.builder.before(tail.first());
+            let phi = self.builder.phi(call.ty(), &[(acquired, head)]);
+            call.replace_with(phi);
+            phi.add_incoming(call, original);
+            phi
+        };
+        self.results.insert(work.candidate.site.at, taken);
+        self.failing_edge(work, failing, original);
+    }
+
+    /// Rust's `lock_contended`: ours waits with a limit; after giving up, the original one waits for ever.
+    fn rust_lock(&mut self, work: &Work<'_>) {
+        let call = work.candidate.inst;
+        let (word, pointer) = (self.module.int_type(32), self.module.pointer_type());
+        let ty = self.module.function_type(word, &[pointer]);
+        let function = self.module.function("raddle_harden_rust_lock", ty);
+        self.builder.before(call);
+        let result = self.builder.call(ty, function, &[call.arguments()[0]]);
+        result.set_location_of(call, self.extracted.function);
+        let fails = self
+            .builder
+            .compare(Predicate::LLVMIntNE, result, word.constant(0));
+        let head = call.block();
+        let original = call.split_before("raddle.waits");
+        let tail = call.next().split_before("raddle.locked");
+        let failing = self.extracted.function.append_block("raddle.failing");
+        head.terminator().erase();
+        self.builder.at_end(head);
+        self.builder.branch_if(fails, failing, tail).cold_edge(true);
+        self.results
+            .insert(work.candidate.site.at, word.constant(0));
+        self.failing_edge(work, failing, original);
+    }
+
+    /// From `failing`: callers first, then this function's own region, then `gives_up`.
+    fn failing_edge(&mut self, work: &Work<'_>, failing: Block, gives_up: Block) {
+        let descriptor = self.descriptor(work);
+        self.builder.at_end(failing);
+        if work.levels > 0 {
+            let (pointer, word) = (self.module.pointer_type(), self.module.int_type(32));
+            let ty = self
+                .module
+                .function_type(self.module.void_type(), &[pointer, word]);
+            let unwind = self.module.function("raddle_harden_unwind", ty);
+            let levels = word.constant(raddle_stdx::width::to_u64(work.levels));
+            let call = self.builder.call(ty, unwind, &[descriptor, levels]);
+            call.set_location_of(work.candidate.inst, self.extracted.function);
+        }
+        let Some(plan) = &work.plan else {
+            self.builder.branch(gives_up);
+            return;
+        };
+        let mut gives_up_now = gives_up;
+        if !plan.useless.is_empty() && plan.points.len() + plan.useless.len() > 1 {
+            let token = self.tokens[&point_set(plan)];
+            let ty = self.module.int_type(32);
+            let number = self.builder.load(ty, token);
+            let is_final = self
+                .builder
+                .compare(Predicate::LLVMIntEQ, number, ty.constant(0));
+            let decide = self.extracted.function.append_block("raddle.decide");
+            self.builder.branch_if(is_final, gives_up, decide);
+            self.builder.at_end(decide);
+            gives_up_now = gives_up;
+        }
+        if self.settings.mechanism == Mechanism::Setjmp {
+            self.longjmp(work, descriptor);
+            self.builder.branch(gives_up_now);
+            return;
+        }
+        let retries = self.thunk("raddle_harden_retry_thunk", descriptor);
+        let word = self.module.int_type(32);
+        let retries = self
+            .builder
+            .compare(Predicate::LLVMIntNE, retries, word.constant(0));
+        let undo = self.extracted.function.append_block("raddle.undo");
+        self.builder.branch_if(retries, undo, gives_up_now);
+        self.builder.at_end(undo);
+        self.undo(plan, work.candidate.inst);
+    }
+
+    fn longjmp(&self, work: &Work<'_>, descriptor: Value) {
+        let ty = self
+            .module
+            .function_type(self.module.void_type(), &[self.module.pointer_type()]);
+        let function = self.module.function("raddle_harden_longjmp", ty);
+        let call = self.builder.call(ty, function, &[descriptor]);
+        call.set_location_of(work.candidate.inst, self.extracted.function);
+    }
+
+    /// Gives back, restores and goes to the point; the builder stands at the end of an open block.
+    fn undo(&mut self, plan: &Plan, near: Value) {
+        let mut releases = false;
+        for acquire in plan.acquires.iter().rev() {
+            releases |= self.extracted.acquires[acquire].what != Acquired::Result;
+            self.give_back(plan, *acquire, near);
+        }
+        for &cell in &plan.cells {
+            let details = self.extracted.cells[cell];
+            let saved = self.saved[&(point_set(plan), cell)];
+            let value = self.builder.load(details.ty, saved);
+            let place = self.builder.byte_offset(details.slot, details.offset);
+            self.builder.store(value, place);
+        }
+        if releases {
+            self.thunk(
+                "raddle_harden_pause_thunk",
+                self.module.pointer_type().null(),
+            );
+        }
+        if plan.points.len() == 1 {
+            self.builder.branch(self.points[&plan.points[0]]);
+            return;
+        }
+        let ty = self.module.int_type(32);
+        let number = self.builder.load(ty, self.tokens[&point_set(plan)]);
+        let cases: Vec<(Value, Block)> = plan
+            .points
+            .iter()
+            .enumerate()
+            .skip(1)
+            .map(|(index, point)| {
+                let number = raddle_stdx::width::to_u64(index) + 1;
+                (ty.constant(number), self.points[point])
+            })
+            .collect();
+        self.builder
+            .switch(number, self.points[&plan.points[0]], &cases);
+    }
+
+    fn give_back(&mut self, plan: &Plan, acquire: InstId, near: Value) {
+        let pointer = self.module.pointer_type();
+        let held = self.held[&(point_set(plan), acquire)];
+        let held = self.builder.load(pointer, held);
+        let is_held = self
+            .builder
+            .compare(Predicate::LLVMIntNE, held, pointer.null());
+        let release = self.extracted.function.append_block("raddle.release");
+        let next = self.extracted.function.append_block("raddle.next");
+        self.builder.branch_if(is_held, release, next);
+        self.builder.at_end(release);
+        let ty = self
+            .module
+            .function_type(self.module.void_type(), &[pointer]);
+        let function = self
+            .module
+            .function(&self.extracted.acquires[&acquire].function, ty);
+        let call = self.builder.call(ty, function, &[held]);
+        call.set_location_of(near, self.extracted.function);
+        self.builder.branch(next);
+        self.builder.at_end(next);
+    }
+
+    /// After every acquisition that a failing edge may have to undo: note what was taken.
+    fn record_acquisitions(&mut self) {
+        let pointer = self.module.pointer_type();
+        for (&(_, acquire), &held) in &self.held {
+            let inst = self.extracted.insts[acquire];
+            let details = &self.extracted.acquires[&acquire];
+            let result = self.results.get(&acquire).copied();
+            let after = match result {
+                Some(phi) if phi.is_instruction() => first_after_phis(phi),
+                Some(_) => inst.block().terminator().successors()[0].first(),
+                None => inst.next(),
+            };
+            self.builder.before(after);
+            let taken = match details.what {
+                Acquired::Result => inst,
+                Acquired::FirstArgument => {
+                    let object = inst.arguments()[0];
+                    let outcome = result.unwrap_or(inst);
+                    if outcome.ty().is_integer() && !outcome.is_constant() {
+                        let ok = self.builder.compare(
+                            Predicate::LLVMIntEQ,
+                            outcome,
+                            outcome.ty().null(),
+                        );
+                        self.builder.select(ok, object, pointer.null())
+                    } else {
+                        object
+                    }
+                }
+                Acquired::Exchanged => {
+                    let ok = self.builder.extract(inst, 1);
+                    self.builder.select(ok, inst.operand(0), pointer.null())
+                }
+            };
+            self.builder.store(taken, held);
+        }
+    }
+
+    /// Turns a call into one from which a failing callee may come back.
+    fn pad(&mut self, call: InstId, mark: &Mark) {
+        let function = self.extracted.function;
+        let personality = function.personality();
+        let is_cpp = personality.is_some_and(|routine| routine.name() == "__gxx_personality_v0");
+        if personality.is_none() {
+            let ty = self.module.function_type(self.module.int_type(32), &[]);
+            function.set_personality(self.module.function("raddle_harden_personality", ty));
+        }
+        let name = match mark {
+            Mark::Pad(_) => "raddle_harden_marker",
+            Mark::Through => "raddle_harden_through",
+        };
+        let marker = if is_cpp {
+            self.marker_type(name)
+        } else {
+            self.module
+                .named_global(name)
+                .unwrap_or_else(|| self.module.add_global(name, self.module.int_type(64)))
+        };
+        let inst = self.extracted.insts[call];
+        let pad = function.append_block("raddle.pad");
+        // The debug location of the call survives in the invoke.
+        self.builder.at_end(pad);
+        self.builder.landing_pad(marker);
+        match mark {
+            Mark::Through => self.builder.unreachable(),
+            Mark::Pad(plan) => {
+                let ty = self.module.function_type(self.module.void_type(), &[]);
+                self.builder.assembly("", "~{memory}", ty, &[]);
+                self.undo(plan, inst);
+            }
+        }
+        inst.to_invoke(pad);
+    }
+
+    /// A C++ type that nobody throws, as a mark in exception tables.
+    fn marker_type(&self, name: &str) -> Value {
+        let symbol = format!("{name}_type");
+        if let Some(known) = self.module.named_global(&symbol) {
+            return known;
+        }
+        let pointer = self.module.pointer_type();
+        let table_name = "_ZTVN10__cxxabiv117__class_type_infoE";
+        let table = self
+            .module
+            .named_global(table_name)
+            .unwrap_or_else(|| self.module.add_global(table_name, pointer));
+        let label = self.text(&format!("{}{name}", name.len()));
+        let fields = [self.module.constant_offset(table, 16), label];
+        let marker = self
+            .module
+            .add_global(&symbol, self.module.struct_type(&[pointer, pointer]));
+        marker.set_initializer(self.module.struct_constant(&fields));
+        marker.set_constant();
+        marker.set_once_hidden();
+        marker
+    }
+
+    fn text(&self, content: &str) -> Value {
+        let name = format!("raddle.text.{content}");
+        if let Some(known) = self.module.named_global(&name) {
+            return known;
+        }
+        let constant = self.module.string_constant(content);
+        let global = self.module.add_global(&name, constant.ty());
+        global.set_initializer(constant);
+        global.set_constant();
+        global.set_internal();
+        global
+    }
+
+    /// The site's data for the runtime; laid out as `struct raddle_site`.
+    fn descriptor(&self, work: &Work<'_>) -> Value {
+        let candidate = work.candidate;
+        let kind = match candidate.site.kind {
+            SiteKind::Assertion => 0,
+            SiteKind::Dereference => 1,
+            SiteKind::Output => 2,
+            SiteKind::Deadlock => 3,
+            SiteKind::Oracle => 4,
+        };
+        let releases = work.plan.as_ref().is_some_and(|plan| {
+            plan.acquires
+                .iter()
+                .any(|acquire| self.extracted.acquires[acquire].what != Acquired::Result)
+        });
+        let flags = if releases { FLAG_RELEASES } else { 0 };
+        let (word, long) = (self.module.int_type(32), self.module.int_type(64));
+        let fields = [
+            self.text(&candidate.place.file),
+            self.text(&self.extracted.function.name()),
+            word.constant(u64::from(candidate.place.line)),
+            word.constant(kind | flags << 8),
+            long.constant(0),
+            long.constant(0),
+            long.constant(0),
+        ];
+        let initial = self.module.struct_constant(&fields);
+        let global = self.module.add_global("raddle.site", initial.ty());
+        global.set_initializer(initial);
+        global.set_internal();
+        global
+    }
+
+    /// Calls the runtime from inline assembly that keeps every register, so that the passing path pays nothing.
+    fn thunk(&self, name: &str, argument: Value) -> Value {
+        let code = format!("leaq -128(%rsp), %rsp\n\tcall {name}@PLT\n\tleaq 128(%rsp), %rsp");
+        let ty = self
+            .module
+            .function_type(self.module.int_type(32), &[self.module.pointer_type()]);
+        self.builder.assembly(
+            &code,
+            "={ax},{ax},~{memory},~{dirflag},~{fpsr},~{flags}",
+            ty,
+            &[argument],
+        )
+    }
+}
+
+fn point_set(plan: &Plan) -> PointSet {
+    let mut key = plan.points.clone();
+    key.push(usize::MAX);
+    key.extend(&plan.useless);
+    key
+}
+
+fn first_after_phis(phi: Value) -> Value {
+    let mut at = phi;
+    while at.opcode() == crate::ir::Opcode::LLVMPHI {
+        at = at.next();
+    }
+    at
+}

@@ -1,0 +1,620 @@
+//! From LLVM IR to the model of the analysis: effects of instructions and the failure sites among them.
+
+use std::collections::BTreeMap;
+
+use raddle_harden::analysis::dominators;
+use raddle_harden::analysis::interproc::Body;
+use raddle_harden::analysis::model::{
+    Acquire, Block, Effect, Function, Inst, InstId, Operand, Shape, Site, SiteKind, WHOLE_SLOT,
+};
+use raddle_harden::settings::Settings;
+
+use crate::ir::{Opcode, Place, Type, Value};
+use crate::names::{self, Callee, Checked, Lock, LockSite};
+
+/// A function with everything that emission needs.
+#[derive(Debug)]
+pub(crate) struct Extracted {
+    pub(crate) function: Value,
+    pub(crate) name: String,
+    /// Taken by the pass for the module-wide analysis.
+    pub(crate) body: Option<Body>,
+    pub(crate) insts: Vec<Value>,
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) acquires: BTreeMap<InstId, GiveBack>,
+    pub(crate) candidates: Vec<Candidate>,
+}
+
+/// Part of a private stack slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(crate) slot: Value,
+    pub(crate) offset: i64,
+    pub(crate) ty: Type,
+}
+
+/// How an acquisition is undone.
+#[derive(Debug, Clone)]
+pub(crate) struct GiveBack {
+    pub(crate) function: String,
+    pub(crate) what: Acquired,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Acquired {
+    /// The first argument, if the result is zero or there is none.
+    FirstArgument,
+    Result,
+    /// The pointer of a compare-exchange that succeeded.
+    Exchanged,
+}
+
+/// A possible site.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    pub(crate) site: Site,
+    /// The instruction that fails, for its place and to act on.
+    pub(crate) inst: Value,
+    pub(crate) check: Check,
+    /// The place that the user knows.
+    pub(crate) place: Place,
+    /// That place and all others of the inlined code.
+    pub(crate) places: Vec<Place>,
+    /// Only a caller can make it come out differently.
+    pub(crate) only_from_callers: bool,
+}
+
+/// How the failure is noticed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// Being there is the failure.
+    Reached,
+    /// One of these pointers is below the bound.
+    Pointers(Vec<Value>),
+    /// The oracle's argument is zero.
+    Oracle(Value),
+    /// An output that nothing checks.
+    Unchecked,
+    Mutex(Lock),
+    RustLock,
+}
+
+/// Numbers of the defined functions, by handle.
+pub(crate) type FunctionNumbers = BTreeMap<usize, usize>;
+
+struct Extractor<'a> {
+    settings: &'a Settings,
+    numbers: &'a FunctionNumbers,
+    function: Value,
+    inst_numbers: BTreeMap<usize, InstId>,
+    arg_numbers: BTreeMap<usize, usize>,
+    slots: BTreeMap<usize, usize>,
+    slot_privacy: BTreeMap<usize, bool>,
+    may_have_pads: bool,
+    model: Function,
+    out: Extracted,
+}
+
+/// Builds the model of one function.
+pub(crate) fn extract(
+    function: Value,
+    settings: &Settings,
+    numbers: &FunctionNumbers,
+) -> Extracted {
+    let is_supported = !function.is_unsupported();
+    let out = Extracted {
+        function,
+        name: function.name(),
+        body: None,
+        insts: Vec::new(),
+        cells: Vec::new(),
+        acquires: BTreeMap::new(),
+        candidates: Vec::new(),
+    };
+    let may_have_pads = function
+        .personality()
+        .is_none_or(|routine| routine.name() == "__gxx_personality_v0");
+    let mut extractor = Extractor {
+        settings,
+        numbers,
+        function,
+        inst_numbers: BTreeMap::new(),
+        arg_numbers: BTreeMap::new(),
+        slots: BTreeMap::new(),
+        slot_privacy: BTreeMap::new(),
+        may_have_pads,
+        model: Function::default(),
+        out,
+    };
+    extractor.number();
+    extractor.fill();
+    extractor.find_candidates();
+    extractor.out.body = Some(Body {
+        idom: dominators::immediate(&extractor.model),
+        function: extractor.model,
+        is_supported,
+    });
+    extractor.out
+}
+
+impl Extractor<'_> {
+    fn number(&mut self) {
+        for (index, argument) in self.function.parameters().into_iter().enumerate() {
+            self.arg_numbers.insert(argument.key(), index);
+        }
+        for block in self.function.blocks() {
+            for inst in block.instructions() {
+                self.inst_numbers.insert(inst.key(), self.out.insts.len());
+                self.out.insts.push(inst);
+            }
+        }
+    }
+
+    fn fill(&mut self) {
+        let blocks = self.function.blocks();
+        let numbers: BTreeMap<usize, usize> = blocks
+            .iter()
+            .enumerate()
+            .map(|(index, block)| (block.key(), index))
+            .collect();
+        let mut model = Function::default();
+        for (index, block) in blocks.iter().enumerate() {
+            let first = model.insts.len();
+            let mut body = None;
+            for inst in block.instructions() {
+                let is_head =
+                    inst.opcode() == Opcode::LLVMPHI || index == 0 && inst.is_static_slot();
+                if !is_head && body.is_none() {
+                    body = Some(model.insts.len());
+                }
+                let number = model.insts.len();
+                model.insts.push(self.instruction(inst, number));
+            }
+            let mut succs: Vec<usize> = Vec::new();
+            for succ in block.terminator().successors() {
+                let succ = numbers[&succ.key()];
+                if !succs.contains(&succ) {
+                    succs.push(succ);
+                }
+            }
+            model.blocks.push(Block {
+                first,
+                end: model.insts.len(),
+                body: body.unwrap_or(first),
+                succs,
+                preds: Vec::new(),
+            });
+        }
+        model.link();
+        self.model = model;
+    }
+
+    fn operand(&self, value: Value) -> Option<Operand> {
+        if let Some(&inst) = self.inst_numbers.get(&value.key()) {
+            return Some(Operand::Inst(inst));
+        }
+        self.arg_numbers
+            .get(&value.key())
+            .map(|&number| Operand::Arg(number))
+    }
+
+    fn instruction(&mut self, inst: Value, number: InstId) -> Inst {
+        let operands = inst
+            .operands()
+            .into_iter()
+            .filter_map(|value| self.operand(value))
+            .collect();
+        Inst {
+            effect: self.effect(inst, number),
+            operands,
+            shape: self.shape(inst),
+        }
+    }
+
+    fn shape(&self, inst: Value) -> Shape {
+        match inst.opcode() {
+            Opcode::LLVMPHI => Shape::Phi,
+            Opcode::LLVMBr | Opcode::LLVMSwitch if inst.successors().len() > 1 => Shape::Choice,
+            Opcode::LLVMCall if self.may_have_pads && inst.can_be_invoke() => {
+                match self.numbers.get(&inst.called().key()) {
+                    Some(&callee) => Shape::Call {
+                        callee,
+                        passed: inst
+                            .arguments()
+                            .into_iter()
+                            .map(|value| self.operand(value))
+                            .collect(),
+                    },
+                    None => Shape::Plain,
+                }
+            }
+            _ => Shape::Plain,
+        }
+    }
+
+    fn effect(&mut self, inst: Value, number: InstId) -> Effect {
+        match inst.opcode() {
+            Opcode::LLVMLoad => self.load_effect(inst),
+            Opcode::LLVMStore => self.store_effect(inst),
+            Opcode::LLVMAlloca if inst.is_static_slot() => Effect::None,
+            Opcode::LLVMAlloca
+            | Opcode::LLVMFence
+            | Opcode::LLVMAtomicRMW
+            | Opcode::LLVMVAArg
+            | Opcode::LLVMInvoke
+            | Opcode::LLVMLandingPad => Effect::Destroy,
+            Opcode::LLVMAtomicCmpXchg => self.exchange_effect(inst, number),
+            Opcode::LLVMCall => self.call_effect(inst, number),
+            _ => Effect::None,
+        }
+    }
+
+    /// The compare-exchange with which Rust's mutex is taken when nobody holds it.
+    fn exchange_effect(&mut self, inst: Value, number: InstId) -> Effect {
+        let pointer = inst.operand(0);
+        let takes = inst.operand(1).is_null() && inst.operand(2).is_constant();
+        let is_mutex = takes
+            && self.out.insts.iter().any(|&other| {
+                matches!(other.opcode(), Opcode::LLVMCall | Opcode::LLVMInvoke)
+                    && other.callee_name().is_some_and(|name| {
+                        names::classify(&name, self.settings) == Callee::RustLock
+                    })
+                    && other.arguments().first() == Some(&pointer)
+            });
+        if !is_mutex {
+            return Effect::Destroy;
+        }
+        self.out.acquires.insert(
+            number,
+            GiveBack {
+                function: "raddle_harden_rust_unlock".into(),
+                what: Acquired::Exchanged,
+            },
+        );
+        Effect::Acquire(Acquire::Lock)
+    }
+
+    fn slot_of(&mut self, object: Value) -> Option<usize> {
+        if !object.is_instruction() || object.opcode() != Opcode::LLVMAlloca {
+            return None;
+        }
+        let is_private = *self
+            .slot_privacy
+            .entry(object.key())
+            .or_insert_with(|| object.is_private_slot());
+        if !is_private {
+            return None;
+        }
+        let next = self.slots.len();
+        Some(*self.slots.entry(object.key()).or_insert(next))
+    }
+
+    fn load_effect(&mut self, inst: Value) -> Effect {
+        if inst.is_volatile() && self.settings.volatile_is_io {
+            return Effect::Destroy;
+        }
+        let object = inst.operand(0).underlying();
+        if let Some(slot) = self.slot_of(object) {
+            return Effect::SlotRead { slot };
+        }
+        if inst.has_invariant_load() || object.is_constant_global() || is_thread_local(object) {
+            return Effect::None;
+        }
+        Effect::SharedRead
+    }
+
+    fn store_effect(&mut self, inst: Value) -> Effect {
+        if inst.is_volatile() || inst.is_atomic() {
+            return Effect::Destroy;
+        }
+        let (value, pointer) = (inst.operand(0), inst.operand(1));
+        let object = pointer.underlying();
+        if let Some(slot) = self.slot_of(object) {
+            let cell = pointer
+                .constant_offset()
+                .filter(|_| value.ty().is_first_class_scalar())
+                .or_else(|| (pointer == object).then_some((object, 0)))
+                .map_or(WHOLE_SLOT, |(base, offset)| {
+                    self.cell(Cell {
+                        slot: base,
+                        offset,
+                        ty: value.ty(),
+                    })
+                });
+            return Effect::SlotWrite { slot, cell };
+        }
+        if let Some(&alloc) = self.inst_numbers.get(&object.key())
+            && self
+                .out
+                .acquires
+                .get(&alloc)
+                .is_some_and(|give_back| give_back.what == Acquired::Result)
+        {
+            return Effect::FreshWrite { alloc };
+        }
+        Effect::Destroy
+    }
+
+    fn cell(&mut self, cell: Cell) -> usize {
+        if let Some(known) = self.out.cells.iter().position(|other| *other == cell) {
+            return known;
+        }
+        self.out.cells.push(cell);
+        self.out.cells.len() - 1
+    }
+
+    fn call_effect(&mut self, inst: Value, number: InstId) -> Effect {
+        let Some(name) = inst.callee_name() else {
+            return memory_effect(inst);
+        };
+        if name.starts_with("llvm.") {
+            return self.intrinsic_effect(inst, &name);
+        }
+        match names::classify(&name, self.settings) {
+            Callee::Oracle => Effect::None,
+            Callee::RustPanicCount => Effect::SharedRead,
+            Callee::Lock(lock) if !inst.arguments().is_empty() => {
+                self.acquire(number, lock.unlock, Acquired::FirstArgument, Acquire::Lock)
+            }
+            Callee::RustLock => self.acquire(
+                number,
+                "raddle_harden_rust_unlock".into(),
+                Acquired::FirstArgument,
+                Acquire::Lock,
+            ),
+            Callee::Alloc { free } if inst.ty().is_pointer() => {
+                self.acquire(number, free, Acquired::Result, Acquire::Memory)
+            }
+            _ => memory_effect(inst),
+        }
+    }
+
+    fn acquire(
+        &mut self,
+        number: InstId,
+        function: String,
+        what: Acquired,
+        kind: Acquire,
+    ) -> Effect {
+        self.out
+            .acquires
+            .insert(number, GiveBack { function, what });
+        Effect::Acquire(kind)
+    }
+
+    fn intrinsic_effect(&mut self, inst: Value, name: &str) -> Effect {
+        let is_begin = name.starts_with("llvm.lifetime.start");
+        if is_begin || name.starts_with("llvm.lifetime.end") {
+            let object = inst.arguments().last().copied().map(Value::underlying);
+            return match object.and_then(|object| self.slot_of(object)) {
+                Some(slot) if is_begin => Effect::SlotBegin { slot },
+                Some(slot) => Effect::SlotEnd { slot },
+                // An escaped slot: its contents may be known elsewhere.
+                None => Effect::Destroy,
+            };
+        }
+        if ["llvm.memset.", "llvm.memcpy."]
+            .iter()
+            .any(|known| name.starts_with(known))
+            && !inst.is_volatile()
+            && let Some(slot) = self.slot_of(inst.arguments()[0].underlying())
+        {
+            return Effect::SlotWrite {
+                slot,
+                cell: WHOLE_SLOT,
+            };
+        }
+        if [
+            "llvm.assume",
+            "llvm.dbg.",
+            "llvm.threadlocal.address",
+            "llvm.experimental.noalias.scope",
+        ]
+        .iter()
+        .any(|known| name.starts_with(known))
+        {
+            return Effect::None;
+        }
+        memory_effect(inst)
+    }
+
+    fn find_candidates(&mut self) {
+        for number in 0..self.out.insts.len() {
+            let inst = self.out.insts[number];
+            match inst.opcode() {
+                Opcode::LLVMCall | Opcode::LLVMInvoke => self.call_candidates(number, inst),
+                Opcode::LLVMLoad => self.pointer_candidate(number, inst, inst.operand(0)),
+                Opcode::LLVMStore => self.pointer_candidate(number, inst, inst.operand(1)),
+                Opcode::LLVMAtomicRMW | Opcode::LLVMAtomicCmpXchg => {
+                    self.pointer_candidate(number, inst, inst.operand(0));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn push(
+        &mut self,
+        kind: SiteKind,
+        at: InstId,
+        inst: Value,
+        check: Check,
+        critical: Vec<Operand>,
+    ) {
+        let only_from_callers = kind == SiteKind::Dereference
+            && critical
+                .iter()
+                .all(|value| matches!(value, Operand::Arg(_)));
+        let places = inst.places();
+        let place = places
+            .iter()
+            .find(|place| place.is_users())
+            .or_else(|| places.first())
+            .cloned()
+            .unwrap_or_default();
+        self.out.candidates.push(Candidate {
+            site: Site { kind, at, critical },
+            inst,
+            check,
+            place,
+            places,
+            only_from_callers,
+        });
+    }
+
+    fn call_candidates(&mut self, number: InstId, inst: Value) {
+        let Some(name) = inst.callee_name() else {
+            if !inst.called().is_inline_asm() {
+                self.pointer_candidate(number, inst, inst.called());
+            }
+            return;
+        };
+        if name.starts_with("llvm.") {
+            if name.starts_with("llvm.mem") {
+                for pointer in inst.arguments().into_iter().take(2) {
+                    if pointer.ty().is_pointer() {
+                        self.pointer_candidate(number, inst, pointer);
+                    }
+                }
+            }
+            return;
+        }
+        match names::classify(&name, self.settings) {
+            Callee::Assertion => {
+                let at = self.doomed_from(number);
+                let is_known = self
+                    .out
+                    .candidates
+                    .iter()
+                    .any(|other| other.site.kind == SiteKind::Assertion && other.site.at == at);
+                if !is_known {
+                    self.push(SiteKind::Assertion, at, inst, Check::Reached, Vec::new());
+                }
+            }
+            Callee::Oracle => {
+                let value = inst.arguments()[0];
+                let critical = self.operand(value).into_iter().collect();
+                self.push(
+                    SiteKind::Oracle,
+                    number,
+                    inst,
+                    Check::Oracle(value),
+                    critical,
+                );
+            }
+            Callee::Output(checked) => self.output_candidate(number, inst, checked),
+            Callee::Lock(lock)
+                if lock.how != LockSite::AcquireOnly && inst.opcode() == Opcode::LLVMCall =>
+            {
+                self.push(
+                    SiteKind::Deadlock,
+                    number,
+                    inst,
+                    Check::Mutex(lock),
+                    Vec::new(),
+                );
+            }
+            Callee::RustLock if inst.opcode() == Opcode::LLVMCall => {
+                // The failed compare-exchange on the same mutex holds nothing.
+                let pointer = inst.arguments()[0];
+                let own = self.out.insts.iter().position(|other| {
+                    other.opcode() == Opcode::LLVMAtomicCmpXchg && other.operand(0) == pointer
+                });
+                let critical = own.map(Operand::Inst).into_iter().collect();
+                self.push(SiteKind::Deadlock, number, inst, Check::RustLock, critical);
+            }
+            _ => {}
+        }
+    }
+
+    fn output_candidate(&mut self, number: InstId, inst: Value, checked: Checked) {
+        let arguments = inst.arguments();
+        let pointers: Vec<Value> = match checked {
+            Checked::Nothing => Vec::new(),
+            Checked::First => arguments.into_iter().take(1).collect(),
+            Checked::AllPointers => arguments,
+        }
+        .into_iter()
+        .filter(|value| value.ty().is_pointer() && !value.is_constant())
+        .collect();
+        let critical: Vec<Operand> = pointers
+            .iter()
+            .filter_map(|&value| self.operand(value))
+            .collect();
+        let check = if pointers.is_empty() {
+            Check::Unchecked
+        } else {
+            Check::Pointers(pointers)
+        };
+        self.push(SiteKind::Output, number, inst, check, critical);
+    }
+
+    /// The first instruction from which the failing call at `number` is reached without a choice.
+    fn doomed_from(&self, number: InstId) -> InstId {
+        let model = &self.model;
+        let mut block = model.block_of[number];
+        while let [pred] = model.blocks[block].preds[..] {
+            if model.blocks[pred].succs.len() != 1 || pred == block {
+                break;
+            }
+            block = pred;
+        }
+        model.blocks[block].body
+    }
+
+    fn pointer_candidate(&mut self, number: InstId, inst: Value, pointer: Value) {
+        let base = pointer.underlying();
+        let Some(operand) = self.operand(base) else {
+            return;
+        };
+        let is_shared = match operand {
+            Operand::Arg(_) => true,
+            Operand::Inst(inst) => self.comes_from_shared(inst, 4),
+        };
+        if is_shared {
+            self.push(
+                SiteKind::Dereference,
+                number,
+                inst,
+                Check::Pointers(vec![base]),
+                vec![operand],
+            );
+        }
+    }
+
+    fn comes_from_shared(&self, inst: InstId, depth: u32) -> bool {
+        let details = &self.model.insts[inst];
+        match self.out.insts[inst].opcode() {
+            Opcode::LLVMLoad => details.effect == Effect::SharedRead,
+            Opcode::LLVMPHI | Opcode::LLVMSelect if depth > 0 => {
+                details.operands.iter().any(|operand| match operand {
+                    Operand::Inst(other) => {
+                        *other != inst && self.comes_from_shared(*other, depth - 1)
+                    }
+                    Operand::Arg(_) => false,
+                })
+            }
+            _ => false,
+        }
+    }
+}
+
+fn is_thread_local(object: Value) -> bool {
+    object.is_thread_local()
+        || object.is_instruction()
+            && object.opcode() == Opcode::LLVMCall
+            && object
+                .callee_name()
+                .is_some_and(|name| name.starts_with("llvm.threadlocal"))
+}
+
+/// The effect of a call that has no meaning of its own.
+fn memory_effect(inst: Value) -> Effect {
+    if inst.may_write() {
+        Effect::Destroy
+    } else if inst.may_read() {
+        Effect::SharedRead
+    } else {
+        Effect::None
+    }
+}

@@ -1,0 +1,194 @@
+//! Which function means what: the built-in names and those of the configuration.
+
+use raddle_harden::settings::Settings;
+
+/// The meaning of a called function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Callee {
+    /// Calling it is the failure.
+    Assertion,
+    /// `raddle_oracle(condition)`.
+    Oracle,
+    Output(Checked),
+    Lock(Lock),
+    /// `lock_contended` of Rust's futex mutex.
+    RustLock,
+    /// Reads the number of panics of this thread, which a mutex guard does when it is made.
+    RustPanicCount,
+    Alloc {
+        free: String,
+    },
+    Other,
+}
+
+/// Which arguments of an output function must not be invalid pointers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Checked {
+    Nothing,
+    First,
+    AllPointers,
+}
+
+/// A lock function and its companions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lock {
+    pub(crate) unlock: String,
+    pub(crate) how: LockSite,
+}
+
+/// How a deadlock at this lock is noticed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LockSite {
+    /// Our own lock function follows the wait-for chain.
+    Mutex,
+    /// The program's lock with a time limit.
+    Timed(String),
+    /// Acquires, but cannot be a site.
+    AcquireOnly,
+}
+
+const ASSERTIONS: &[&str] = &[
+    "__assert_fail",
+    "__assert_perror_fail",
+    "__assert",
+    "g_assertion_message",
+    "g_assertion_message_expr",
+];
+
+const OUTPUTS: &[(&str, Checked)] = &[
+    ("printf", Checked::Nothing),
+    ("fprintf", Checked::Nothing),
+    ("vprintf", Checked::Nothing),
+    ("vfprintf", Checked::Nothing),
+    ("dprintf", Checked::Nothing),
+    ("__printf_chk", Checked::Nothing),
+    ("__fprintf_chk", Checked::Nothing),
+    ("putchar", Checked::Nothing),
+    ("putc", Checked::Nothing),
+    ("fputc", Checked::Nothing),
+    ("fwrite", Checked::First),
+    ("write", Checked::Nothing),
+    ("pwrite", Checked::Nothing),
+    ("pwrite64", Checked::Nothing),
+    ("writev", Checked::Nothing),
+    ("send", Checked::Nothing),
+    ("sendto", Checked::Nothing),
+    ("sendmsg", Checked::Nothing),
+    ("puts", Checked::First),
+    ("fputs", Checked::First),
+    ("fputs_unlocked", Checked::First),
+    ("perror", Checked::Nothing),
+    ("syslog", Checked::Nothing),
+];
+
+const ALLOCATORS: &[(&str, &str)] = &[
+    ("malloc", "free"),
+    ("calloc", "free"),
+    ("aligned_alloc", "free"),
+    ("strdup", "free"),
+    ("strndup", "free"),
+    ("_Znwm", "_ZdlPv"),
+    ("_Znam", "_ZdaPv"),
+];
+
+const LOCKS: &[(&str, &str, bool)] = &[
+    ("pthread_mutex_lock", "pthread_mutex_unlock", true),
+    ("pthread_mutex_trylock", "pthread_mutex_unlock", false),
+    ("pthread_rwlock_rdlock", "pthread_rwlock_unlock", false),
+    ("pthread_rwlock_wrlock", "pthread_rwlock_unlock", false),
+    ("pthread_spin_lock", "pthread_spin_unlock", false),
+];
+
+/// Looks a name up; the program's own names first.
+pub(crate) fn classify(name: &str, settings: &Settings) -> Callee {
+    if let Some(callee) = configured(name, settings) {
+        return callee;
+    }
+    if name == "raddle_oracle" {
+        return Callee::Oracle;
+    }
+    if ASSERTIONS.contains(&name) || is_rust_panic(name) {
+        return Callee::Assertion;
+    }
+    if let Some((_, checked)) = OUTPUTS.iter().find(|(known, _)| *known == name) {
+        return Callee::Output(*checked);
+    }
+    if let Some((_, free)) = ALLOCATORS.iter().find(|(known, _)| *known == name) {
+        return Callee::Alloc {
+            free: (*free).into(),
+        };
+    }
+    if let Some((_, unlock, is_site)) = LOCKS.iter().find(|(known, _, _)| *known == name) {
+        return Callee::Lock(Lock {
+            unlock: (*unlock).into(),
+            how: if *is_site {
+                LockSite::Mutex
+            } else {
+                LockSite::AcquireOnly
+            },
+        });
+    }
+    if name.contains("14lock_contended") && name.contains("5mutex5futex") {
+        return Callee::RustLock;
+    }
+    if name.contains("panic_count17is_zero_slow_path") {
+        return Callee::RustPanicCount;
+    }
+    if is_stream_output(name) {
+        return Callee::Output(Checked::Nothing);
+    }
+    Callee::Other
+}
+
+fn configured(name: &str, settings: &Settings) -> Option<Callee> {
+    if settings.assertions.iter().any(|known| known == name) {
+        return Some(Callee::Assertion);
+    }
+    if settings.outputs.iter().any(|known| known == name) {
+        return Some(Callee::Output(Checked::AllPointers));
+    }
+    if let Some(lock) = settings.locks.iter().find(|known| known.lock == name) {
+        return Some(Callee::Lock(Lock {
+            unlock: lock.unlock.clone(),
+            how: lock
+                .timed
+                .clone()
+                .map_or(LockSite::AcquireOnly, LockSite::Timed),
+        }));
+    }
+    settings
+        .allocators
+        .iter()
+        .find(|known| known.alloc == name)
+        .map(|known| Callee::Alloc {
+            free: known.free.clone(),
+        })
+}
+
+/// Panics of Rust, in both mangling schemes: what `assert!`, `unwrap`, `expect`, indexing and the like end in.
+fn is_rust_panic(name: &str) -> bool {
+    let is_rust = name.starts_with("_ZN") || name.starts_with("_R");
+    is_rust
+        && [
+            "9panicking",
+            "13unwrap_failed",
+            "13expect_failed",
+            "_index_fail",
+            "_order_fail",
+        ]
+        .iter()
+        .any(|part| name.contains(part))
+        && !name.contains("panic_count")
+        && !name.contains("panic_in_cleanup")
+        && !name.contains("panic_nounwind")
+        && !name.contains("panic_cannot_unwind")
+}
+
+/// `operator<<` and the like of C++ streams.
+fn is_stream_output(name: &str) -> bool {
+    name.starts_with("_ZNSolsE")
+        || name.starts_with("_ZStlsISt11char_traitsIcE")
+        || name.starts_with("_ZSt16__ostream_insert")
+        || name.starts_with("_ZNSo3put")
+        || name.starts_with("_ZNSo5write")
+}

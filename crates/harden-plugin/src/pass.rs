@@ -1,0 +1,319 @@
+//! The pass over one module: extract, decide, emit, report.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use raddle_harden::analysis::interproc::{self, Mark, Marks, Program};
+use raddle_harden::analysis::model::SiteKind;
+use raddle_harden::analysis::plan::{self, Plan, Pruned};
+use raddle_harden::record::{Hardening, Line, ModuleRecord, Outcome, SiteRecord};
+use raddle_harden::settings::{Mode, Settings, VARIABLE};
+
+use crate::emit::{self, Work};
+use crate::extract::{self, Candidate, Check, Extracted, FunctionNumbers};
+use crate::ir::{Dominators, Module, Value};
+
+/// Exit status of a compiler in which hardening went wrong; the driver then compiles plainly.
+const TROUBLE: i32 = 86;
+
+/// Runs the pass; a panic or an invalid module must neither unwind into LLVM nor reach code generation.
+pub(crate) fn guarded(module: Module) -> bool {
+    match catch_unwind(AssertUnwindSafe(|| run(module))) {
+        Ok(Ok(changed)) => changed,
+        Ok(Err(message)) => give_up(&message),
+        Err(_) => give_up("internal error"),
+    }
+}
+
+#[expect(
+    clippy::print_stderr,
+    clippy::exit,
+    reason = "the host compiler is stopped here on purpose: the driver repeats the compilation without the plugin"
+)]
+fn give_up(message: &str) -> bool {
+    eprintln!("raddle-harden: {message}");
+    std::process::exit(TROUBLE)
+}
+
+fn settings() -> Result<Settings, String> {
+    match std::env::var_os(VARIABLE) {
+        None => Ok(Settings::default()),
+        Some(text) => serde_json::from_str(&text.to_string_lossy())
+            .map_err(|error| format!("{VARIABLE} is not valid: {error}")),
+    }
+}
+
+fn run(module: Module) -> Result<bool, String> {
+    let settings = settings()?;
+    let target = module.target();
+    if !target.starts_with("x86_64") || !target.contains("linux") {
+        return Ok(false);
+    }
+    let functions: Vec<Value> = module
+        .functions()
+        .into_iter()
+        .filter(|function| !function.is_declaration())
+        .collect();
+    let numbers: FunctionNumbers = functions
+        .iter()
+        .enumerate()
+        .map(|(index, function)| (function.key(), index))
+        .collect();
+    let mut extracted: Vec<Extracted> = functions
+        .iter()
+        .map(|&function| extract::extract(function, &settings, &numbers))
+        .collect();
+    let bodies = extracted
+        .iter_mut()
+        .map(|function| function.body.take().expect("each body is taken once"))
+        .collect();
+    let program = Program::new(bodies, settings.reach());
+    let decisions = decide(&program, &extracted, &settings);
+    let mut summary = ModuleRecord {
+        module: module.source_name(),
+        functions: functions.len(),
+        functions_unsupported: program
+            .bodies
+            .iter()
+            .filter(|body| !body.is_supported)
+            .count(),
+        ..ModuleRecord::default()
+    };
+    let changed = carry_out(module, &settings, &extracted, &decisions, &mut summary);
+    if let Some(path) = &settings.report {
+        write_report(path, &extracted, &decisions, summary)
+            .map_err(|error| format!("cannot write the report {path}: {error}"))?;
+    }
+    if changed && !module.is_valid() {
+        return Err(format!(
+            "the hardened {} is not valid",
+            module.source_name()
+        ));
+    }
+    if settings.strip_debug {
+        module.strip_debug();
+    }
+    Ok(changed)
+}
+
+/// What happens to the candidates of a module, by function and candidate.
+struct Decisions {
+    sites: Vec<Vec<Decision>>,
+    marks: Marks,
+}
+
+enum Decision {
+    /// Not worth a line in the report.
+    Skip,
+    Pruned(Pruned),
+    Harden {
+        plan: Option<Plan>,
+        levels: usize,
+    },
+}
+
+fn decide(program: &Program, extracted: &[Extracted], settings: &Settings) -> Decisions {
+    let mut marks = Marks::new();
+    let mut sites = Vec::new();
+    for (index, function) in extracted.iter().enumerate() {
+        let tree = Dominators::new(function.function);
+        let mut checked: BTreeMap<usize, Vec<Value>> = BTreeMap::new();
+        let mut decisions = Vec::new();
+        for candidate in &function.candidates {
+            let decision = if is_covered(&tree, candidate, &checked) {
+                if candidate.only_from_callers {
+                    Decision::Skip
+                } else {
+                    Decision::Pruned(Pruned::AlreadyChecked)
+                }
+            } else {
+                one(program, index, candidate, settings, &mut marks)
+            };
+            if let (Decision::Harden { .. }, Check::Pointers(pointers)) =
+                (&decision, &candidate.check)
+            {
+                for pointer in pointers {
+                    checked
+                        .entry(pointer.key())
+                        .or_default()
+                        .push(candidate.inst);
+                }
+            }
+            decisions.push(decision);
+        }
+        sites.push(decisions);
+    }
+    Decisions { sites, marks }
+}
+
+/// Whether the program itself or an earlier check of ours makes this check needless.
+fn is_covered(
+    tree: &Dominators,
+    candidate: &Candidate,
+    checked: &BTreeMap<usize, Vec<Value>>,
+) -> bool {
+    let Check::Pointers(pointers) = &candidate.check else {
+        return false;
+    };
+    pointers.iter().all(|&pointer| {
+        checked.get(&pointer.key()).is_some_and(|earlier| {
+            earlier
+                .iter()
+                .any(|&inst| tree.dominates(inst, candidate.inst))
+        }) || tree.known_nonzero(pointer, candidate.inst)
+    })
+}
+
+fn is_selected(candidate: &Candidate, settings: &Settings) -> bool {
+    settings.mode == Mode::Survival
+        || candidate.places.iter().any(|place| {
+            let whole = place.path();
+            settings
+                .sites
+                .iter()
+                .any(|site| site.matches(&whole, place.line))
+        })
+}
+
+fn one(
+    program: &Program,
+    index: usize,
+    candidate: &Candidate,
+    settings: &Settings,
+    marks: &mut Marks,
+) -> Decision {
+    if !is_selected(candidate, settings) {
+        return Decision::Skip;
+    }
+    let body = &program.bodies[index];
+    if !body.is_supported {
+        return skip_or(candidate, Pruned::UnsupportedFunction);
+    }
+    if candidate.check == Check::Unchecked {
+        return Decision::Pruned(Pruned::NoOracle);
+    }
+    let site = &candidate.site;
+    if site.kind == SiteKind::Assertion && body.function.block_of[site.at] == 0 {
+        return Decision::Pruned(Pruned::AlwaysFails);
+    }
+    let own = if candidate.only_from_callers {
+        Err(Pruned::NoCallerToReexecute)
+    } else {
+        plan::intra(&body.function, &body.idom, site, settings.reach())
+    };
+    let levels = settings.caller_levels;
+    let goes_up = levels > 0 && interproc::extend(program, index, site, levels, marks);
+    match own {
+        Ok(plan) => Decision::Harden {
+            plan: Some(plan),
+            levels: if goes_up { levels } else { 0 },
+        },
+        Err(_) if goes_up => Decision::Harden { plan: None, levels },
+        Err(reason) => skip_or(candidate, reason),
+    }
+}
+
+/// A dereference of a parameter is a site only where a caller can help.
+fn skip_or(candidate: &Candidate, reason: Pruned) -> Decision {
+    if candidate.only_from_callers {
+        Decision::Skip
+    } else {
+        Decision::Pruned(reason)
+    }
+}
+
+fn carry_out(
+    module: Module,
+    settings: &Settings,
+    extracted: &[Extracted],
+    decisions: &Decisions,
+    summary: &mut ModuleRecord,
+) -> bool {
+    let mut changed = false;
+    for (index, function) in extracted.iter().enumerate() {
+        let works: Vec<Work<'_>> = function
+            .candidates
+            .iter()
+            .zip(&decisions.sites[index])
+            .filter_map(|(candidate, decision)| match decision {
+                Decision::Harden { plan, levels } => Some(Work {
+                    candidate,
+                    plan: plan.clone(),
+                    levels: *levels,
+                }),
+                _ => None,
+            })
+            .collect();
+        let marks: Vec<_> = decisions
+            .marks
+            .range((index, 0)..(index + 1, 0))
+            .map(|((_, inst), mark)| (*inst, mark))
+            .collect();
+        if works.is_empty() && marks.is_empty() {
+            continue;
+        }
+        summary.points += emit::emit(module, settings, function, &works, &marks);
+        summary.pads += marks
+            .iter()
+            .filter(|(_, mark)| matches!(mark, Mark::Pad(_)))
+            .count();
+        changed = true;
+    }
+    changed
+}
+
+fn write_report(
+    path: &str,
+    extracted: &[Extracted],
+    decisions: &Decisions,
+    summary: ModuleRecord,
+) -> std::io::Result<()> {
+    let mut text = String::new();
+    for (function, sites) in extracted.iter().zip(&decisions.sites) {
+        let name = &function.name;
+        for (candidate, decision) in function.candidates.iter().zip(sites) {
+            let outcome = match decision {
+                Decision::Skip => continue,
+                Decision::Pruned(reason) => Outcome::Pruned(*reason),
+                Decision::Harden { plan, levels } => {
+                    Outcome::Hardened(hardening(plan.as_ref(), *levels))
+                }
+            };
+            let line = Line::Site(SiteRecord {
+                module: summary.module.clone(),
+                function: name.clone(),
+                file: candidate.place.file.clone(),
+                line: candidate.place.line,
+                kind: candidate.site.kind,
+                outcome,
+            });
+            text.push_str(&serde_json::to_string(&line)?);
+            text.push('\n');
+        }
+    }
+    text.push_str(&serde_json::to_string(&Line::Module(summary))?);
+    text.push('\n');
+    // One write, so that parallel compilations do not mix their lines.
+    std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)?
+        .write_all(text.as_bytes())
+}
+
+fn hardening(plan: Option<&Plan>, levels: usize) -> Hardening {
+    let own = plan.map(|plan| Hardening {
+        region: plan.length,
+        reads: plan.reads,
+        points: plan.points.len(),
+        needs_paths: plan.needs_paths,
+        gives_back: plan.acquires.len(),
+        restores: plan.cells.len(),
+        from_callers: false,
+    });
+    Hardening {
+        from_callers: levels > 0,
+        ..own.unwrap_or_default()
+    }
+}

@@ -1,0 +1,142 @@
+//! A function as the analysis sees it: numbered instructions in numbered blocks, each with its effect on a region.
+
+/// Index into [`Function::insts`]; instructions of a block are consecutive.
+pub type InstId = usize;
+/// Index into [`Function::blocks`]; block 0 is the entry.
+pub type BlockId = usize;
+
+/// A value that an instruction uses; constants and globals are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operand {
+    Inst(InstId),
+    Arg(usize),
+}
+
+/// The cell of a write whose place in the slot is not known.
+pub const WHOLE_SLOT: usize = usize::MAX;
+
+/// What an instruction means for the idempotency of a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Computes; may be repeated at will.
+    None,
+    /// Reads memory that another thread may write.
+    SharedRead,
+    /// Ends every region: writes that others may see, output, release, unknown calls.
+    Destroy,
+    /// Takes something that the failing edge can give back.
+    Acquire(Acquire),
+    /// Writes a known cell of a stack slot that only this activation can reach.
+    SlotWrite {
+        slot: usize,
+        cell: usize,
+    },
+    SlotRead {
+        slot: usize,
+    },
+    /// The slot's lifetime begins: its earlier contents do not matter.
+    SlotBegin {
+        slot: usize,
+    },
+    SlotEnd {
+        slot: usize,
+    },
+    /// Writes memory that the call `alloc` of this function returned.
+    FreshWrite {
+        alloc: InstId,
+    },
+}
+
+/// What is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acquire {
+    Lock,
+    Memory,
+}
+
+/// One instruction.
+#[derive(Debug, Clone)]
+pub struct Inst {
+    pub effect: Effect,
+    pub operands: Vec<Operand>,
+    pub shape: Shape,
+}
+
+/// What the analysis must know of an instruction beside its effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shape {
+    Plain,
+    Phi,
+    /// A terminator that chooses; its operands are the condition.
+    Choice,
+    /// A direct call that may be turned into one with a landing pad; per parameter, the value passed.
+    Call {
+        callee: usize,
+        passed: Vec<Option<Operand>>,
+    },
+}
+
+/// A straight line of instructions `first..end`; the last one is the terminator.
+#[derive(Debug, Clone, Default)]
+pub struct Block {
+    pub first: InstId,
+    pub end: InstId,
+    /// First instruction that is neither a phi nor, in the entry, a static stack slot.
+    pub body: InstId,
+    pub succs: Vec<BlockId>,
+    pub preds: Vec<BlockId>,
+}
+
+/// A function body.
+#[derive(Debug, Clone, Default)]
+pub struct Function {
+    pub insts: Vec<Inst>,
+    pub blocks: Vec<Block>,
+    /// Block of each instruction.
+    pub block_of: Vec<BlockId>,
+}
+
+impl Function {
+    /// The terminator of a block.
+    pub fn terminator(&self, block: BlockId) -> InstId {
+        self.blocks[block].end - 1
+    }
+
+    /// Fills in predecessors and `block_of`; call once after the blocks are there.
+    pub fn link(&mut self) {
+        self.block_of = vec![0; self.insts.len()];
+        for block in 0..self.blocks.len() {
+            let (first, end) = (self.blocks[block].first, self.blocks[block].end);
+            self.block_of[first..end].fill(block);
+            for succ in self.blocks[block].succs.clone() {
+                if !self.blocks[succ].preds.contains(&block) {
+                    self.blocks[succ].preds.push(block);
+                }
+            }
+        }
+    }
+}
+
+/// Kinds of failure, in the order of the paper's tables.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum SiteKind {
+    Assertion,
+    Dereference,
+    Output,
+    Deadlock,
+    Oracle,
+}
+
+/// A place where a failure may become visible.
+#[derive(Debug, Clone)]
+pub struct Site {
+    pub kind: SiteKind,
+    /// The region ends right before this instruction.
+    pub at: InstId,
+    /// Values whose change could avoid the failure; for assertions the controlling branches are added. For deadlocks,
+    /// acquisitions that hold nothing when the site is reached.
+    pub critical: Vec<Operand>,
+}

@@ -1,0 +1,251 @@
+//! What to do at one site: the cheapest region that holds everything a re-execution could change, or the reason why
+//! the site stays as it is.
+
+use std::collections::BTreeSet;
+
+use super::dominators;
+use super::model::{Acquire, BlockId, Effect, Function, InstId, Operand, Site, SiteKind};
+use super::region::{self, Extension, Form, Region};
+use super::slice::{self, Slice};
+
+/// Why a site is left untouched.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pruned {
+    /// No shared read that the failure depends on lies in the region.
+    NoSharedRead,
+    /// No lock is acquired in the region, so re-execution would release nothing.
+    NoLockInRegion,
+    /// An output without an oracle and without a checkable argument.
+    NoOracle,
+    /// The program itself tests this pointer before, or an earlier check covers it.
+    AlreadyChecked,
+    /// Fix mode was asked for other sites.
+    NotSelected,
+    /// Only many points by path would do, and keeping track of them costs too much in survival mode.
+    TooManyPoints,
+    /// The function holds something that cannot be proven safe to re-execute.
+    UnsupportedFunction,
+    /// The failing code is reached unconditionally.
+    AlwaysFails,
+    /// The pointer is a parameter and no caller can be re-executed.
+    NoCallerToReexecute,
+}
+
+/// How a hardened site is re-executed.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Points worth jumping back to; more than one needs a token.
+    pub points: Vec<InstId>,
+    /// Points of the region whose paths hold nothing that could change: reaching the site from there is final.
+    pub useless: Vec<InstId>,
+    /// Slot cells to restore and acquisitions to give back on the failing edge.
+    pub cells: Vec<usize>,
+    pub acquires: Vec<InstId>,
+    /// Instructions in the region and shared reads among them that matter.
+    pub length: usize,
+    pub reads: usize,
+    /// A single dominating point would not have been enough.
+    pub needs_paths: bool,
+}
+
+/// A plan is made of a region and what is useful in it.
+struct Candidate {
+    form: Form,
+    region: Region,
+    useful: BTreeSet<InstId>,
+}
+
+const PLAIN: Extension = Extension {
+    restore: false,
+    give_back: false,
+};
+const FULL: Extension = Extension {
+    restore: true,
+    give_back: true,
+};
+
+/// Cheapest first.
+const FORMS: [(Form, Extension); 6] = [
+    (Form::Dominating, PLAIN),
+    (
+        Form::Dominating,
+        Extension {
+            restore: true,
+            give_back: false,
+        },
+    ),
+    (Form::Dominating, FULL),
+    (Form::All, PLAIN),
+    (
+        Form::All,
+        Extension {
+            restore: true,
+            give_back: false,
+        },
+    ),
+    (Form::All, FULL),
+];
+
+/// In survival mode, a token for more points than this would occupy a register in exactly the large, hot functions
+/// (interpreter loops) that have many of them: on SQLite it costs a tenth of the running time.
+const CHEAP_POINTS_MAX: usize = 2;
+
+/// How much a region may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// A single dominating point wherever it repeats at least one read that matters; where it repeats none, two points
+    /// by path.
+    Cheap,
+    /// Everything that can be repeated: the most recent point on the path taken.
+    Longest,
+}
+
+/// Plans one site inside its function.
+pub fn intra(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    site: &Site,
+    reach: Reach,
+) -> Result<Plan, Pruned> {
+    if reach == Reach::Cheap
+        && let Some(plan) = cheapest(function, idom, site)
+    {
+        return Ok(plan);
+    }
+    let best = candidate(function, idom, site, Form::All, FULL);
+    if best.useful.is_empty() {
+        return Err(if site.kind == SiteKind::Deadlock {
+            Pruned::NoLockInRegion
+        } else {
+            Pruned::NoSharedRead
+        });
+    }
+    if reach == Reach::Cheap {
+        return Err(Pruned::TooManyPoints);
+    }
+    for (form, extension) in FORMS {
+        let cheaper = candidate(function, idom, site, form, extension);
+        if cheaper.useful == best.useful
+            && let Some(plan) = finish(function, idom, cheaper)
+        {
+            return Ok(plan);
+        }
+    }
+    // No form has it all: the single point with the most to repeat is better than nothing.
+    let single = candidate(function, idom, site, Form::Dominating, FULL);
+    let is_worth_it = !single.useful.is_empty();
+    let plan = is_worth_it
+        .then(|| finish(function, idom, single))
+        .flatten();
+    plan.ok_or(Pruned::NoSharedRead)
+}
+
+/// Plans the return into a caller. The frames below are gone when its pad is entered, so there is no giving up any more:
+/// every path must have a point that can be used.
+pub fn for_pad(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    site: &Site,
+    reach: Reach,
+) -> Option<Plan> {
+    let plan = intra(function, idom, site, reach).ok()?;
+    if plan.useless.is_empty() {
+        return Some(plan);
+    }
+    let single = candidate(function, idom, site, Form::Dominating, FULL);
+    if single.useful.is_empty() {
+        return None;
+    }
+    finish(function, idom, single)
+}
+
+/// The first form that repeats anything that matters. Of the dominating forms, one with more reads is taken only if it
+/// has to pay nothing for them.
+fn cheapest(function: &Function, idom: &[Option<BlockId>], site: &Site) -> Option<Plan> {
+    FORMS.iter().find_map(|&(form, extension)| {
+        let found = candidate(function, idom, site, form, extension);
+        if found.useful.is_empty() || found.region.points.len() > CHEAP_POINTS_MAX {
+            return None;
+        }
+        finish(function, idom, found)
+    })
+}
+
+/// The slice of a site over its full region, and whether that region reaches up to the entry on every path.
+pub fn reach(function: &Function, idom: &[Option<BlockId>], site: &Site) -> (Region, Slice) {
+    let region = region::find(function, idom, site.at, Form::All, FULL);
+    let slice = slice::of_site(function, site, &region);
+    (region, slice)
+}
+
+fn candidate(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    site: &Site,
+    form: Form,
+    extension: Extension,
+) -> Candidate {
+    let region = region::find(function, idom, site.at, form, extension);
+    let useful = if site.kind == SiteKind::Deadlock {
+        region
+            .acquires
+            .iter()
+            .copied()
+            .filter(|&inst| function.insts[inst].effect == Effect::Acquire(Acquire::Lock))
+            .filter(|&inst| !site.critical.contains(&Operand::Inst(inst)))
+            .collect()
+    } else {
+        slice::of_site(function, site, &region).reads
+    };
+    Candidate {
+        form,
+        region,
+        useful,
+    }
+}
+
+/// The plan for a region, or none if no point of it can be used.
+fn finish(function: &Function, idom: &[Option<BlockId>], candidate: Candidate) -> Option<Plan> {
+    let Candidate {
+        form,
+        region,
+        useful,
+    } = candidate;
+    let (points, useless): (Vec<InstId>, Vec<InstId>) = region.points.iter().partition(|&&point| {
+        form == Form::Dominating
+            || region::reaches(function, &region, point, &|inst| useful.contains(&inst))
+                && !redefines(function, idom, &region, point)
+    });
+    (!points.is_empty()).then(|| Plan {
+        points,
+        useless,
+        cells: region.cells.into_iter().collect(),
+        acquires: region.acquires.into_iter().collect(),
+        length: region.inside.len(),
+        reads: useful.len(),
+        needs_paths: form == Form::All,
+    })
+}
+
+/// Whether the region, after `point`, runs again what was computed before it: then the values with which the point was
+/// passed are no longer there when the site fails. A point that dominates its site cannot have this trouble.
+fn redefines(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    region: &Region,
+    point: InstId,
+) -> bool {
+    let home = function.block_of[point];
+    region::reaches(function, region, point, &|inst| {
+        let block = function.block_of[inst];
+        if block == home {
+            inst < point
+        } else {
+            dominators::dominates(idom, block, home)
+        }
+    })
+}

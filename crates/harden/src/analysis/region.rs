@@ -1,0 +1,343 @@
+//! Re-execution regions (section 5.3.2 of the ConAir chapter): what may be repeated before a failure site.
+//!
+//! A region is found backwards from the site. It ends, on each path, right after the nearest instruction that must not
+//! be repeated, or at the function's entry; those places are the re-execution points. There are two forms:
+//!
+//! * [`Form::All`]: one point per path, the most recent one on the path taken (the paper's form);
+//! * [`Form::Dominating`]: the highest single point that every path to the site passes, with nothing destroying in
+//!   between. Its region may be shorter, but jumping back to it needs no bookkeeping at all.
+
+use std::collections::BTreeSet;
+
+use super::model::{Acquire, BlockId, Effect, Function, InstId, WHOLE_SLOT};
+
+/// How the points are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Dominating,
+    All,
+}
+
+/// What may lie inside a region, at a price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extension {
+    /// Stores to private stack slots, restored on the failing edge.
+    pub restore: bool,
+    /// Allocations and lock acquisitions, given back on the failing edge.
+    pub give_back: bool,
+}
+
+/// A region that ends at a site.
+#[derive(Debug, Clone)]
+pub struct Region {
+    /// Each point is the instruction before which re-execution starts.
+    pub points: BTreeSet<InstId>,
+    /// Instructions that run between a point and the site.
+    pub inside: BTreeSet<InstId>,
+    /// Cells of private slots to restore.
+    pub cells: BTreeSet<usize>,
+    /// Acquisitions to give back.
+    pub acquires: BTreeSet<InstId>,
+}
+
+/// The region of `site` in the given form, legal by construction.
+pub fn find(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    site: InstId,
+    form: Form,
+    extension: Extension,
+) -> Region {
+    let mut ended_by = BTreeSet::new();
+    loop {
+        let walk = Walk {
+            function,
+            extension,
+            ended_by: &ended_by,
+        };
+        let mut region = match form {
+            Form::All => walk.all_paths(site),
+            Form::Dominating => walk.dominating(idom, site),
+        };
+        let offenders = offenders(function, &mut region, extension);
+        if offenders.is_empty() {
+            return region;
+        }
+        ended_by.extend(offenders);
+    }
+}
+
+/// Instructions inside the region that are legal only under conditions which do not hold; fills in what the failing
+/// edge must undo.
+fn offenders(function: &Function, region: &mut Region, extension: Extension) -> Vec<InstId> {
+    let mut found = Vec::new();
+    let mut cells = BTreeSet::new();
+    let mut acquires = BTreeSet::new();
+    for &inst in &region.inside {
+        match function.insts[inst].effect {
+            Effect::SlotEnd { slot } if !is_covered(function, region, inst, &begins(slot)) => {
+                found.push(inst);
+            }
+            Effect::SlotWrite { slot, cell } => {
+                if is_covered(function, region, inst, &begins(slot)) {
+                    continue;
+                }
+                let begins_somewhere = region
+                    .inside
+                    .iter()
+                    .any(|&other| begins(slot)(function, other));
+                if extension.restore && !begins_somewhere && cell != WHOLE_SLOT {
+                    cells.insert(cell);
+                } else {
+                    found.push(inst);
+                }
+            }
+            Effect::FreshWrite { alloc }
+                if !is_covered(function, region, inst, &move |_, other| other == alloc) =>
+            {
+                found.push(inst);
+            }
+            Effect::Acquire(_) => {
+                if repeats(function, region, inst) {
+                    found.push(inst);
+                } else {
+                    acquires.insert(inst);
+                }
+            }
+            _ => {}
+        }
+    }
+    region.cells = cells;
+    region.acquires = acquires;
+    found
+}
+
+fn begins(slot: usize) -> impl Fn(&Function, InstId) -> bool {
+    move |function, inst| function.insts[inst].effect == Effect::SlotBegin { slot }
+}
+
+/// Whether every path backwards from `inst` meets `by` before it meets a point of the region.
+fn is_covered(
+    function: &Function,
+    region: &Region,
+    inst: InstId,
+    by: &dyn Fn(&Function, InstId) -> bool,
+) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut work = vec![inst];
+    while let Some(end) = work.pop() {
+        let block = function.block_of[end.min(function.insts.len() - 1)];
+        match scan_back(function, region, block, end, by) {
+            Scan::Covered => {}
+            Scan::Point => return false,
+            Scan::Start => {
+                if block == 0 {
+                    return false;
+                }
+                for &pred in &function.blocks[block].preds {
+                    if seen.insert(pred) {
+                        let terminator = function.terminator(pred);
+                        if by(function, terminator) {
+                            continue;
+                        }
+                        work.push(terminator);
+                    }
+                }
+            }
+        }
+    }
+    true
+}
+
+enum Scan {
+    Covered,
+    Point,
+    Start,
+}
+
+fn scan_back(
+    function: &Function,
+    region: &Region,
+    block: BlockId,
+    end: InstId,
+    by: &dyn Fn(&Function, InstId) -> bool,
+) -> Scan {
+    if region.points.contains(&end) {
+        return Scan::Point;
+    }
+    for inst in (function.blocks[block].first..end).rev() {
+        if by(function, inst) {
+            return Scan::Covered;
+        }
+        if region.points.contains(&inst) {
+            return Scan::Point;
+        }
+    }
+    Scan::Start
+}
+
+/// Whether the region runs `inst` more than once without passing a point in between.
+fn repeats(function: &Function, region: &Region, inst: InstId) -> bool {
+    reaches(function, region, inst + 1, &|other| other == inst)
+}
+
+/// Whether, going forward inside the region from `start` without passing a point, `wanted` is met.
+pub fn reaches(
+    function: &Function,
+    region: &Region,
+    start: InstId,
+    wanted: &dyn Fn(InstId) -> bool,
+) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut work = vec![(start, true)];
+    while let Some((from, is_first)) = work.pop() {
+        let block = function.block_of[from];
+        let mut inst = from;
+        loop {
+            if inst == function.blocks[block].end {
+                break;
+            }
+            let is_start = is_first && inst == from;
+            if !is_start && region.points.contains(&inst) || !region.inside.contains(&inst) {
+                break;
+            }
+            if wanted(inst) {
+                return true;
+            }
+            inst += 1;
+        }
+        if inst == function.blocks[block].end {
+            for &succ in &function.blocks[block].succs {
+                if seen.insert(succ) {
+                    work.push((function.blocks[succ].first, false));
+                }
+            }
+        }
+    }
+    false
+}
+
+struct Walk<'a> {
+    function: &'a Function,
+    extension: Extension,
+    ended_by: &'a BTreeSet<InstId>,
+}
+
+impl Walk<'_> {
+    fn destroys(&self, inst: InstId) -> bool {
+        if self.ended_by.contains(&inst) {
+            return true;
+        }
+        match self.function.insts[inst].effect {
+            Effect::Destroy => true,
+            Effect::Acquire(Acquire::Lock | Acquire::Memory) | Effect::FreshWrite { .. } => {
+                !self.extension.give_back
+            }
+            _ => false,
+        }
+    }
+
+    /// Scans `block` backwards from `end`; returns the point if the block holds one.
+    fn scan(&self, block: BlockId, end: InstId, inside: &mut BTreeSet<InstId>) -> Option<InstId> {
+        let span = &self.function.blocks[block];
+        for inst in (span.first..end).rev() {
+            if self.destroys(inst) {
+                return Some(inst + 1);
+            }
+            inside.insert(inst);
+        }
+        let starts_here = block == 0
+            || span.preds.is_empty()
+            || span
+                .preds
+                .iter()
+                .any(|&pred| self.destroys(self.function.terminator(pred)));
+        starts_here.then(|| {
+            (span.first..span.body).for_each(|inst| {
+                inside.remove(&inst);
+            });
+            span.body
+        })
+    }
+
+    fn all_paths(&self, site: InstId) -> Region {
+        let mut points = BTreeSet::new();
+        let mut inside = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut work = vec![(self.function.block_of[site], site)];
+        while let Some((block, end)) = work.pop() {
+            if let Some(point) = self.scan(block, end, &mut inside) {
+                points.insert(point);
+                continue;
+            }
+            for &pred in &self.function.blocks[block].preds {
+                if seen.insert(pred) {
+                    work.push((pred, self.function.blocks[pred].end));
+                }
+            }
+        }
+        region(points, inside)
+    }
+
+    fn dominating(&self, idom: &[Option<BlockId>], site: InstId) -> Region {
+        let mut inside = BTreeSet::new();
+        let mut current = self.function.block_of[site];
+        if let Some(point) = self.scan(current, site, &mut inside) {
+            return region(BTreeSet::from([point]), inside);
+        }
+        loop {
+            let body = self.function.blocks[current].body;
+            let Some(above) = idom[current] else {
+                return region(BTreeSet::from([body]), inside);
+            };
+            let Some(between) = self.clean_between(above, current) else {
+                let first = self.function.blocks[current].first;
+                (first..body).for_each(|inst| {
+                    inside.remove(&inst);
+                });
+                return region(BTreeSet::from([body]), inside);
+            };
+            for block in between {
+                let span = &self.function.blocks[block];
+                inside.extend(span.first..span.end);
+            }
+            let end = self.function.blocks[above].end;
+            if let Some(point) = self.scan(above, end, &mut inside) {
+                return region(BTreeSet::from([point]), inside);
+            }
+            current = above;
+        }
+    }
+
+    /// The blocks on paths from `above` (exclusive) to the start of `block`, if nothing in them destroys.
+    fn clean_between(&self, above: BlockId, block: BlockId) -> Option<BTreeSet<BlockId>> {
+        let mut between = BTreeSet::new();
+        let mut work = self.function.blocks[block].preds.clone();
+        while let Some(at) = work.pop() {
+            if at == above {
+                if self.destroys(self.function.terminator(at)) {
+                    return None;
+                }
+                continue;
+            }
+            if !between.insert(at) {
+                continue;
+            }
+            let span = &self.function.blocks[at];
+            if (span.first..span.end).any(|inst| self.destroys(inst)) {
+                return None;
+            }
+            work.extend(&span.preds);
+        }
+        Some(between)
+    }
+}
+
+fn region(points: BTreeSet<InstId>, inside: BTreeSet<InstId>) -> Region {
+    Region {
+        points,
+        inside,
+        cells: BTreeSet::new(),
+        acquires: BTreeSet::new(),
+    }
+}

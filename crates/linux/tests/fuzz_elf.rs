@@ -1,0 +1,60 @@
+//! Damaged program files: the loader gives an error or a program that runs or crashes; it never panics.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
+
+mod common;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use raddle_linux::{End, Plain, RunLimits};
+use raddle_stdx::Prng;
+
+const PROGRAM: &str = "int main(void) { return 3; }";
+
+/// Bytes at the start of the file that hold the header and the program headers.
+const HEADERS: u64 = 0x300;
+
+#[test]
+fn damaged_programs_are_refused_or_run() {
+    let whole = common::compile("fuzz-elf", PROGRAM);
+    let end = Plain::default().run(
+        &mut common::world(&whole, &[], 0),
+        RunLimits::default(),
+        &mut |_| true,
+    );
+    assert_eq!(end, End::Exited { status: 3 << 8 });
+    let good = std::fs::read(&whole).unwrap();
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz-elf-damaged");
+    let mut prng = Prng::new(11);
+    let (mut refused, mut ran) = (0, 0);
+    for round in 0..300 {
+        let mut bytes = good.clone();
+        for _ in 0..=prng.below(4) {
+            let at = usize::try_from(prng.below(HEADERS)).unwrap();
+            bytes[at] = match prng.below(3) {
+                0 => 0,
+                1 => 0xFF,
+                _ => raddle_stdx::width::low_u8(prng.next_u64()),
+            };
+        }
+        if prng.chance(1, 8) {
+            let length = prng.below(raddle_stdx::width::to_u64(bytes.len()));
+            bytes.truncate(usize::try_from(length).unwrap());
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        match common::try_world(&path, &[], round) {
+            Err(_) => refused += 1,
+            Ok(mut world) => {
+                ran += 1;
+                let limits = RunLimits {
+                    instructions: Some(200_000),
+                };
+                Plain::default().run(&mut world, limits, &mut |_| true);
+            }
+        }
+    }
+    assert!(refused > 50, "only {refused} were refused");
+    assert!(ran > 50, "only {ran} ran");
+}

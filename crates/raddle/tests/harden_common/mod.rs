@@ -1,0 +1,117 @@
+//! What the tests of the hardening commands share: compiling, running with a limit, skipping without LLVM.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests: a surprise ends the test, and a skipped one says so"
+)]
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The program under test.
+pub(crate) fn raddle() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
+    command
+        .env_remove("RADDLE_HARDEN_OPTIONS")
+        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    command
+}
+
+/// Whether LLVM is here. Continuous integration installs it; elsewhere the tests that need it say so and pass.
+pub(crate) fn has_llvm() -> bool {
+    let found = Path::new("/usr/lib/llvm-22/include/llvm/Plugins/PassPlugin.h").is_file()
+        && Path::new("/usr/lib/llvm-22/bin/clang").is_file();
+    if !found {
+        println!("skipped: clang-22 and llvm-22-dev are not installed");
+    }
+    found
+}
+
+/// The root of the checkout.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// Runs a command that must succeed; returns its standard output.
+pub(crate) fn succeed(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{command:?} ended with {}:\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// `raddle cc` or `raddle c++` with hardening that must work.
+pub(crate) fn compile(driver: &str, arguments: &[&str]) {
+    succeed(raddle().arg(driver).arg("--harden-strict").args(arguments));
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ended {
+    /// Exit status, or the negative signal, or `None` for a program that had to be ended.
+    pub(crate) status: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs a program for at most `limit`; a program that hangs is ended.
+pub(crate) fn run(program: &Path, settings: &[(&str, &str)], limit: Duration) -> Ended {
+    use std::os::unix::process::ExitStatusExt as _;
+    let mut child = Command::new(program)
+        .envs(settings.iter().copied())
+        .env("RUST_BACKTRACE", "0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status.code().or(status.signal().map(|signal| -signal));
+        }
+        if start.elapsed() > limit {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    let (mut stdout, mut stderr) = (String::new(), String::new());
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut stdout)
+        .unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut stderr)
+        .unwrap();
+    Ended {
+        status,
+        stdout,
+        stderr,
+    }
+}
+
+/// A number from the environment, for longer runs than continuous integration affords.
+pub(crate) fn number(name: &str, otherwise: usize) -> usize {
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(otherwise)
+}

@@ -1,0 +1,336 @@
+//! Random programs with nested regions and high register pressure, hardened at every optimisation level and run with
+//! checks that fail at random: the results must be those of the plain build.
+//!
+//! Each program has one thread and one outcome. With failures injected at one check in ten, a wrong re-execution that
+//! affects one in a hundred regions would be missed by one program with a probability below 1 in 10^5.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests: a surprise ends the test"
+)]
+
+mod harden_common;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use harden_common::{compile, has_llvm, number, run, succeed};
+use raddle_stdx::Prng;
+
+/// Programs per level; `RADDLE_STRESS_PROGRAMS` asks for more.
+const PROGRAMS: usize = 6;
+
+const HEAD: &str = r#"#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <raddle_oracle.h>
+struct node { struct node *next; long v; long a[4]; };
+struct node nodes[8];
+struct node *head;
+long g[8];
+volatile long yes = 1;
+pthread_mutex_t m1 = PTHREAD_MUTEX_INITIALIZER, m2 = PTHREAD_MUTEX_INITIALIZER;
+"#;
+
+const MAIN: &str = r#"
+int main(void)
+{
+    for (int i = 0; i < 8; i++) {
+        nodes[i].next = &nodes[(i + 3) % 8];
+        nodes[i].v = i * 7 + 1;
+        for (int j = 0; j < 4; j++)
+            nodes[i].a[j] = i ^ (j * 5);
+        g[i] = i * i;
+    }
+    head = &nodes[2];
+    long sum = 0;
+    for (int round = 0; round < 20; round++) {
+        sum = sum * 31 + f5(head, round);
+        head = head->next;
+    }
+    printf("%ld", sum);
+    for (int i = 0; i < 8; i++)
+        printf(" %ld/%ld", g[i], nodes[i].v);
+    printf("\n");
+    return 0;
+}
+"#;
+
+struct Writer {
+    random: Prng,
+    text: String,
+    depth: usize,
+    function: usize,
+    locked: usize,
+}
+
+impl Writer {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.random.below(bound)
+    }
+
+    fn local(&mut self) -> String {
+        format!("l{}", self.below(12))
+    }
+
+    fn pointer(&mut self) -> String {
+        format!("p{}", self.below(3))
+    }
+
+    fn value(&mut self) -> String {
+        match self.below(9) {
+            0..4 => self.local(),
+            4 => format!("g[{}]", self.below(8)),
+            5 => format!("{}->v", self.pointer()),
+            6 => format!("{}->next->a[{}]", self.pointer(), self.below(4)),
+            7 => format!("buf[{}]", self.below(6)),
+            _ => "head->v".into(),
+        }
+    }
+
+    fn expression(&mut self) -> String {
+        let (a, b) = (self.value(), self.value());
+        let constant = self.below(100);
+        match self.below(5) {
+            0 => format!("{a} + {b} * 3"),
+            1 => format!("({a} ^ {b}) - {constant}"),
+            2 => format!("{a} & ({b} + {constant})"),
+            3 => format!("{a} - {b} + head->next->v"),
+            _ => format!("({a} >> 1) + {b}"),
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        let indent = "    ".repeat(self.depth + 1);
+        let _infallible = writeln!(self.text, "{indent}{line}");
+    }
+
+    fn block(&mut self, opening: &str, statements: u64) {
+        self.line(opening);
+        self.depth += 1;
+        for _ in 0..statements {
+            self.statement();
+        }
+        self.depth -= 1;
+        self.line("}");
+    }
+
+    fn nested(&mut self) {
+        let condition = self.expression();
+        match self.below(4) {
+            0 => self.block(&format!("if (({condition}) & 1) {{"), 3),
+            1 => {
+                self.block(&format!("if (({condition}) & 2) {{"), 2);
+                self.block("else {", 2);
+            }
+            2 => {
+                let count = self.below(4) + 1;
+                let name = format!("i{}", self.depth);
+                self.block(
+                    &format!("for (int {name} = 0; {name} < {count}; {name}++) {{"),
+                    3,
+                );
+            }
+            _ => {
+                self.line(&format!("switch (({condition}) & 3) {{"));
+                for case in 0..3 {
+                    self.block(&format!("case {case}: {{"), 2);
+                    self.line("break;");
+                }
+                self.line("}");
+            }
+        }
+    }
+
+    fn locked_region(&mut self) {
+        self.line("pthread_mutex_lock(&m1);");
+        self.locked += 1;
+        let local = self.local();
+        let value = self.expression();
+        self.line(&format!("{local} += {value};"));
+        self.line("raddle_oracle(yes);");
+        self.line("pthread_mutex_lock(&m2);");
+        let local = self.local();
+        let value = self.expression();
+        self.line(&format!("{local} ^= {value};"));
+        self.line("raddle_oracle(yes);");
+        if self.below(2) == 0 {
+            self.line("g[1] += l0;");
+        }
+        self.line("pthread_mutex_unlock(&m2);");
+        self.line("pthread_mutex_unlock(&m1);");
+        self.locked -= 1;
+    }
+
+    fn allocation(&mut self) {
+        let (local, value) = (self.local(), self.expression());
+        self.line(&format!(
+            "{{ long *q = malloc(32); if (!q) abort(); q[1] = {value};"
+        ));
+        self.line("raddle_oracle(yes);");
+        self.line(&format!("{local} += q[1] * 3; free(q); }}"));
+    }
+
+    fn statement(&mut self) {
+        let (local, pointer, value) = (self.local(), self.pointer(), self.expression());
+        match self.below(16) {
+            0..4 => self.line(&format!("{local} = {value};")),
+            4 => self.line(&format!("{pointer} = head->next;")),
+            5 => self.line(&format!("{pointer} = {pointer}->next->next;")),
+            6 => {
+                let index = self.below(8);
+                self.line(&format!("g[{index}] = {local};"));
+            }
+            7 => {
+                let index = self.below(6);
+                self.line(&format!("buf[{index}] = {value};"));
+            }
+            8 => self.line(&format!("buf[({local} & 7) % 6] += {value};")),
+            9 | 10 => self.line("raddle_oracle(yes);"),
+            11 => self.line(&format!("assert({pointer}->next != 0);")),
+            12 if self.depth < 3 => self.nested(),
+            13 if self.locked == 0 && self.depth < 3 => self.locked_region(),
+            14 if self.depth < 3 => self.allocation(),
+            15 if self.function > 0 && self.depth < 2 => {
+                let callee = self.random.below(u64::try_from(self.function).unwrap());
+                self.line(&format!("{local} += f{callee}({pointer}, {local} & 15);"));
+            }
+            _ => self.line(&format!("{local} += {value};")),
+        }
+    }
+
+    fn function(&mut self, number: usize) {
+        self.function = number;
+        let _infallible = writeln!(
+            self.text,
+            "__attribute__((noinline)) static long f{number}(struct node *p0, long l0)\n{{"
+        );
+        // The first function only follows its parameter, so that its callers must be re-executed.
+        if number == 0 {
+            self.line("long x = p0->v + l0;");
+            self.line("return x ^ p0->a[l0 & 3];");
+            self.text.push_str("}\n");
+            return;
+        }
+        self.line("long buf[6] = {1, 2, 3, 4, 5, 6};");
+        self.line("struct node *p1 = head, *p2 = p0->next;");
+        for local in 1..12 {
+            let index = local % 8;
+            self.line(&format!("long l{local} = g[{index}] + {local};"));
+        }
+        for _ in 0..14 {
+            self.statement();
+        }
+        let all: Vec<String> = (0..12)
+            .map(|local| format!("l{local} * {}", local * 2 + 1))
+            .collect();
+        self.line(&format!(
+            "return {} + buf[l1 & 3] + p1->v - p2->v;",
+            all.join(" + ")
+        ));
+        self.text.push_str("}\n");
+    }
+}
+
+fn program(seed: u64) -> String {
+    let mut writer = Writer {
+        random: Prng::new(seed),
+        text: HEAD.into(),
+        depth: 0,
+        function: 0,
+        locked: 0,
+    };
+    for number in 0..6 {
+        writer.function(number);
+    }
+    writer.text.push_str(MAIN);
+    writer.text
+}
+
+fn plain_result(folder: &Path, source: &str, seed: u64) -> String {
+    let program = folder.join("plain");
+    let header = harden_common::root().join("crates/harden-rt/rt");
+    succeed(
+        Command::new("/usr/lib/llvm-22/bin/clang")
+            .args(["-O1", "-w", "-pthread", "-fwrapv", "-isystem"])
+            .arg(header)
+            .arg(source)
+            .arg("-o")
+            .arg(&program),
+    );
+    let ended = run(&program, &[], Duration::from_secs(20));
+    assert_eq!(
+        ended.status,
+        Some(0),
+        "seed {seed}: the generated program is wrong: {}",
+        ended.stderr
+    );
+    ended.stdout
+}
+
+fn check_level(level: &str) {
+    if !has_llvm() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let first = number("RADDLE_STRESS_SEED", 1);
+    let count = number("RADDLE_STRESS_PROGRAMS", PROGRAMS);
+    for seed in first..first + count {
+        let seed = u64::try_from(seed).unwrap();
+        let source = folder.path().join("stress.c");
+        std::fs::write(&source, program(seed)).unwrap();
+        if let Some(keep) = std::env::var_os("RADDLE_STRESS_KEEP") {
+            std::fs::write(Path::new(&keep).join(format!("{seed}.c")), program(seed)).unwrap();
+        }
+        let source = source.to_str().unwrap();
+        let expected = plain_result(folder.path(), source, seed);
+        let hardened = folder.path().join("hardened");
+        compile(
+            "cc",
+            &[
+                level,
+                "-w",
+                "-pthread",
+                "-fwrapv",
+                "--harden-inject",
+                source,
+                "-o",
+                hardened.to_str().unwrap(),
+            ],
+        );
+        let settings = [
+            ("RADDLE_HARDEN_INJECT", "10"),
+            ("RADDLE_HARDEN_LOG", "none"),
+        ];
+        let ended = run(&hardened, &settings, Duration::from_secs(60));
+        assert_eq!(
+            (ended.status, ended.stdout.as_str()),
+            (Some(0), expected.as_str()),
+            "seed {seed} at {level} differs:\n{}",
+            program(seed)
+        );
+    }
+}
+
+#[test]
+fn random_programs_keep_their_results_at_o0() {
+    check_level("-O0");
+}
+
+#[test]
+fn random_programs_keep_their_results_at_o1() {
+    check_level("-O1");
+}
+
+#[test]
+fn random_programs_keep_their_results_at_o2() {
+    check_level("-O2");
+}
+
+#[test]
+fn random_programs_keep_their_results_at_o3() {
+    check_level("-O3");
+}

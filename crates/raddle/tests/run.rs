@@ -1,0 +1,273 @@
+//! `raddle run` end to end: programs behave as natively, runs repeat bit for bit, errors are clean.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn raddle() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_raddle"))
+}
+
+/// Compiles one of the programs beside this file.
+fn compile(name: &str, arguments: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/programs")
+        .join(name)
+        .with_extension("c");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let suffix: String = arguments.concat();
+    let target = folder.join(format!("{name}{suffix}"));
+    let status = Command::new("gcc")
+        .args(["-O1", "-pthread", "-o"])
+        .arg(&target)
+        .arg(&source)
+        .args(arguments)
+        .args(["-lm", "-lrt"])
+        .status()
+        .expect("gcc runs");
+    assert!(status.success(), "{name} does not compile");
+    target
+}
+
+fn run(arguments: &[&str], program: &Path) -> Output {
+    raddle()
+        .arg("run")
+        .args(arguments)
+        .arg("--")
+        .arg(program)
+        .output()
+        .expect("raddle starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Output and status must be those of a native run (`NAME.expected` was written by one), under several seeds.
+/// The native run itself is not repeated here: under load its sleeps do not order anything.
+#[track_caller]
+fn check_as_native(name: &str, arguments: &[&str], status: i32) {
+    let program = compile(name, arguments);
+    let expected = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/programs")
+        .join(name)
+        .with_extension("expected");
+    let expected = std::fs::read_to_string(expected).unwrap();
+    for seed in ["0", "1", "2"] {
+        let ours = run(&["--seed", seed], &program);
+        assert_eq!(
+            text(&ours.stdout),
+            expected,
+            "{name}, seed {seed}: {}",
+            text(&ours.stderr)
+        );
+        assert_eq!(ours.status.code(), Some(status), "{name}");
+    }
+}
+
+#[test]
+fn signals_are_as_native() {
+    check_as_native("signals", &[], 7);
+}
+
+#[test]
+fn processes_are_as_native() {
+    check_as_native("processes", &[], 0);
+}
+
+#[test]
+fn threads_are_as_native() {
+    check_as_native("threads", &[], 0);
+}
+
+#[test]
+fn static_programs_are_as_native() {
+    check_as_native("threads", &["-static"], 0);
+}
+
+#[test]
+fn programs_at_fixed_addresses_are_as_native() {
+    check_as_native("threads", &["-no-pie"], 0);
+}
+
+#[test]
+fn static_pie_programs_are_as_native() {
+    check_as_native("futexes", &["-static-pie"], 0);
+}
+
+#[test]
+fn timers_are_as_native() {
+    check_as_native("timers", &[], 0);
+}
+
+#[test]
+fn memory_is_as_native() {
+    check_as_native("memory", &[], 0);
+}
+
+#[test]
+fn futexes_are_as_native() {
+    check_as_native("futexes", &[], 0);
+}
+
+/// The digest that `--stats` prints.
+fn digest(output: &Output) -> String {
+    let message = text(&output.stderr);
+    let at = message.find("digest ").expect("a digest is printed");
+    message[at + 7..at + 23].to_owned()
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    let program = compile("threads", &[]);
+    let first = run(&["--seed", "5", "--stats"], &program);
+    let again = raddle()
+        .args(["run", "--seed", "5", "--stats", "--trace=/dev/null", "--"])
+        .arg(&program)
+        .env("HOME", "/elsewhere")
+        .env("UNRELATED", "x")
+        .output()
+        .unwrap();
+    assert_eq!(digest(&first), digest(&again));
+    let other = run(&["--seed", "6", "--stats"], &program);
+    assert_ne!(digest(&first), digest(&other), "seeds choose the schedule");
+}
+
+#[test]
+fn the_trace_tells_calls_output_and_digest() {
+    let program = compile("futexes", &[]);
+    let output = run(&["--trace"], &program);
+    let trace = text(&output.stderr);
+    for part in [
+        "call futex(",
+        "done futex = -11",
+        "create 1",
+        "output 1 \"nobody: 0\\n\"",
+        "exit",
+        "\ndigest ",
+    ] {
+        assert!(trace.contains(part), "no `{part}` in the trace");
+    }
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("run/trace.bin");
+    let status = run(&[&format!("--trace={}", file.display())], &program).status;
+    assert!(status.success());
+    let bytes = std::fs::read(&file).unwrap();
+    assert!(bytes.starts_with(b"RDLTRACE\x01"));
+    assert!(bytes.len() * 4 < trace.len(), "the binary form is compact");
+}
+
+/// Our own errors: status 125 and one paragraph that contains `expected`.
+#[track_caller]
+fn check_error(arguments: &[&str], expected: &str) {
+    let output = raddle().arg("run").args(arguments).output().unwrap();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{message}");
+    assert!(message.contains(expected), "{message}");
+}
+
+fn scratch(name: &str, content: &[u8]) -> String {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, content).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn what_cannot_run_is_named() {
+    check_error(&["--", "/nonexistent"], "no such file or directory");
+    check_error(&["--", "no-such-program"], "on the program's PATH");
+    let text_file = scratch("plain.txt", b"hello");
+    check_error(&["--", &text_file], "not an ELF file");
+    let cut = scratch("cut.elf", b"\x7FELF\x02\x01");
+    check_error(&["--", &cut], "cut off");
+    let mut foreign = std::fs::read(compile("futexes", &[])).unwrap();
+    foreign[18] = 183;
+    let foreign = scratch("foreign.elf", &foreign);
+    check_error(&["--", &foreign], "another machine");
+    let no_linker = compile("futexes", &["-Wl,--dynamic-linker=/no/such/ld.so"]);
+    check_error(
+        &["--", &no_linker.display().to_string()],
+        "`/no/such/ld.so`",
+    );
+    check_error(
+        &["--net", "host", "--", "/bin/true"],
+        "differs from run to run",
+    );
+    check_error(&["--env", "=x", "--", "/bin/true"], "NAME=VALUE");
+    check_error(&["--map", "x", "--", "/bin/true"], "HOST:GUEST");
+}
+
+#[test]
+fn limits_end_runs_cleanly() {
+    let program = compile("limits", &[]).display().to_string();
+    check_error(
+        &["--max-instructions", "1000000", "--", &program, "loop"],
+        "--max-instructions",
+    );
+    check_error(
+        &["--max-processes", "50", "--", &program, "bomb"],
+        "--max-processes",
+    );
+    check_error(
+        &["--max-memory", "64M", "--", &program, "hog"],
+        "--max-memory",
+    );
+    check_error(&["--", &program, "deadlock"], "waits for the futex at");
+    let refused = raddle()
+        .args(["run", "--max-memory", "64M", "--", &program, "huge"])
+        .output()
+        .unwrap();
+    assert_eq!(text(&refused.stdout), "refused\n");
+}
+
+#[test]
+fn status_is_passed_through() {
+    let program = compile("limits", &[]);
+    let status = |mode: &str| {
+        let output = raddle()
+            .args(["run", "--"])
+            .arg(&program)
+            .arg(mode)
+            .output()
+            .unwrap();
+        (output.status.code(), text(&output.stderr))
+    };
+    assert_eq!(status("exit").0, Some(77));
+    let (code, message) = status("crash");
+    assert_eq!(code, Some(128 + 11));
+    assert!(message.contains("killed by SIGSEGV"), "{message}");
+    assert!(message.contains("writing 0x1234"), "{message}");
+}
+
+#[test]
+fn environment_directory_and_input_are_what_was_given() {
+    let input = scratch("input.txt", b"from a file\n");
+    let output = raddle()
+        .args([
+            "run",
+            "--env",
+            "COLOUR=blue",
+            "--cwd",
+            "/usr",
+            "--stdin",
+            &input,
+            "--",
+        ])
+        .args([
+            "sh",
+            "-c",
+            "pwd; echo $COLOUR $HOME; cat; env | sort | head -2",
+        ])
+        .env("SECRET", "1")
+        .output()
+        .unwrap();
+    assert_eq!(
+        text(&output.stdout),
+        "/usr\nblue /root\nfrom a file\nCOLOUR=blue\nHOME=/root\n",
+        "{}",
+        text(&output.stderr)
+    );
+}

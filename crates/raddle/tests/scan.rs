@@ -1,0 +1,300 @@
+//! `raddle scan` from the outside: what it prints, and its exit codes.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn raddle(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_raddle"))
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("raddle starts")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../scan/test_data")
+        .join(name)
+}
+
+/// A folder with one buggy file called `x.c`.
+fn with(name: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(data(name), folder.path().join("x.c")).unwrap();
+    folder
+}
+
+#[test]
+fn a_finding_shows_all_its_parts() {
+    let folder = with("paper/xt_hashlimit_buggy.c");
+    let output = raddle(folder.path(), &["scan", "x.c"]);
+    let text = out(&output);
+    for part in [
+        "finding 1 of 1: `atomic_dec_and_test(&hinfo->use)` is tested before `hashlimit_lock` is taken",
+        "pattern 1 tests atomic_dec_and_test(&hinfo->use)",
+        "x.c:30  htable_put",
+        "pattern 2 updates hinfo->use",
+        "holds hashlimit_lock",
+        "another thread may change what was tested",
+        "spin_lock_bh(&hashlimit_lock);  ◀ (2)",
+        "entry point: hashlimit_mt_destroy (x.c:50) -> htable_put",
+        "$w = hinfo->use",
+        "object xt_hashlimit_htable.use",
+        "explain:   raddle explain misused-test-and-set",
+        "scanned 1 files",
+    ] {
+        assert!(text.contains(part), "`{part}` is missing in\n{text}");
+    }
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn clean_files_exit_with_zero() {
+    let folder = with("paper/xt_hashlimit_fixed.c");
+    let output = raddle(folder.path(), &["scan", "."]);
+    assert_eq!(output.status.code(), Some(0), "{}", out(&output));
+    assert!(out(&output).contains("0 findings"));
+}
+
+#[test]
+fn output_is_the_same_for_any_number_of_jobs() {
+    let folder = data("");
+    let of = |jobs: &str| out(&raddle(&folder, &["scan", ".", "--all", "--jobs", jobs]));
+    let one = of("1");
+    assert!(one.contains("finding 1 of"));
+    assert_eq!(one, of("4"));
+    assert_eq!(one, of("1"));
+}
+
+#[test]
+fn json_is_a_baseline_for_later_runs() {
+    let folder = with("lock-leak/buggy.c");
+    let json = out(&raddle(folder.path(), &["scan", "x.c", "--json"]));
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(value["schema_version"], 1);
+    assert_eq!(value["findings"][0]["kind"], "lock-leak");
+    assert_eq!(value["summary"]["files"], 1);
+    fs::write(folder.path().join("old.json"), json).unwrap();
+    // Lines move, the finding stays the same.
+    let text = fs::read_to_string(folder.path().join("x.c")).unwrap();
+    fs::write(folder.path().join("x.c"), format!("/* new */\n\n\n{text}")).unwrap();
+    let output = raddle(folder.path(), &["scan", "x.c", "--baseline", "old.json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", out(&output));
+    assert!(out(&output).contains("1 known from the baseline"));
+}
+
+#[test]
+fn sarif_names_the_rule_and_the_line() {
+    let folder = with("lock-leak/buggy.c");
+    let text = out(&raddle(folder.path(), &["scan", "x.c", "--sarif"]));
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let result = &value["runs"][0]["results"][0];
+    assert_eq!(result["ruleId"], "lock-leak");
+    assert_eq!(
+        result["relatedLocations"][1]["physicalLocation"]["region"]["startLine"],
+        13
+    );
+    let rules = value["runs"][0]["tool"]["driver"]["rules"]
+        .as_array()
+        .unwrap();
+    assert!(rules.iter().any(|rule| rule["id"] == "lock-leak"));
+}
+
+#[test]
+fn findings_can_be_suppressed_in_the_code_and_in_the_configuration() {
+    let folder = with("lock-leak/buggy.c");
+    let path = folder.path().join("x.c");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        text.replace(
+            "return -ENOSPC; //~ lock-leak",
+            "return -ENOSPC; // raddle-ignore: on purpose",
+        ),
+    )
+    .unwrap();
+    let output = raddle(folder.path(), &["scan", "x.c"]);
+    assert_eq!(output.status.code(), Some(0), "{}", out(&output));
+    assert!(out(&output).contains("1 suppressed"));
+
+    fs::write(&path, text).unwrap();
+    fs::write(
+        folder.path().join("raddle.toml"),
+        "version = 1\n[[scan.suppress]]\nkind = \"lock-leak\"\nfunction = \"table_add\"\nreason = \"known\"\n",
+    )
+    .unwrap();
+    let output = raddle(folder.path(), &["scan", "x.c"]);
+    assert_eq!(output.status.code(), Some(0), "{}", out(&output));
+}
+
+#[test]
+fn the_configuration_teaches_new_locks() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "struct t { struct my_lock l; int n; };\n\
+        int f(struct t *t)\n{\n\tmy_take(&t->l);\n\tif (t->n)\n\t\treturn -EINVAL;\n\tmy_give(&t->l);\n\treturn 0;\n}\n";
+    fs::write(folder.path().join("x.c"), source).unwrap();
+    let clean = raddle(folder.path(), &["scan", "x.c"]);
+    assert_eq!(clean.status.code(), Some(0));
+    fs::write(
+        folder.path().join("raddle.toml"),
+        "version = 1\n[[scan.idioms.locks]]\nname = \"mine\"\nargument = 0\nacquire = [\"my_take\"]\nrelease = [\"my_give\"]\n",
+    )
+    .unwrap();
+    let found = raddle(folder.path(), &["scan", "x.c"]);
+    assert_eq!(found.status.code(), Some(1));
+    assert!(
+        out(&found).contains("`t.l` is still held"),
+        "{}",
+        out(&found)
+    );
+}
+
+#[test]
+fn own_patterns_and_their_errors() {
+    let folder = with("lock-leak/buggy.c");
+    let pattern = folder.path().join("own.pdl");
+    fs::write(
+        &pattern,
+        "bug too-many { title \"`$x` grows\"; pattern 1 { fun $f { lock $l; a: update $x; } } where name($x) == \"count\"; }",
+    )
+    .unwrap();
+    let output = raddle(
+        folder.path(),
+        &["scan", "x.c", "--pattern", "own.pdl", "--only", "too-many"],
+    );
+    assert!(
+        out(&output).contains("`t->count` grows"),
+        "{}{}",
+        out(&output),
+        err(&output)
+    );
+
+    fs::write(&pattern, "bug x {\n  pattern 1 { fun $f { wirte $x; } }\n}").unwrap();
+    let output = raddle(folder.path(), &["scan", "x.c", "--pattern", "own.pdl"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = err(&output);
+    assert!(message.contains("own.pdl:2:24"), "{message}");
+    assert!(message.contains("^^^^^"), "{message}");
+
+    fs::write(&pattern, "pattern 1 { fun $f { call @no_such_class; } }").unwrap();
+    let output = raddle(folder.path(), &["scan", "x.c", "--pattern", "own.pdl"]);
+    assert!(err(&output).contains("@no_such_class"), "{}", err(&output));
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn patterns_are_tested_by_marks() {
+    let output = raddle(&data(""), &["scan", "--test-patterns", "lock-leak"]);
+    assert_eq!(output.status.code(), Some(0), "{}", out(&output));
+    let folder = with("lock-leak/buggy.c");
+    let text = fs::read_to_string(folder.path().join("x.c")).unwrap();
+    fs::write(folder.path().join("x.c"), text.replace("//~ lock-leak", "")).unwrap();
+    let output = raddle(folder.path(), &["scan", "--test-patterns", "."]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        out(&output).contains("lock-leak was not expected"),
+        "{}",
+        out(&output)
+    );
+}
+
+#[test]
+fn only_changed_lines_are_reported_with_diff() {
+    let folder = with("lock-leak/buggy.c");
+    let git = |arguments: &[&str]| {
+        let done = Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.invalid"])
+            .args(arguments)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", err(&done));
+    };
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "old"]);
+    let unchanged = raddle(folder.path(), &["scan", "--diff", "HEAD"]);
+    assert_eq!(unchanged.status.code(), Some(0), "{}", out(&unchanged));
+    let text = fs::read_to_string(folder.path().join("x.c")).unwrap();
+    fs::write(
+        folder.path().join("x.c"),
+        text.replace("-ENOSPC", "-ENOMEM"),
+    )
+    .unwrap();
+    let changed = raddle(folder.path(), &["scan", "--diff", "HEAD"]);
+    assert_eq!(changed.status.code(), Some(1), "{}", out(&changed));
+    let bad = raddle(folder.path(), &["scan", "--diff", "no-such-revision"]);
+    assert_eq!(bad.status.code(), Some(2));
+}
+
+#[test]
+fn odd_files_get_a_note_and_the_run_goes_on() {
+    let folder = with("lock-leak/buggy.c");
+    let path = folder.path();
+    fs::write(path.join("binary.c"), [0_u8, 1, 2, 3, 0xFF, 0]).unwrap();
+    fs::write(
+        path.join("latin.c"),
+        b"/* gr\xFC\xDFe */ int f(void) { return 1; }\n",
+    )
+    .unwrap();
+    fs::write(path.join("deep.c"), "{".repeat(200_000)).unwrap();
+    fs::write(
+        path.join("deep2.c"),
+        format!("int f(void) {{ return {}1; }}", "(".repeat(100_000)),
+    )
+    .unwrap();
+    let line = format!(
+        "int x(void) {{ {} return 0; }}",
+        "a = b + c * d; ".repeat(700_000)
+    );
+    assert!(line.len() > 10_000_000);
+    fs::write(path.join("line.c"), line).unwrap();
+    std::os::unix::fs::symlink(path, path.join("loop")).unwrap();
+    std::os::unix::fs::symlink(path.join("nowhere"), path.join("gone.c")).unwrap();
+    let output = raddle(path, &["scan", "."]);
+    let text = out(&output);
+    assert!(text.contains("`table.lock` is still held"), "{text}");
+    assert!(text.contains("not read: binary.c: binary data"), "{text}");
+    assert_eq!(
+        text.matches("is still held").count(),
+        1,
+        "the loop was followed:\n{text}"
+    );
+    let missing = raddle(path, &["scan", "no/such/path"]);
+    assert!(
+        out(&missing).contains("not read: no/such/path"),
+        "{}",
+        out(&missing)
+    );
+}
+
+#[test]
+fn every_shipped_pattern_is_listed_and_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = out(&raddle(folder.path(), &["scan", "--list-patterns"]));
+    assert!(list.lines().count() >= 14, "{list}");
+    for name in list
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+    {
+        let output = raddle(folder.path(), &["explain", name]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(
+            out(&output).contains("Fix:") || out(&output).contains("Found by"),
+            "{name}"
+        );
+    }
+    let output = raddle(folder.path(), &["scan"]);
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -1,0 +1,272 @@
+//! Facts about single statements that conditions ask for.
+
+use super::Bound;
+use super::conditions::Ask;
+use crate::analyse::cfg::Cfg;
+use crate::analyse::keys::View;
+use crate::analyse::program::EventId;
+use crate::front::ast::{E, Expr};
+use crate::front::event::{Kind, TOP};
+use crate::front::lex::{at, index, op};
+
+impl Ask<'_, '_, '_> {
+    pub(super) fn error_exit(&self) -> Option<bool> {
+        let (place, event) = (self.place(0)?, self.event(0)?);
+        let view = View::new(self.engine.program, place.function);
+        Some(match view.expr(view.unit.exprs.peel(event.expr)) {
+            Expr::Unary { op: code, of } => {
+                code == op("-") && matches!(view.expr(of), Expr::Name(_) | Expr::Number(_))
+            }
+            Expr::Call { .. } => view.unit.named_call(event.expr).is_some_and(|(name, _)| {
+                self.engine
+                    .program
+                    .names
+                    .bytes(view.name(name))
+                    .starts_with(b"ERR_")
+            }),
+            Expr::Name(name) => {
+                let text = self.engine.program.names.bytes(view.name(name));
+                text == b"NULL" || [&b"err"[..], b"error"].contains(&text)
+            }
+            _ => false,
+        })
+    }
+
+    pub(super) fn returns_holding(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let Bound::Lock { lock, .. } = self.bound(1)? else {
+            return Some(false);
+        };
+        let state = self.engine.flows.at(place.function, place.event);
+        let held = self.engine.flows.locks.members(state.must);
+        Some(
+            held.iter()
+                .any(|other| other.is_same_object(lock) && !other.is_scoped()),
+        )
+    }
+
+    /// Some other return leaves the lock released, although it was taken before.
+    pub(super) fn released_elsewhere(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let Bound::Lock { lock, place: taken } = self.bound(1)? else {
+            return Some(false);
+        };
+        let events = self.engine.program.events(place.function);
+        let cfg = Cfg::new(events);
+        let locks = &self.engine.flows.locks;
+        let mut released = 0;
+        let mut holding = 0;
+        for (position, event) in events.iter().enumerate() {
+            let position = index(position);
+            if event.kind != Kind::Return || !cfg.reaches(taken.event, position) {
+                continue;
+            }
+            let state = self.engine.flows.at(place.function, position);
+            let may = locks.members(state.may);
+            if may.iter().any(|other| other.is_same_object(lock)) {
+                holding += 1;
+            } else {
+                released += 1;
+            }
+        }
+        Some(released > 0 && holding <= released && !self.may_be_freed(&cfg, taken, place, lock))
+    }
+
+    /// Whether a call on the way may release the lock under some condition.
+    fn may_be_freed(
+        &self,
+        cfg: &Cfg,
+        taken: EventId,
+        end: EventId,
+        lock: crate::analyse::locks::Lock,
+    ) -> bool {
+        let flows = &self.engine.flows;
+        self.engine.calls.of(taken.function).iter().any(|call| {
+            let freed = flows.effects[at(call.callee.0)].may_free;
+            cfg.reaches(taken.event, call.event)
+                && cfg.reaches(call.event, end.event)
+                && flows
+                    .locks
+                    .members(freed)
+                    .iter()
+                    .any(|other| other.is_same_object(lock))
+        })
+    }
+
+    pub(super) fn published(&self) -> Option<bool> {
+        let (place, (object_place, object)) = (self.place(0)?, self.expr(1)?);
+        let view = View::new(self.engine.program, place.function);
+        let root = view.root(object)?;
+        let flows = &self.engine.flows;
+        let call = self.event(0)?.expr;
+        let (_, args) = view.unit.named_call(call)?;
+        let written = self.engine.program.event(object_place);
+        if E(written.aux) == call {
+            return Some(false);
+        }
+        let is_argument = args.iter().any(|arg| view.root(*arg) == Some(root));
+        Some(
+            is_argument
+                && view.is_direct(object)
+                && flows.is_fresh(place.function, place.event, root)
+                && !flows.is_fresh(place.function, object_place.event, root),
+        )
+    }
+
+    pub(super) fn dereferenced(&self) -> Option<bool> {
+        let (place, event) = (self.place(0)?, self.event(0)?);
+        let events = self.engine.program.events(place.function);
+        let view = View::new(self.engine.program, place.function);
+        let next = events[at(place.event) + 1..].iter().take(12);
+        Some(next.into_iter().any(|later| match view.expr(later.expr) {
+            Expr::Member { base, arrow, .. } => arrow && base == event.expr,
+            Expr::Unary { op: code, of } => code == op("*") && of == event.expr,
+            Expr::Call { callee, .. } => callee == event.expr,
+            _ => false,
+        }))
+    }
+
+    pub(super) fn lock_free(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let engine = self.engine;
+        let table = engine.program.table;
+        let retries = table.class("retries").unwrap_or(0) | table.class("seq_retry").unwrap_or(0);
+        if engine.calls.classes[at(place.function.0)] & table.class("seq_retry").unwrap_or(0) != 0 {
+            return Some(true);
+        }
+        let in_rcu = engine
+            .held(place)
+            .always
+            .iter()
+            .any(|lock| table.family(engine.flows.locks.family(*lock)).rcu);
+        if in_rcu {
+            return Some(true);
+        }
+        let events = engine.program.events(place.function);
+        let mut here = place.event;
+        while here != TOP {
+            let event = events[at(here)];
+            if event.kind == Kind::Loop {
+                let retried = (here..event.end).any(|inner| {
+                    events[at(inner)].kind == Kind::Call
+                        && engine.classes_at(EventId {
+                            function: place.function,
+                            event: inner,
+                        }) & retries
+                            != 0
+                });
+                if retried {
+                    return Some(true);
+                }
+            }
+            here = event.parent;
+        }
+        Some(false)
+    }
+
+    pub(super) fn error_path(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let view = View::new(self.engine.program, place.function);
+        Some(
+            self.ancestors(0)?
+                .iter()
+                .any(|event| event.kind == Kind::If && mentions_error(&view, event.expr, 0)),
+        )
+    }
+
+    pub(super) fn negated(&self) -> Option<bool> {
+        let (place, inner) = (self.place(0)?, self.place(1)?);
+        let event = self.event(0)?;
+        let view = View::new(self.engine.program, place.function);
+        let is_negative = match view.expr(event.expr) {
+            Expr::Unary { op: code, .. } => code == op("!"),
+            Expr::Binary {
+                op: code, right, ..
+            } => code == op("==") && self.engine.is_nothing(&view, right),
+            _ => false,
+        };
+        let in_then = (place.event + 1..event.aux).contains(&inner.event);
+        Some(is_negative == in_then)
+    }
+
+    pub(super) fn diagnostic(&self) -> Option<bool> {
+        let (place, event) = (self.place(0)?, self.event(0)?);
+        let wanted = self.engine.program.table.class("diagnostics").unwrap_or(0);
+        let view = View::new(self.engine.program, place.function);
+        let events = self.engine.program.events(place.function);
+        if matches!(event.kind, Kind::If | Kind::Loop) {
+            return Some(contains_call(&view, event.expr, wanted, 0));
+        }
+        for (offset, later) in events[at(place.event)..].iter().take(24).enumerate() {
+            if later.kind != Kind::Call {
+                continue;
+            }
+            let here = EventId {
+                function: place.function,
+                event: place.event + index(offset),
+            };
+            if self.engine.classes_at(here) & wanted != 0
+                && contains(&view, later.expr, event.expr, 0)
+            {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+}
+
+fn mentions_error(view: &View<'_>, expr: E, depth: u32) -> bool {
+    if depth > 8 {
+        return false;
+    }
+    let is_error = view.unit.named_call(expr).is_some_and(|(name, _)| {
+        let text = view.program.names.bytes(view.name(name));
+        text.starts_with(b"IS_ERR") || text.starts_with(b"PTR_ERR")
+    });
+    is_error
+        || children(view, expr)
+            .into_iter()
+            .any(|child| mentions_error(view, child, depth + 1))
+}
+
+pub(super) fn contains_call(view: &View<'_>, expr: E, wanted: u128, depth: u32) -> bool {
+    if depth > 16 {
+        return false;
+    }
+    let inner = |id| contains_call(view, id, wanted, depth + 1);
+    if let Some((name, _)) = view.unit.named_call(expr)
+        && view.program.idiom(view.name(name)).classes & wanted != 0
+    {
+        return true;
+    }
+    children(view, expr).into_iter().any(inner)
+}
+
+fn contains(view: &View<'_>, expr: E, wanted: E, depth: u32) -> bool {
+    expr == wanted
+        || (depth < 16
+            && children(view, expr)
+                .into_iter()
+                .any(|child| contains(view, child, wanted, depth + 1)))
+}
+
+/// The direct parts of an expression.
+pub(super) fn children(view: &View<'_>, expr: E) -> Vec<E> {
+    match view.expr(expr) {
+        Expr::Member { base, .. } => vec![base],
+        Expr::Index { base, index } => vec![base, index],
+        Expr::Unary { of, .. } | Expr::Step { of } | Expr::Cast { of, .. } => vec![of],
+        Expr::Binary { left, right, .. } => vec![left, right],
+        Expr::Assign { to, from, .. } => vec![to, from],
+        Expr::Call { callee, args } => {
+            let mut all = vec![callee];
+            all.extend_from_slice(view.unit.exprs.parts(args));
+            all
+        }
+        Expr::Choice { parts } | Expr::Comma { parts } | Expr::Init { parts } => {
+            view.unit.exprs.parts(parts).to_vec()
+        }
+        Expr::Field { value, .. } => vec![value],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,25 @@
+//! Measurements, as ratios to baselines taken in the same run; each prints a table for the manual.
+
+use clap::Subcommand;
+
+mod engine;
+mod harden;
+mod scan;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// Speed of the engine: kernels, programs, restores.
+    Engine,
+    /// Hardening: sites and points of real programs, overhead, recovery time, and the setjmp mechanism beside it.
+    Harden(harden::Harden),
+    /// The static scanner: what each analysis brings, speed, memory, and Coccinelle beside it.
+    Scan(scan::Scan),
+}
+
+pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
+    match bench {
+        Bench::Engine => engine::run(),
+        Bench::Harden(harden) => harden.run(),
+        Bench::Scan(scan) => scan.run(),
+    }
+}

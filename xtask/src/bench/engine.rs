@@ -1,0 +1,228 @@
+//! `cargo xtask bench engine`: millions of instructions per second on integer kernels, slowdown of whole programs
+//! against native, qemu-user and valgrind where installed, and executions per second from a snapshot.
+//!
+//! All times are CPU times, the best of a few repeats, so that other load on the machine matters little.
+#![expect(clippy::print_stdout, reason = "the table is the result")]
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+
+use crate::shell;
+
+const REPEATS: usize = 3;
+const RADDLE: &str = "target/release/raddle";
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    shell::run("cargo", &["build", "--release", "--bin", "raddle"])?;
+    shell::run(
+        "cargo",
+        &[
+            "build",
+            "--release",
+            "-p",
+            "raddle-x86",
+            "--example",
+            "kernels",
+        ],
+    )?;
+    shell::run(
+        "cargo",
+        &[
+            "build",
+            "--release",
+            "-p",
+            "raddle-linux",
+            "--example",
+            "restores",
+        ],
+    )?;
+    let folder = shell::root().join("target/bench-engine");
+    std::fs::create_dir_all(&folder)?;
+    kernels(&folder)?;
+    restores(&folder)?;
+    programs(&folder)
+}
+
+fn kernels(folder: &std::path::Path) -> anyhow::Result<()> {
+    let out = folder.join("kernels");
+    let flags = "-O2 -fno-pic -no-pie -static -nostdlib -ffreestanding -mgeneral-regs-only -fno-tree-loop-distribute-patterns -fno-builtin -Wl,-Ttext=0x10000000";
+    compile("kernels", &out, flags)?;
+    println!("## Integer kernels, millions of instructions per CPU second\n");
+    println!("| kernel | no observation | every access | every access with value |");
+    println!("|---|---|---|---|");
+    let mut columns: Vec<Vec<(String, f64)>> = Vec::new();
+    for mode in ["none", "addr", "value"] {
+        let output = Command::new("target/release/examples/kernels")
+            .arg(&out)
+            .arg(mode)
+            .output()?;
+        ensure!(
+            output.status.success(),
+            "the kernels failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let text = String::from_utf8(output.stdout)?;
+        columns.push(text.lines().filter_map(mips).collect());
+    }
+    for (index, (name, _)) in columns[0].iter().enumerate() {
+        let cells: Vec<String> = columns
+            .iter()
+            .map(|column| format!("{:.0}", column[index].1))
+            .collect();
+        println!("| {name} | {} |", cells.join(" | "));
+    }
+    let means: Vec<String> = columns
+        .iter()
+        .map(|column| {
+            format!(
+                "**{:.0}**",
+                geometric_mean(column.iter().map(|(_, value)| *value))
+            )
+        })
+        .collect();
+    println!("| **geometric mean** | {} |\n", means.join(" | "));
+    Ok(())
+}
+
+/// A line `name steps seconds result`.
+fn mips(line: &str) -> Option<(String, f64)> {
+    let mut words = line.split_whitespace();
+    let name = words.next()?.trim_start_matches("k_").to_owned();
+    let steps: f64 = words.next()?.parse().ok()?;
+    let seconds: f64 = words.next()?.parse().ok()?;
+    Some((name, steps / seconds / 1e6))
+}
+
+fn restores(folder: &std::path::Path) -> anyhow::Result<()> {
+    let out = folder.join("small_test");
+    compile("small_test", &out, "-O2 -pthread")?;
+    println!("## A small test from a snapshot, executions per CPU second\n");
+    println!("| observation | executions/s | instructions each | pages restored each |");
+    println!("|---|---|---|---|");
+    for (mode, count) in [("none", "5000"), ("addr", "2000")] {
+        let output = Command::new("target/release/examples/restores")
+            .arg(&out)
+            .args([mode, count])
+            .output()?;
+        ensure!(
+            output.status.success(),
+            "restoring failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let text = String::from_utf8(output.stdout)?;
+        let words: Vec<f64> = text
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let [executions, seconds, steps, pages] = words[..] else {
+            anyhow::bail!("unexpected output: {text}")
+        };
+        println!(
+            "| {mode} | {:.0} | {steps:.0} | {pages:.0} |",
+            executions / seconds
+        );
+    }
+    println!();
+    Ok(())
+}
+
+fn programs(folder: &std::path::Path) -> anyhow::Result<()> {
+    let input = folder.join("input");
+    let bash = std::fs::read("/bin/bash").context("a file to compress")?;
+    std::fs::write(&input, bash.repeat(4))?;
+    let mut workloads: Vec<(&str, Vec<String>)> = Vec::new();
+    for name in ["mutex_counter", "quicksort", "matrix", "hash_table"] {
+        let out = folder.join(name);
+        compile(name, &out, "-O2 -pthread")?;
+        workloads.push((name, vec![out.to_string_lossy().into_owned()]));
+    }
+    let input = input.to_string_lossy().into_owned();
+    let script = "create table t(a integer primary key, b text); with recursive c(x) as (select 1 union all select x + 1 from c where x < 60000) insert into t select x, hex(x * x) from c; create index i on t(b); select count(*), max(b) from t where b > '5'; select sum(length(b)) from t;";
+    workloads.push((
+        "pbzip2 -p2",
+        words(&["/usr/bin/pbzip2", "-p2", "-k", "-c", &input]),
+    ));
+    workloads.push(("sqlite3", words(&["/usr/bin/sqlite3", ":memory:", script])));
+    workloads.push((
+        "xz -T2 -3",
+        words(&["/usr/bin/xz", "-T2", "-3", "-k", "-c", &input]),
+    ));
+    let peers: Vec<(&str, Vec<String>)> = [
+        ("raddle", words(&[RADDLE, "run", "--"])),
+        ("qemu-user", words(&["/usr/bin/qemu-x86_64"])),
+        (
+            "valgrind none",
+            words(&["/usr/bin/valgrind", "-q", "--tool=none"]),
+        ),
+    ]
+    .into_iter()
+    .filter(|(_, command)| std::path::Path::new(&command[0]).exists())
+    .collect();
+    println!("## Whole programs, CPU time as a multiple of native\n");
+    let names: Vec<&str> = peers.iter().map(|(name, _)| *name).collect();
+    println!("| program | native s | {} |", names.join(" | "));
+    println!("|---|---|{}", "---|".repeat(peers.len()));
+    let mut ratios: Vec<Vec<f64>> = vec![Vec::new(); peers.len()];
+    for (name, command) in &workloads {
+        let native = best_time(&[], command)?;
+        let mut cells = Vec::new();
+        for ((_, prefix), column) in peers.iter().zip(&mut ratios) {
+            let ratio = best_time(prefix, command)? / native;
+            column.push(ratio);
+            cells.push(format!("{ratio:.1}x"));
+        }
+        println!("| {name} | {native:.3} | {} |", cells.join(" | "));
+    }
+    let means: Vec<String> = ratios
+        .iter()
+        .map(|column| format!("**{:.1}x**", geometric_mean(column.iter().copied())))
+        .collect();
+    println!("| **geometric mean** | | {} |", means.join(" | "));
+    Ok(())
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn compile(name: &str, out: &std::path::Path, flags: &str) -> anyhow::Result<()> {
+    let source = format!("benches/engine/{name}.c");
+    let mut arguments: Vec<&str> = flags.split_whitespace().collect();
+    let out = out.to_string_lossy();
+    arguments.extend(["-o", &out, &source]);
+    shell::run("gcc", &arguments)
+}
+
+/// CPU seconds (user and system) of the fastest of a few runs.
+fn best_time(prefix: &[String], command: &[String]) -> anyhow::Result<f64> {
+    let mut best = f64::INFINITY;
+    for _ in 0..REPEATS {
+        // Bash knows the CPU time of its children; `/usr/bin/time` is not everywhere.
+        let output = Command::new("bash")
+            .args([
+                "-c",
+                "TIMEFORMAT='%U %S'; time \"$@\" >/dev/null 2>&1",
+                "bash",
+            ])
+            .args(prefix)
+            .args(command)
+            .stdin(Stdio::null())
+            .output()?;
+        ensure!(output.status.success(), "`{}` failed", command.join(" "));
+        let text = String::from_utf8(output.stderr)?;
+        let seconds: f64 = text
+            .split_whitespace()
+            .filter_map(|word| word.parse::<f64>().ok())
+            .sum();
+        best = best.min(seconds);
+    }
+    Ok(best.max(0.001))
+}
+
+fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| {
+        (sum + value.ln(), count + 1.0)
+    });
+    (sum / count).exp()
+}

@@ -1,0 +1,218 @@
+//! Table 4 of the paper for our scanner, the speed over trees, and Coccinelle's lock checks beside it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Context;
+use clap::Args;
+
+/// The four patterns of the paper, in its order.
+const PAPER: &[&str] = &[
+    "misused-test-and-set",
+    "unsynchronised-thread-creation",
+    "misused-atomics",
+    "stop-finished-thread",
+];
+
+const LEVELS: &[(&str, &str)] = &[
+    ("single", "one sub-pattern"),
+    ("subs", "all sub-patterns"),
+    ("locks", "+ paths, locks"),
+    ("full", "+ aliases"),
+];
+
+#[derive(Debug, Args)]
+pub(crate) struct Scan {
+    /// An unpacked linux-source-6.1.
+    #[arg(long)]
+    tree: PathBuf,
+    /// Part of the tree for the ablation.
+    #[arg(long, default_value = "fs")]
+    part: String,
+    /// Part of the tree for Coccinelle, which is slower by far.
+    #[arg(long, default_value = "fs/ext4")]
+    coccinelle_part: String,
+    /// Measure the whole tree as well (about a minute and 3 GiB).
+    #[arg(long)]
+    whole: bool,
+}
+
+struct Measured {
+    value: serde_json::Value,
+}
+
+impl Measured {
+    fn number(&self, key: &str) -> u64 {
+        self.value[key].as_u64().unwrap_or(0)
+    }
+
+    fn seconds(&self) -> String {
+        hundredths(self.number("cpu_ms") / 10)
+    }
+}
+
+fn hundredths(value: u64) -> String {
+    format!("{}.{:02}", value / 100, value % 100)
+}
+
+impl Scan {
+    #[expect(clippy::print_stdout, reason = "the table is the result")]
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        build()?;
+        println!("| pattern | {} |", LEVELS.map_names().join(" | "));
+        println!("|---|{}", "---|".repeat(LEVELS.len()));
+        for pattern in PAPER {
+            let mut row = vec![(*pattern).to_owned()];
+            for (level, _) in LEVELS {
+                let measured = self.measure(level, pattern, &self.part)?;
+                row.push(format!(
+                    "{} ({} s)",
+                    measured.number("reports"),
+                    measured.seconds()
+                ));
+            }
+            println!("| {} |", row.join(" | "));
+        }
+        println!();
+        self.all_patterns()?;
+        self.speed()?;
+        self.coccinelle()
+    }
+
+    /// All patterns together at each level: counts per pattern.
+    #[expect(clippy::print_stdout, reason = "the table is the result")]
+    fn all_patterns(&self) -> anyhow::Result<()> {
+        let full = self.measure("full", "all", &self.part)?;
+        let locks = self.measure("locks", "all", &self.part)?;
+        println!("| pattern | + paths, locks | + aliases |\n|---|---|---|");
+        if let Some(patterns) = full.value["patterns"].as_object() {
+            for (name, count) in patterns {
+                println!("| {name} | {} | {count} |", locks.value["patterns"][name]);
+            }
+        }
+        println!();
+        Ok(())
+    }
+
+    #[expect(clippy::print_stdout, reason = "the table is the result")]
+    fn speed(&self) -> anyhow::Result<()> {
+        println!(
+            "| what | files | lines | CPU s | peak MiB | entries | saved by the cache |\n|---|---|---|---|---|---|---|"
+        );
+        let mut runs = vec![
+            ("full", self.part.as_str()),
+            ("uncached", self.part.as_str()),
+        ];
+        if self.whole {
+            runs.push(("full", "."));
+        }
+        for (level, part) in runs {
+            let measured = self.measure(level, "all", part)?;
+            println!(
+                "| {part}, all patterns{} | {} | {} | {} | {} | {} | {} |",
+                if level == "uncached" {
+                    ", no lock cache"
+                } else {
+                    ""
+                },
+                measured.number("files"),
+                measured.number("lines"),
+                measured.seconds(),
+                measured.number("peak_kib") / 1024,
+                measured.number("visits"),
+                measured.number("hits"),
+            );
+        }
+        println!();
+        Ok(())
+    }
+
+    fn measure(&self, level: &str, pattern: &str, part: &str) -> anyhow::Result<Measured> {
+        let program = example()?;
+        let output = Command::new(&program)
+            .args([level, pattern, part])
+            .current_dir(&self.tree)
+            .output()
+            .with_context(|| format!("cannot run {}", program.display()))?;
+        anyhow::ensure!(
+            output.status.success(),
+            "measuring {level} {pattern} failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let value = serde_json::from_slice(&output.stdout)?;
+        Ok(Measured { value })
+    }
+
+    #[expect(clippy::print_stdout, reason = "the table is the result")]
+    fn coccinelle(&self) -> anyhow::Result<()> {
+        let ours = self.measure("full", "all", &self.coccinelle_part)?;
+        println!(
+            "| on {} | reports | CPU s |\n|---|---|---|",
+            self.coccinelle_part
+        );
+        println!(
+            "| raddle, {} patterns | {} | {} |",
+            ours.value["patterns"]
+                .as_object()
+                .map_or(0, serde_json::Map::len),
+            ours.number("reports"),
+            ours.seconds()
+        );
+        if !crate::shell::has("spatch") {
+            println!("\nCoccinelle is not installed (Debian package coccinelle).");
+            return Ok(());
+        }
+        for script in ["call_kern", "double_lock", "flags", "mini_lock"] {
+            let command = format!(
+                "TIMEFORMAT='%U %S'; time timeout 300 spatch -D report --no-show-diff --very-quiet --no-includes \
+                 --include-headers --cocci-file scripts/coccinelle/locks/{script}.cocci {} 2>/dev/null | wc -l",
+                self.coccinelle_part
+            );
+            let output = Command::new("bash")
+                .args(["-c", &command])
+                .current_dir(&self.tree)
+                .output()?;
+            let times = String::from_utf8_lossy(&output.stderr).into_owned();
+            let seconds: f64 = times
+                .split_whitespace()
+                .filter_map(|word| word.parse::<f64>().ok())
+                .sum();
+            let reports = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            println!("| Coccinelle {script} | {reports} | {seconds:.2} |");
+        }
+        Ok(())
+    }
+}
+
+trait Names {
+    fn map_names(&self) -> Vec<&str>;
+}
+
+impl Names for [(&str, &str)] {
+    fn map_names(&self) -> Vec<&str> {
+        self.iter().map(|(_, name)| *name).collect()
+    }
+}
+
+fn build() -> anyhow::Result<()> {
+    crate::shell::run(
+        "cargo",
+        &[
+            "build",
+            "--quiet",
+            "--release",
+            "-p",
+            "raddle-scan",
+            "--example",
+            "measure",
+        ],
+    )
+}
+
+fn example() -> anyhow::Result<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| crate::shell::root().join("target"), PathBuf::from);
+    let program = target.join("release/examples/measure");
+    anyhow::ensure!(program.is_file(), "{} was not built", program.display());
+    Ok(program)
+}
