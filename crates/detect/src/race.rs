@@ -87,7 +87,7 @@ impl Races {
                 ..
             } => {
                 if atomic {
-                    let clock = self.atomics.entry(key(location)).or_default();
+                    let clock = self.atomics.entry(key(location, addr)).or_default();
                     exchange(&mut self.clocks[who], clock);
                     self.clocks[who].tick(who);
                 } else {
@@ -152,7 +152,7 @@ impl Races {
 
     fn access(&mut self, event: &Event, addr: u64, location: Location, size: u8, writes: bool) {
         let who = event.context.0 as usize;
-        let key = key(location);
+        let key = key(location, addr);
         self.frames.insert(addr >> 12, location.frame);
         if let Some(clock) = self.atomics.get_mut(&key) {
             if writes {
@@ -205,7 +205,7 @@ impl Races {
         let mut at = addr & !7;
         while at < end {
             if let Some(frame) = self.frames.get(&(at >> 12)) {
-                let key = (u64::from(*frame) << 12 | at & 0xFFF) >> 3;
+                let key = place(*frame, at);
                 self.shadows.remove(&key);
                 self.atomics.remove(&key);
             }
@@ -219,8 +219,13 @@ fn exchange(mine: &mut VectorClock, theirs: &mut VectorClock) {
     theirs.join(mine);
 }
 
-fn key(location: Location) -> u64 {
-    (u64::from(location.frame) << 12 | u64::from(location.offset)) >> 3
+/// A place is a frame at a virtual address: a frame that was given back and is used elsewhere is another place.
+fn key(location: Location, addr: u64) -> u64 {
+    place(location.frame, addr)
+}
+
+fn place(frame: u32, addr: u64) -> u64 {
+    u64::from(frame) << 44 | (addr >> 3) & ((1 << 44) - 1)
 }
 
 /// The bytes of the eight-byte place that an access touches.

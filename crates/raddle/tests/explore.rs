@@ -43,8 +43,8 @@ fn explore(folder: &Path, name: &str, extra: &[&str]) -> (i32, String) {
 
 fn recordings(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
+        .expect("the folder exists")
+        .map(|entry| entry.expect("the folder can be read").path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "raddle"))
         .collect();
     found.sort();
@@ -68,7 +68,7 @@ fn assert_replays(folder: &Path) {
 }
 
 fn check_found(name: &str, parts: &[&str]) {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let (code, text) = explore(folder.path(), name, &[]);
     assert_eq!(code, 1, "{text}");
     for part in parts {
@@ -113,7 +113,7 @@ fn a_crash_is_found_with_its_place() {
 #[test]
 fn correct_programs_are_clean() {
     for name in ["fixed", "spin"] {
-        let folder = TempDir::new().unwrap();
+        let folder = TempDir::new().expect("a temporary folder");
         let (code, text) = explore(folder.path(), name, &["--races"]);
         assert_eq!(code, 0, "{text}");
         assert!(text.contains("0 findings, 0 schedules failed"), "{text}");
@@ -123,7 +123,7 @@ fn correct_programs_are_clean() {
 
 #[test]
 fn a_program_without_threads_proves_nothing() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let (code, text) = explore(folder.path(), "single", &[]);
     assert_eq!(code, 4, "{text}");
     assert!(text.contains("nothing was interleaved"), "{text}");
@@ -131,7 +131,7 @@ fn a_program_without_threads_proves_nothing() {
 
 #[test]
 fn races_are_reported_on_request() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let (code, text) = explore(folder.path(), "crash", &["--races", "--concise"]);
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("data race on `config`"), "{text}");
@@ -142,7 +142,7 @@ fn the_number_of_workers_changes_nothing() {
     let texts: Vec<String> = ["1", "3"]
         .iter()
         .map(|jobs| {
-            let folder = TempDir::new().unwrap();
+            let folder = TempDir::new().expect("a temporary folder");
             let program = build(folder.path(), "lost");
             // The same path for both, since it is part of the program's stack.
             let map = format!("{}:/guest/lost", program.display());
@@ -179,7 +179,7 @@ fn the_number_of_workers_changes_nothing() {
 
 #[test]
 fn bad_input_is_refused_with_its_reason() {
-    let folder = TempDir::new().unwrap();
+    let folder = TempDir::new().expect("a temporary folder");
     let missing = raddle(folder.path(), &["explore", "--", "./missing"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("missing"));
