@@ -1,7 +1,5 @@
 //! `raddle explore` and `raddle replay` from the outside: small programs with and without bugs.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -24,7 +24,6 @@ pub(crate) enum Command {
     Run(Box<run::Run>),
     Explore(Box<explore::Explore>),
     Replay(replay::Replay),
-
     #[command(hide = true)]
     SystemCalls(table::SystemCalls),
     Scan(scan::Scan),
