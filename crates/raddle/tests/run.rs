@@ -151,7 +151,7 @@ fn the_trace_tells_calls_output_and_digest() {
     ] {
         assert!(trace.contains(part), "no `{part}` in the trace");
     }
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("run/trace.bin");
+    let file = program.with_file_name("trace.bin");
     let status = run(&[&format!("--trace={}", file.display())], &program).status;
     assert!(status.success());
     let bytes = std::fs::read(&file).unwrap();
