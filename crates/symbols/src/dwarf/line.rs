@@ -252,18 +252,18 @@ mod tests {
 
     #[test]
     fn paths_are_joined_as_compilers_mean_them() {
-        assert_eq!(join(&["/work", "src", "a.c"]), "/work/src/a.c");
-        assert_eq!(join(&["/work", "/usr/include", "b.h"]), "/usr/include/b.h");
+        assert_eq!(join(&["/build", "src", "a.c"]), "/build/src/a.c");
+        assert_eq!(join(&["/build", "/usr/include", "b.h"]), "/usr/include/b.h");
         assert_eq!(join(&["", "", "./c.c"]), "c.c");
-        assert_eq!(join(&["/work", "", "/abs.c"]), "/abs.c");
+        assert_eq!(join(&["/build", "", "/abs.c"]), "/abs.c");
     }
 
     #[test]
     fn files_match_by_whole_trailing_components() {
-        assert!(is_same_file("/work/src/a.c", "a.c"));
-        assert!(is_same_file("/work/src/a.c", "./src/a.c"));
-        assert!(is_same_file("/work/src/a.c", "/work/src/a.c"));
-        assert!(!is_same_file("/work/src/ba.c", "a.c"));
-        assert!(!is_same_file("/work/src/a.c", ""));
+        assert!(is_same_file("/build/src/a.c", "a.c"));
+        assert!(is_same_file("/build/src/a.c", "./src/a.c"));
+        assert!(is_same_file("/build/src/a.c", "/build/src/a.c"));
+        assert!(!is_same_file("/build/src/ba.c", "a.c"));
+        assert!(!is_same_file("/build/src/a.c", ""));
     }
 }
