@@ -132,7 +132,7 @@ impl Engine {
         vector::clear_exceptions();
         let exit = self.run_blocks(cpu);
         vector::collect_exceptions(cpu);
-        self.log.end(self.run.log, slice.tsc, budget);
+        self.log.end(self.run.log, budget);
         let done = as_u64(budget - self.run.budget);
         let exit = if exit == Exit::StepsDone && steps < slice.steps {
             Exit::LogFull

@@ -27,9 +27,8 @@ pub struct Log {
     words: Box<[u64]>,
     used: usize,
     observe: Observe,
-    /// For each run: first word, steps of the slice, step number of its first instruction.
+    /// For each run: where its records begin, and the steps of its slice.
     runs: Vec<RunMark>,
-    steps: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +44,6 @@ impl Default for Log {
             used: 0,
             observe: Observe::None,
             runs: Vec::new(),
-            steps: 0,
         }
     }
 }
@@ -75,7 +73,7 @@ impl Log {
         self.words[used..].as_mut_ptr()
     }
 
-    pub(crate) fn end(&mut self, position: *mut u64, _tsc: u64, slice_steps: i64) {
+    pub(crate) fn end(&mut self, position: *mut u64, slice_steps: i64) {
         if self.words.is_empty() {
             return;
         }
@@ -94,7 +92,6 @@ impl Log {
     pub(crate) fn clear(&mut self) {
         self.used = 0;
         self.runs.clear();
-        self.steps = 0;
     }
 
     /// The accesses in order, for the most recent run only or, if several were made, for all of them.

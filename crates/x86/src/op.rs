@@ -38,9 +38,7 @@ pub(crate) struct Op {
     pub(crate) alt_steps: u8,
     /// Steps of the whole block of this op.
     pub(crate) block_steps: u8,
-    /// Bytes of this instruction (of both if fused).
-    pub(crate) len: u8,
-    pub(crate) spare: [u8; 6],
+    pub(crate) spare: [u8; 7],
 }
 
 /// Program counter and access description, packed so that one store puts it into the log:
@@ -131,8 +129,7 @@ impl Op {
             next_steps: 0,
             alt_steps: 0,
             block_steps: 0,
-            len: 0,
-            spare: [0; 6],
+            spare: [0; 7],
         }
     }
 

@@ -96,7 +96,6 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
 
     fn generic(&mut self, instruction: &Instruction, index: u8) -> Lowered {
         let mut op = Op::new(fast::generic::generic, instruction.ip(), index);
-        op.len = u8::try_from(instruction.len()).unwrap_or(0);
         op.imm = std::ptr::from_ref(instruction).expose_provenance() as u64;
         if let Some(stub) = self.stubs.get_bare(instruction) {
             op = with_stub::<OBS>(op, instruction, &stub).unwrap_or(op);

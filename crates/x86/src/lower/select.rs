@@ -72,8 +72,7 @@ pub(super) enum Kind {
 
 /// The op for an instruction, if a specialised handler exists.
 pub(super) fn lower_one<const OBS: u8>(instruction: &Instruction, index: u8) -> Option<Lowered> {
-    let mut op = Op::new(mov::nothing, instruction.ip(), index);
-    op.len = u8::try_from(instruction.len()).ok()?;
+    let op = Op::new(mov::nothing, instruction.ip(), index);
     if instruction.has_rep_prefix() || instruction.has_repne_prefix() {
         let harmless = matches!(
             instruction.mnemonic(),
