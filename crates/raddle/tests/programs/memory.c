@@ -92,8 +92,9 @@ int main(void) {
     printf("brk: %d %d", heap == b, heap[2 * P]);
     sbrk(-3 * P);
     printf(" %d\n", sbrk(0) == b);
-    unsigned char vec[2];
-    printf("mincore: %d %d\n", mincore(target, 2 * P, vec), vec[0] & 1);
+    unsigned char vec[2] = {0};
+    int resident = mincore(target, 2 * P, vec);
+    printf("mincore: %d %d\n", resident, vec[0] & 1);
     printf("mincore of nothing: %s\n", mincore((void *)(16 * P), P, vec) < 0 ? strerror(errno) : "fine");
     char *x = mmap(NULL, P, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     unsigned char code1[] = {0xB8, 1, 0, 0, 0, 0xC3}, code2[] = {0xB8, 2, 0, 0, 0, 0xC3};
