@@ -1,30 +1,31 @@
 //! The world itself: runs threads on the engine and answers what they ask for.
 
+mod calls;
+mod describe;
+mod exceptions;
+
 use std::collections::BTreeSet;
 
 use raddle_config::hooks::Hook;
-use raddle_mem::{Access, Frames, GuestAddr, PageFault, SnapshotDepth};
+use raddle_mem::{Frames, GuestAddr, SnapshotDepth};
 use raddle_stdx::Digest;
-use raddle_stdx::width::{as_i64, low_u16, low_u32, to_u64};
+use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_symbols::SymbolSpace;
 use raddle_world::{
-    Choice, Context, ContextId, ContextTable, Duration, Event, EventKind, Liveness, Location,
-    LockMode, Pending, PendingKind, Snapshot, Stop, Until, VirtualTime, World,
+    Choice, ContextId, ContextTable, Duration, Event, Location, LockMode, Pending, PendingKind,
+    Snapshot, Stop, Until, VirtualTime, World,
 };
-use raddle_x86::{
-    Engine, Exit, Fault, Memory, MemoryFault, NextAccess, Observe, Reg, Slice, next_accesses,
-};
+use raddle_x86::{Engine, Exit, Fault, Memory, NextAccess, Observe, Reg, Slice, next_accesses};
 
-use crate::call::{Call, Trouble};
-use crate::errno::Errno;
 use crate::hooks::Hooks;
 use crate::kernel::{Kernel, State};
 use crate::observe;
 use crate::setup::{self, Setup, StartError};
-use crate::signal::{SIGBUS, SIGSEGV, SigInfo, code, exception_signal, signal_name};
-use crate::syscall::{lookup, syscall_name};
+use crate::signal::exception_signal;
 use crate::thread::{Activity, ExceptionInfo, Tid};
 use crate::time;
+
+pub use describe::describe_status;
 
 /// Linux processes on one host thread.
 #[derive(Debug)]
@@ -170,23 +171,6 @@ impl LinuxWorld {
     /// The host files that this run has read, and whether they are still what they were.
     pub fn host_files(&self) -> Vec<crate::files::PinnedFile> {
         self.kernel.host.pinned()
-    }
-
-    /// One line per live thread: who it is and what it waits for.
-    pub fn describe_waits(&self) -> Vec<String> {
-        let threads = self.kernel.state.threads.values();
-        threads
-            .map(|thread| {
-                let context = self.kernel.state.contexts.get(thread.context);
-                format!(
-                    "thread {} of process {}, {context}, pc {:#x}: {}",
-                    thread.tid.0,
-                    thread.process.0,
-                    thread.cpu.rip,
-                    describe(context, thread.is_stopped)
-                )
-            })
-            .collect()
     }
 
     pub(crate) fn kernel(&self) -> &Kernel {
@@ -384,291 +368,6 @@ impl LinuxWorld {
             writes,
             atomic,
         }
-    }
-
-    fn unsupported_instruction(&self, tid: Tid, bytes: &[u8]) -> String {
-        let thread = self.kernel.thread(tid);
-        let pc = thread.cpu.rip;
-        let place = self.kernel.describe_place(tid, pc);
-        let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!(
-            "thread {} `{}` reached an instruction that raddle does not implement at {pc:#x} ({place}): bytes {}; please report these bytes with the name of the program",
-            tid.0,
-            thread.name,
-            bytes.join(" ")
-        )
-    }
-
-    fn software_interrupt(&mut self, tid: Tid, vector: u8) -> Flow {
-        match vector {
-            3 => {
-                let info = SigInfo::kernel(crate::signal::SIGTRAP);
-                let exception = ExceptionInfo {
-                    vector: 3,
-                    ..ExceptionInfo::default()
-                };
-                self.kernel.force_signal(tid, info, exception);
-                Flow::On
-            }
-            0x80 => Flow::Stop(Stop::Unsupported(format!(
-                "thread {} made a 32-bit system call (INT 80h) with number {}; raddle runs 64-bit programs only",
-                tid.0,
-                self.kernel.thread(tid).cpu.reg(Reg::Rax)
-            ))),
-            _ => {
-                // INT n is two bytes; the exception stands before it.
-                self.kernel.thread_mut(tid).cpu.rip -= 2;
-                self.general_protection(tid);
-                Flow::On
-            }
-        }
-    }
-
-    fn general_protection(&mut self, tid: Tid) {
-        let exception = ExceptionInfo {
-            vector: 13,
-            ..ExceptionInfo::default()
-        };
-        self.kernel
-            .force_signal(tid, SigInfo::kernel(SIGSEGV), exception);
-    }
-
-    fn memory_fault(&mut self, tid: Tid, fault: MemoryFault) -> Flow {
-        let addr = fault.addr.0;
-        if fault.access == Access::Execute && self.vsyscall(tid, addr) {
-            return Flow::On;
-        }
-        let (number, signal_code, is_present) = match fault.cause {
-            PageFault::NeedsObject { .. } => {
-                let space = self.kernel.process_of(tid).space;
-                match self.kernel.populate(space, fault.addr, fault.cause) {
-                    Ok(()) => {
-                        self.statistics.pages_fetched += 1;
-                        self.kernel.process_of_mut(tid).usage.faults += 1;
-                        return Flow::On;
-                    }
-                    Err(Errno::ENOMEM) => {
-                        self.kernel.out_of_memory();
-                        return Flow::On;
-                    }
-                    Err(_) => (SIGBUS, code::BUS_ADRERR, false),
-                }
-            }
-            PageFault::OutOfFrames => {
-                self.kernel.out_of_memory();
-                return Flow::On;
-            }
-            PageFault::NotMapped if is_non_canonical(addr) => {
-                self.general_protection(tid);
-                return Flow::On;
-            }
-            PageFault::NotMapped => (SIGSEGV, code::SEGV_MAPERR, false),
-            PageFault::Protection => (SIGSEGV, code::SEGV_ACCERR, true),
-        };
-        let kind = match fault.access {
-            Access::Read => 0,
-            Access::Write => 2,
-            Access::Execute => 16,
-        };
-        let exception = ExceptionInfo {
-            vector: 14,
-            error_code: 4 | kind | u64::from(is_present),
-            addr,
-        };
-        self.kernel
-            .force_signal(tid, SigInfo::fault(number, signal_code, addr), exception);
-        Flow::On
-    }
-
-    /// Calls into the fixed page of old programs: gettimeofday, time, getcpu.
-    fn vsyscall(&mut self, tid: Tid, addr: u64) -> bool {
-        let number = match addr {
-            0xFFFF_FFFF_FF60_0000 => 96,
-            0xFFFF_FFFF_FF60_0400 => 201,
-            0xFFFF_FFFF_FF60_0800 => 309,
-            _ => return false,
-        };
-        let sp = self.kernel.thread(tid).cpu.reg(Reg::Rsp);
-        let Ok(back) = self.kernel.read_u64(tid, sp) else {
-            return false;
-        };
-        let cpu = &mut self.kernel.thread_mut(tid).cpu;
-        cpu.rip = back;
-        cpu.set_reg(Reg::Rsp, sp.wrapping_add(8));
-        cpu.set_reg(Reg::Rax, number);
-        self.kernel.thread_mut(tid).activity = Activity::Entered;
-        true
-    }
-
-    /// Makes the call that the thread has just asked for.
-    fn enter(&mut self, tid: Tid) -> Flow {
-        let thread = self.kernel.thread_mut(tid);
-        thread.activity = Activity::User;
-        let cpu = &thread.cpu;
-        let number = low_u32(cpu.reg(Reg::Rax));
-        let args =
-            [Reg::Rdi, Reg::Rsi, Reg::Rdx, Reg::R10, Reg::R8, Reg::R9].map(|reg| cpu.reg(reg));
-        self.statistics.syscalls += 1;
-        self.kernel.process_of_mut(tid).usage.syscalls += 1;
-        self.digest.word(u64::from(number));
-        for word in args {
-            self.digest.word(word);
-        }
-        if self.kernel.is_tracing {
-            let kind = EventKind::SyscallEnter {
-                number,
-                arguments: args,
-            };
-            self.kernel.emit(tid, kind);
-        }
-        self.perform(tid, number, args, None, false)
-    }
-
-    /// Tries a call again that blocked before.
-    fn retry(&mut self, tid: Tid) -> Flow {
-        let Some(waiting) = self.kernel.end_wait(tid) else {
-            return Flow::On;
-        };
-        let deadline = waiting.block.deadline;
-        self.perform(tid, waiting.number, waiting.args, deadline, true)
-    }
-
-    fn perform(
-        &mut self,
-        tid: Tid,
-        number: u32,
-        args: [u64; 6],
-        deadline: Option<VirtualTime>,
-        is_retry: bool,
-    ) -> Flow {
-        let context = self.kernel.thread(tid).context;
-        let Some(entry) = lookup(number) else {
-            return self.unknown_call(tid, number, args);
-        };
-        let mut call = Call {
-            kernel: &mut self.kernel,
-            tid,
-            args,
-            deadline,
-            is_retry,
-        };
-        let result = (entry.handler)(&mut call);
-        match result {
-            Ok(value) => self.finish(tid, context, number, value),
-            Err(Trouble::Errno(errno)) => self.finish(tid, context, number, errno.result()),
-            Err(Trouble::NoReturn) => {
-                self.digest.word(u64::MAX);
-                Flow::On
-            }
-            Err(Trouble::Block(block)) => {
-                self.kernel.sleep(tid, number, args, block);
-                self.kernel.process_of_mut(tid).usage.voluntary_switches += 1;
-                // A signal may be waiting already: then the sleep ends at once.
-                if self.kernel.state.contexts.get(context).liveness == Liveness::Runnable {
-                    Flow::On
-                } else {
-                    Flow::Stop(Stop::Blocked)
-                }
-            }
-            Err(Trouble::Unsupported(what)) => {
-                let text = self.describe_call(tid, number, args);
-                let note = if entry.note.is_empty() {
-                    String::new()
-                } else {
-                    format!(" (the table of calls says: {})", entry.note)
-                };
-                Flow::Stop(Stop::Unsupported(format!("{text}: {what}{note}")))
-            }
-        }
-    }
-
-    /// Gives a call its result.
-    fn finish(&mut self, tid: Tid, context: ContextId, number: u32, value: u64) -> Flow {
-        self.digest.word(value);
-        // A call may have ended its own thread (kill).
-        let Some(thread) = self.kernel.state.threads.get_mut(&tid) else {
-            return Flow::On;
-        };
-        if thread.context != context {
-            return Flow::On;
-        }
-        thread.cpu.set_reg(Reg::Rax, value);
-        let has_yielded = std::mem::take(&mut thread.has_yielded);
-        let keeps_mask = value == Errno::EINTR.result() && self.kernel.has_deliverable_signal(tid);
-        if !keeps_mask && let Some(mask) = self.kernel.thread_mut(tid).saved_mask.take() {
-            self.kernel.set_mask(tid, mask);
-        }
-        if self.kernel.is_tracing {
-            let kind = EventKind::SyscallLeave {
-                number,
-                result: as_i64(value),
-            };
-            self.kernel.emit(tid, kind);
-        }
-        if has_yielded {
-            Flow::Stop(Stop::Yielded)
-        } else {
-            Flow::On
-        }
-    }
-
-    fn describe_call(&self, tid: Tid, number: u32, args: [u64; 6]) -> String {
-        let name = syscall_name(number);
-        let args: Vec<String> = args.iter().map(|arg| format!("{arg:#x}")).collect();
-        format!(
-            "thread {} `{}` made the system call {number} {name}({})",
-            tid.0,
-            self.kernel.thread(tid).name,
-            args.join(", ")
-        )
-    }
-
-    /// A call without a row: if Linux has no such call either, the guest is told so.
-    fn unknown_call(&mut self, tid: Tid, number: u32, args: [u64; 6]) -> Flow {
-        if syscall_name(number) == "unknown" {
-            let context = self.kernel.thread(tid).context;
-            return self.finish(tid, context, number, Errno::ENOSYS.result());
-        }
-        let text = self.describe_call(tid, number, args);
-        Flow::Stop(Stop::Unsupported(format!(
-            "{text}, which raddle does not support"
-        )))
-    }
-}
-
-/// What the hardware answers with #GP instead of #PF.
-fn is_non_canonical(addr: u64) -> bool {
-    (0x8000_0000_0000..0xFFFF_8000_0000_0000).contains(&addr)
-}
-
-fn describe(context: &Context, is_stopped: bool) -> String {
-    use raddle_world::WaitReason as Reason;
-    match &context.liveness {
-        _ if is_stopped => "stopped by a signal until SIGCONT".into(),
-        Liveness::Runnable => "can run".into(),
-        Liveness::Done => "has ended".into(),
-        Liveness::Blocked(reason) => match reason {
-            Reason::Futex { addr } => format!("waits for the futex at {addr:#x}"),
-            Reason::Io { descriptors } if descriptors.len() == 1 => {
-                format!("waits for descriptor {}", descriptors[0])
-            }
-            Reason::Io { descriptors } => format!("waits for descriptors {descriptors:?}"),
-            Reason::Child => "waits for a child process".into(),
-            Reason::Sleep => "sleeps".into(),
-            Reason::Signal => "waits for a signal".into(),
-            Reason::Vfork => "waits for the child of its vfork".into(),
-            Reason::FileLock => "waits for a file lock".into(),
-            Reason::Interrupt => "waits for an interrupt".into(),
-        },
-    }
-}
-
-/// `exit status 3` or `killed by SIGSEGV`, from a wait status.
-pub fn describe_status(status: i32) -> String {
-    if status & 0x7F == 0 {
-        format!("exit status {}", status >> 8 & 0xFF)
-    } else {
-        format!("killed by {}", signal_name((status & 0x7F).cast_unsigned()))
     }
 }
 
