@@ -32,6 +32,7 @@ pub(crate) fn finding(
     let minimised = minimise(session, failing, rules);
     let is_reproduced = minimised.is_some();
     let is_minimal = minimised.as_ref().is_some_and(|m| m.is_minimal);
+    let preemptions = minimised.as_ref().map_or(0, |m| m.preemptions);
     let outcome = minimised.map_or_else(|| failing.clone(), |m| m.outcome);
     let failure = failing
         .failure
@@ -45,23 +46,15 @@ pub(crate) fn finding(
         .collect();
     let is_confirmed = is_reproduced && digests[0] == digests[1];
     let mut finding = describe_failure(session, &failure, &outcome, rules);
-    let count = outcome.drive.schedule.len();
-    let switches = outcome.drive.switches;
     finding.confidence = if is_confirmed {
         Confidence::Confirmed
     } else {
         Confidence::Predicted
     };
-    finding.notes.push(match (is_confirmed, is_minimal) {
-        (false, _) => "the replay of this run did not fail in the same way".into(),
-        (true, true) => format!(
-            "minimal: {count} unforced context switches, {switches} in all; found in schedule {}, reproduced in 2 of 2 replays",
-            failing.index
-        ),
-        (true, false) => format!(
-            "{count} unforced context switches, {switches} in all (not yet minimal: the search was cut short); found in schedule {}, reproduced in 2 of 2 replays",
-            failing.index
-        ),
+    finding.notes.push(if is_confirmed {
+        size_note(failing.index, &outcome, preemptions, is_minimal)
+    } else {
+        "the replay of this run did not fail in the same way".into()
     });
     let recording = Recording {
         semantics: SEMANTICS,
@@ -73,10 +66,32 @@ pub(crate) fn finding(
         run_digest: digests[0].0,
         state_digest: digests[0].1,
         failure: finding.title.clone(),
+        preemptions,
         fingerprint: finding.fingerprint.clone(),
         schedule: outcome.drive.schedule,
     };
     (finding, recording)
+}
+
+/// How big the order is that is left.
+fn size_note(schedule: u64, outcome: &Outcome, preemptions: u64, is_minimal: bool) -> String {
+    let plural = |count: u64, what: &str| {
+        let ending = if count == 1 { "" } else { "s" };
+        format!("{count} {what}{ending}")
+    };
+    let left = if is_minimal {
+        "minimal"
+    } else {
+        "not yet minimal, since the search was cut short"
+    };
+    let switches = match outcome.drive.switches {
+        1 => "1 context switch".into(),
+        count => format!("{count} context switches"),
+    };
+    format!(
+        "{left}: {}, {switches} in all; found in schedule {schedule}, reproduced in 2 of 2 replays",
+        plural(preemptions, "preemption"),
+    )
 }
 
 /// The finding of a failing run, without what minimisation knows.

@@ -86,7 +86,7 @@ fn a_lost_update_is_found_explained_and_replayed() {
             "reads `balance` = 100",
             "writes `balance` = 150",
             "deposit",
-            "minimal: 1 unforced context switches",
+            "minimal: 1 preemption, 4 context switches in all",
         ],
     );
 }

@@ -69,6 +69,8 @@ pub struct Recording {
     pub state_digest: u64,
     /// What happened, as one line.
     pub failure: String,
+    /// Switches away from a context that could have gone on.
+    pub preemptions: u64,
     /// Identity of the failure.
     pub fingerprint: String,
     pub schedule: Schedule,
@@ -166,6 +168,7 @@ mod tests {
             run_digest: 2,
             state_digest: 3,
             failure: "assertion failed".into(),
+            preemptions: 1,
             fingerprint: "abcd".into(),
             schedule: Schedule {
                 deviations: vec![Deviation {
