@@ -65,7 +65,7 @@ pub(crate) fn run_schedule(
         scheduler,
         rules.limits,
         &mut |_, events| {
-            for event in &events {
+            for event in events {
                 match &event.kind {
                     EventKind::Output {
                         descriptor: 2,

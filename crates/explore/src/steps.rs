@@ -76,7 +76,7 @@ pub(crate) fn tell(session: &mut Session, schedule: &Schedule, rules: Rules) -> 
         &mut follow,
         rules.limits,
         &mut |world, events| {
-            for event in &events {
+            for event in events {
                 teller.event(world, event, &communication, &is_library);
             }
         },

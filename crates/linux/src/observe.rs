@@ -19,24 +19,25 @@ pub(crate) fn drain(engine: &mut Engine, kernel: &mut Kernel, tid: Tid) {
     let map = &kernel.state.spaces[&kernel.process_of(tid).space].map;
     // Accesses cluster on few pages: remember where they are instead of asking the page table each time.
     let mut known = [(u64::MAX, 0_u32); KNOWN_PAGES];
-    for record in engine.log().records() {
+    let events = &mut kernel.events;
+    engine.log().for_each(|record| {
         let page = GuestAddr(record.addr).page();
         let slot = &mut known[to_usize(page.0) % KNOWN_PAGES];
         if slot.0 != page.0 {
-            let Some(pte) = map.pte(page) else { continue };
+            let Some(pte) = map.pte(page) else { return };
             *slot = (page.0, pte.frame.0);
         }
         let location = Location {
             frame: slot.1,
             offset: low_u16(record.addr & 0xFFF),
         };
-        kernel.events.push(Event {
+        events.push(Event {
             context,
             step: first_step + record.step,
             pc: record.pc,
-            kind: kind(&record, location),
+            kind: kind(record, location),
         });
-    }
+    });
     engine.clear_log();
 }
 

@@ -130,7 +130,7 @@ fn put_fields(out: &mut Vec<u8>, kind: &EventKind) {
         EventKind::Free { addr } => all(&[*addr]),
         EventKind::SyscallEnter { number, arguments } => {
             all(&[u64::from(*number)]);
-            all(arguments);
+            all(arguments.as_slice());
         }
         EventKind::SyscallLeave { number, result } => {
             all(&[u64::from(*number), result.cast_unsigned()]);

@@ -106,7 +106,8 @@ pub enum EventKind {
     },
     SyscallEnter {
         number: u32,
-        arguments: [u64; 6],
+        /// Boxed because memory accesses, of which there are thousands times more, need less room.
+        arguments: Box<[u64; 6]>,
     },
     SyscallLeave {
         number: u32,
