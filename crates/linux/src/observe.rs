@@ -1,9 +1,9 @@
 //! Memory accesses that the engine observed, as events.
 
 use raddle_mem::GuestAddr;
-use raddle_stdx::width::{low_u16, to_usize};
-use raddle_world::{Event, EventKind, Location};
-use raddle_x86::{Engine, LogKind, Record};
+use raddle_stdx::width::{low_u8, low_u16, to_usize};
+use raddle_world::{Access, AccessKind, Event, EventKind, Location};
+use raddle_x86::{Engine, LogKind};
 
 use crate::kernel::Kernel;
 use crate::thread::Tid;
@@ -35,41 +35,23 @@ pub(crate) fn drain(engine: &mut Engine, kernel: &mut Kernel, tid: Tid) {
             context,
             step: first_step + record.step,
             pc: record.pc,
-            kind: kind(record, location),
+            kind: EventKind::Access(Access {
+                how: access_kind(record.kind),
+                size: low_u8(u64::from(record.size)),
+                location,
+                addr: record.addr,
+                value: record.value,
+            }),
         });
     });
     engine.clear_log();
 }
 
-fn kind(record: &Record, location: Location) -> EventKind {
-    let Record { addr, value, .. } = *record;
-    let size = u8::try_from(record.size).unwrap_or(u8::MAX);
-    match record.kind {
-        LogKind::Read | LogKind::Block => EventKind::Read {
-            addr,
-            location,
-            size,
-            value,
-        },
-        LogKind::Write => EventKind::Write {
-            addr,
-            location,
-            size,
-            value,
-        },
-        LogKind::Update => EventKind::Update {
-            addr,
-            location,
-            size,
-            value,
-            atomic: false,
-        },
-        LogKind::AtomicUpdate => EventKind::Update {
-            addr,
-            location,
-            size,
-            value,
-            atomic: true,
-        },
+fn access_kind(kind: LogKind) -> AccessKind {
+    match kind {
+        LogKind::Read | LogKind::Block => AccessKind::Read,
+        LogKind::Write => AccessKind::Write,
+        LogKind::Update => AccessKind::Update,
+        LogKind::AtomicUpdate => AccessKind::AtomicUpdate,
     }
 }
