@@ -31,7 +31,8 @@ pub(crate) fn drain(engine: &mut Engine, kernel: &mut Kernel, tid: Tid) {
             frame: slot.1,
             offset: low_u16(record.addr & 0xFFF),
         };
-        events.push(Event {
+        // Not `push`: room is made before the event is, so that it is built in its place instead of copied there.
+        events.extend(std::iter::once_with(|| Event {
             context,
             step: first_step + record.step,
             pc: record.pc,
@@ -42,7 +43,7 @@ pub(crate) fn drain(engine: &mut Engine, kernel: &mut Kernel, tid: Tid) {
                 addr: record.addr,
                 value: record.value,
             }),
-        });
+        }));
     });
     engine.clear_log();
 }

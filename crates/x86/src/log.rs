@@ -4,7 +4,7 @@ use crate::engine::Observe;
 use crate::op::{LogKind, Meta};
 
 /// Words in the buffer.
-const WORDS: usize = 1 << 20;
+const WORDS: usize = 1 << 16;
 /// Bound on the words one step can append: a block head and five accesses of three words.
 const WORDS_PER_STEP: usize = 18;
 
