@@ -12,7 +12,7 @@ use raddle_report::Finding;
 use raddle_sched::{End, Profile};
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_stdx::{Digest, Prng};
-use raddle_trace::{Inputs, Limits, Recording};
+use raddle_trace::{Checks, Inputs, Limits, Recording};
 
 use crate::explain;
 use crate::portfolio::{Algorithm, scheduler};
@@ -47,6 +47,8 @@ pub struct Options {
     pub algorithm: Option<Algorithm>,
     /// Look for data races in every schedule.
     pub races: bool,
+    /// What ends a run at the moment it goes wrong.
+    pub checks: Checks,
     /// Status that counts as right; none for that of the default order.
     pub expected_exit: Option<i32>,
     /// Steps of one schedule at most; none for a multiple of the default order's.
@@ -106,7 +108,7 @@ pub fn explore(
     options: &Options,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Report, StartFailure> {
-    let mut session = Session::start(&options.inputs, &options.snapshot_at)?;
+    let mut session = Session::start(&options.inputs, &options.snapshot_at, options.checks)?;
     let rules = first_rules(options);
     let mut scheduler = scheduler(Algorithm::Default, 0, &Profile::default(), &[]);
     let mut baseline = run_schedule(&mut session, &mut *scheduler, rules, true);
@@ -390,7 +392,7 @@ fn work(
     outcomes: &mpsc::Sender<Option<Outcome>>,
 ) {
     // The first world started, and starting is deterministic.
-    let Ok(mut session) = Session::start(&options.inputs, &options.snapshot_at) else {
+    let Ok(mut session) = Session::start(&options.inputs, &options.snapshot_at, options.checks) else {
         return;
     };
     let mut points = 0;

@@ -61,6 +61,7 @@ pub(crate) fn finding(
         snapshot_at: options.snapshot_at.to_string(),
         inputs: options.inputs.clone(),
         limits: rules.limits,
+        checks: options.checks,
         expected_exit: rules.expected_exit,
         snapshot_digest: session.digest,
         run_digest: digests[0].0,

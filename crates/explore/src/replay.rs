@@ -38,7 +38,7 @@ pub fn replay(
     trace: Option<EventSink<'_>>,
 ) -> Result<Replayed, StartFailure> {
     let Ok(at) = recording.snapshot_at.parse::<SnapshotAt>();
-    let mut session = Session::start(&recording.inputs, &at)?;
+    let mut session = Session::start(&recording.inputs, &at, recording.checks)?;
     let same_start = session.digest == recording.snapshot_digest;
     let rules = Rules {
         limits: recording.limits,

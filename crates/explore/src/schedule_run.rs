@@ -2,7 +2,7 @@
 
 use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Failure, Race, Races};
-use raddle_linux::{LinuxWorld, Observe};
+use raddle_linux::{Halt, HeapErrorKind, LinuxWorld, Observe};
 use raddle_sched::{Drive, End, Scheduler, drive};
 use raddle_stdx::width::to_u64;
 use raddle_trace::{Limits, Path};
@@ -100,31 +100,51 @@ pub(crate) fn run_schedule(
 }
 
 fn judge(world: &LinuxWorld, drive: &Drive, rules: Rules, words: &[u8]) -> Option<Failure> {
-    match &drive.end {
-        End::Exited { status } => Failure::of_status(
+    match (&drive.end, world.halt()) {
+        (End::Exited { .. }, Some(Halt::Heap(error))) => Some(Failure::Heap {
+            kind: heap_kind(error.kind),
+            pc: error.pc,
+        }),
+        (End::Exited { .. }, Some(Halt::Cycle(contexts))) => Some(Failure::Deadlock {
+            calls: places(world, contexts.iter().copied()),
+        }),
+        (End::Exited { status }, None) => Failure::of_status(
             *status,
             rules.expected_exit,
             &String::from_utf8_lossy(words),
             world.crash(),
         ),
-        End::Stuck => Some(Failure::Deadlock {
-            calls: places(world),
+        (End::Stuck, _) => Some(Failure::Deadlock {
+            calls: places(world, live(world)),
         }),
-        End::Hanging => Some(Failure::Hang {
-            places: places(world),
+        (End::Hanging, _) => Some(Failure::Hang {
+            places: places(world, live(world)),
         }),
-        End::Unsupported(_) => None,
+        (End::Unsupported(_), _) => None,
     }
 }
 
-/// Where live contexts stand: the return address of the known function they are in, or their own place.
-fn places(world: &LinuxWorld) -> Vec<u64> {
-    let mut places: Vec<u64> = world
+/// The kind of finding that an error of the heap is.
+pub(crate) fn heap_kind(kind: HeapErrorKind) -> &'static str {
+    match kind {
+        HeapErrorKind::UseAfterFree { .. } => "use-after-free",
+        HeapErrorKind::DoubleFree => "double-free",
+        HeapErrorKind::InvalidFree => "invalid-free",
+        HeapErrorKind::Overflow { .. } => "heap-overflow",
+    }
+}
+
+fn live(world: &LinuxWorld) -> impl Iterator<Item = ContextId> {
+    world
         .contexts()
         .iter()
         .filter(|(_, context)| context.liveness != Liveness::Done)
-        .filter_map(|(id, _)| place(world, id))
-        .collect();
+        .map(|(id, _)| id)
+}
+
+/// Where contexts stand: the return address of the known function they are in, or their own place.
+fn places(world: &LinuxWorld, contexts: impl Iterator<Item = ContextId>) -> Vec<u64> {
+    let mut places: Vec<u64> = contexts.filter_map(|id| place(world, id)).collect();
     places.sort_unstable();
     places.dedup();
     places

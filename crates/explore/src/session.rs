@@ -3,8 +3,10 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use raddle_linux::{LinuxWorld, Mapping, Setup, StartError, describe_status};
-use raddle_trace::Inputs;
+use raddle_linux::{
+    HeapWatch, LinuxWorld, Mapping, Setup, StartError, Watch, describe_status,
+};
+use raddle_trace::{Checks, Inputs};
 use raddle_world::{ContextId, Liveness, PendingKind, SeededChoices, Snapshot, Stop, Until, World};
 use thiserror::Error;
 
@@ -65,6 +67,13 @@ pub enum StartFailure {
     NoSymbol(String),
 }
 
+/// How much is kept of where heap blocks come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stacks {
+    Callers,
+    Whole,
+}
+
 /// A world and the moment it comes back to before each schedule.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -78,9 +87,31 @@ pub(crate) struct Session {
 
 impl Session {
     /// Runs a program to its snapshot point.
-    pub(crate) fn start(inputs: &Inputs, at: &SnapshotAt) -> Result<Self, StartFailure> {
+    pub(crate) fn start(
+        inputs: &Inputs,
+        at: &SnapshotAt,
+        checks: Checks,
+    ) -> Result<Self, StartFailure> {
+        Self::start_with(inputs, at, checks, Stacks::Callers)
+    }
+
+    /// The same; whole stacks of allocations cost time and are for explanations.
+    pub(crate) fn start_with(
+        inputs: &Inputs,
+        at: &SnapshotAt,
+        checks: Checks,
+        stacks: Stacks,
+    ) -> Result<Self, StartFailure> {
         let mut world = LinuxWorld::new(setup(inputs))?;
         world.set_hooks(raddle_config::hooks::standard());
+        world.set_watch(Watch {
+            heap: HeapWatch {
+                is_on: checks.heap || checks.red_zones,
+                red_zones: checks.red_zones,
+                stacks: stacks == Stacks::Whole,
+            },
+            cycles: true,
+        });
         let first = ContextId(0);
         let target = match at {
             SnapshotAt::FirstThread => None,
@@ -96,6 +127,7 @@ impl Session {
         world.take_events();
         let libraries = libraries(&mut world, first);
         let digest = world.run_digest();
+        world.arm();
         let snapshot = world.snapshot();
         Ok(Self {
             world,

@@ -5,6 +5,7 @@ use raddle_mem::GuestAddr;
 use raddle_symbols::Registers;
 use raddle_symbols::unwind::RIP;
 use raddle_world::ContextId;
+use raddle_x86::Cpu;
 
 use crate::world::LinuxWorld;
 
@@ -21,17 +22,21 @@ pub struct PendingCall {
 /// DWARF numbers of the general registers in the order of the machine (RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI).
 const DWARF_NUMBERS: [u16; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
 
+/// The registers that unwinding needs.
+pub(crate) fn registers_of(cpu: &Cpu) -> Registers {
+    let mut registers = Registers::default();
+    for (number, value) in DWARF_NUMBERS.into_iter().zip(cpu.general()) {
+        registers.set(number, Some(*value));
+    }
+    registers.set(RIP, Some(cpu.rip));
+    registers
+}
+
 impl LinuxWorld {
     /// The registers of a live context.
     pub fn registers(&self, who: ContextId) -> Option<Registers> {
         let tid = self.tid(who)?;
-        let cpu = &self.kernel().thread(tid).cpu;
-        let mut registers = Registers::default();
-        for (number, value) in DWARF_NUMBERS.into_iter().zip(cpu.general()) {
-            registers.set(number, Some(*value));
-        }
-        registers.set(RIP, Some(cpu.rip));
-        Some(registers)
+        Some(registers_of(&self.kernel().thread(tid).cpu))
     }
 
     /// Eight bytes of the memory of a live context's process; none if they cannot be read.

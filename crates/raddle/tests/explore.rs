@@ -182,7 +182,7 @@ fn bad_input_is_refused_with_its_reason() {
     assert_eq!(missing.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("missing"));
     let damaged = folder.path().join("damaged.raddle");
-    std::fs::write(&damaged, "raddle-recording 1 0\n{}\n").unwrap();
+    std::fs::write(&damaged, "raddle-recording 2 0\n{}\n").unwrap();
     let output = raddle(folder.path(), &["replay", &damaged.to_string_lossy()]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("damaged"));

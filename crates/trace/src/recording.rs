@@ -1,7 +1,7 @@
 //! The recording of a run: everything needed to have it again, in one small file.
 //!
 //! ```text
-//!   raddle-recording 1 <checksum of the rest>\n
+//!   raddle-recording 2 <checksum of the rest>\n
 //!   { JSON }
 //! ```
 //! The text is meant to be readable: a schedule of three deviations is three lines.
@@ -14,10 +14,10 @@ use crate::schedule::Schedule;
 
 const MAGIC: &str = "raddle-recording";
 /// Version of the file's form.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 /// Version of what a step, a stop and the default order mean. Raised whenever an old recording would run
 /// differently.
-pub const SEMANTICS: u32 = 1;
+pub const SEMANTICS: u32 = 2;
 
 /// What the program was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +51,24 @@ pub struct Limits {
     pub steps: u64,
 }
 
+/// What ends a run at the moment it goes wrong; part of the meaning of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checks {
+    /// Wrong frees and accesses to freed memory.
+    pub heap: bool,
+    /// Accesses just behind a block of the heap.
+    pub red_zones: bool,
+}
+
+impl Default for Checks {
+    fn default() -> Self {
+        Self {
+            heap: true,
+            red_zones: false,
+        }
+    }
+}
+
 /// A recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recording {
@@ -59,6 +77,7 @@ pub struct Recording {
     pub snapshot_at: String,
     pub inputs: Inputs,
     pub limits: Limits,
+    pub checks: Checks,
     /// Exit status that counts as right.
     pub expected_exit: i32,
     /// Digest of the run up to the snapshot: another value means another program, library or input file.
@@ -163,6 +182,7 @@ mod tests {
                 patience: 1000,
                 steps: 1_000_000,
             },
+            checks: Checks::default(),
             expected_exit: 0,
             snapshot_digest: 1,
             run_digest: 2,
@@ -198,7 +218,7 @@ mod tests {
             Err(RecordingError::NotARecording)
         );
         assert!(matches!(
-            Recording::parse(&text.replacen(" 1 ", " 2 ", 1)),
+            Recording::parse(&text.replacen(" 2 ", " 1 ", 1)),
             Err(RecordingError::Format { .. })
         ));
         let mut other = sample();

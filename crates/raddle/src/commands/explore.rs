@@ -9,6 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use raddle_explore::{Algorithm, Options, Progress, Report, StartFailure, explore};
 use raddle_report::Finding;
+use raddle_trace::Checks;
 use raddle_report::finding::Confidence;
 use raddle_report::render::{json, sarif, terminal};
 
@@ -47,6 +48,12 @@ pub(crate) struct Explore {
     /// Look for data races in every schedule and report them as findings.
     #[arg(long)]
     races: bool,
+    /// Do not watch the heap: by default a double or invalid free and an access to freed memory are findings.
+    #[arg(long)]
+    no_heap_checks: bool,
+    /// Report accesses to the bytes just behind a block of the heap, too (glibc's allocator only).
+    #[arg(long, conflicts_with = "no_heap_checks")]
+    red_zones: bool,
     /// The exit status that is right; default: that of the run without interruptions.
     #[arg(long, value_name = "STATUS")]
     expect_exit: Option<u8>,
@@ -123,6 +130,10 @@ impl Explore {
             seed: self.seed,
             algorithm,
             races: self.races,
+            checks: Checks {
+                heap: !self.no_heap_checks,
+                red_zones: self.red_zones,
+            },
             expected_exit: self.expect_exit.map(i32::from),
             steps_max: self.max_steps,
             findings_max: FINDINGS_MAX,
