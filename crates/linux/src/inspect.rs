@@ -2,8 +2,8 @@
 
 use raddle_config::hooks::Effect;
 use raddle_mem::GuestAddr;
-use raddle_symbols::Registers;
 use raddle_symbols::unwind::RIP;
+use raddle_symbols::{Registers, SymbolSpace};
 use raddle_world::ContextId;
 use raddle_x86::Cpu;
 
@@ -47,6 +47,24 @@ impl LinuxWorld {
             .read_user(tid, GuestAddr(addr), &mut bytes)
             .ok()?;
         Some(u64::from_le_bytes(bytes))
+    }
+
+    /// Where the frames of a live context's stack stand, innermost first: addresses inside the calls.
+    pub fn stack(&mut self, who: ContextId, symbols: &SymbolSpace, frames_max: usize) -> Vec<u64> {
+        let Some(registers) = self.registers(who) else {
+            return Vec::new();
+        };
+        let frames = symbols.unwind(registers, &mut |addr| self.read_word(who, addr), frames_max);
+        frames
+            .iter()
+            .enumerate()
+            .filter_map(|(depth, frame)| {
+                let pc = frame.registers.pc()?;
+                // A return address may already belong to the next line.
+                let is_exact = depth == 0 || frame.is_exact;
+                Some(if is_exact { pc } else { pc.wrapping_sub(1) })
+            })
+            .collect()
     }
 
     /// The innermost hooked function that a live context is in.

@@ -21,7 +21,7 @@ pub struct Limits {
 pub enum End {
     /// The first process ended with this wait status.
     Exited { status: i32 },
-    /// Nobody can ever run again; one line per thread says what it waits for.
+    /// Nobody can ever run again; for each thread what it waits for and its stack.
     Deadlock { threads: Vec<String> },
     /// The program needs something that we do not have; or a limit of memory or processes was hit.
     Unsupported(String),
@@ -51,7 +51,7 @@ impl Plain {
                 idle_jumps += 1;
                 if idle_jumps > IDLE_JUMPS_MAX || !world.advance_time() {
                     return End::Deadlock {
-                        threads: world.describe_waits(),
+                        threads: world.describe_stacks(),
                     };
                 }
                 continue;
