@@ -4,9 +4,13 @@
 //! Reading order: [`session`] (a world at its snapshot), [`schedule_run`] (one schedule), [`portfolio`] (which
 //! algorithm when), [`campaign`] (generations and workers), [`minimise`], [`explain`], [`replay`].
 
+mod atomics;
 pub mod campaign;
 mod explain;
+mod history;
+pub mod judge;
 mod minimise;
+mod names;
 mod portfolio;
 pub mod replay;
 mod schedule_run;
@@ -15,6 +19,7 @@ mod stack;
 mod steps;
 
 pub use campaign::{Options, Progress, Report, explore};
+pub use judge::Judge;
 pub use portfolio::Algorithm;
 pub use replay::{Replayed, replay};
 pub use session::{SnapshotAt, StartFailure};

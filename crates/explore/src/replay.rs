@@ -7,8 +7,8 @@ use raddle_trace::Recording;
 use raddle_world::{Event, World};
 
 use crate::explain;
+use crate::judge::{Judge, Rules};
 use crate::minimise::follow;
-use crate::schedule_run::Rules;
 use crate::session::{Session, SnapshotAt, StartFailure};
 
 /// What a replay showed.
@@ -32,9 +32,11 @@ pub struct Replayed {
 /// Takes the events of a run, slice by slice.
 pub type EventSink<'a> = &'a mut dyn FnMut(&mut LinuxWorld, &[Event]);
 
-/// Replays a recording. `trace` gets all events of the run, if given.
+/// Replays a recording. `judge` acts on what the recording says about right results; `trace` gets all events
+/// of the run, if given.
 pub fn replay(
     recording: &Recording,
+    judge: Option<Judge>,
     trace: Option<EventSink<'_>>,
 ) -> Result<Replayed, StartFailure> {
     let Ok(at) = recording.snapshot_at.parse::<SnapshotAt>();
@@ -42,15 +44,16 @@ pub fn replay(
     let same_start = session.digest == recording.snapshot_digest;
     let rules = Rules {
         limits: recording.limits,
-        expected_exit: recording.expected_exit,
+        expected_exit: Some(recording.expected.exit),
+        judge,
     };
-    let outcome = follow(&mut session, &recording.schedule, rules);
+    let outcome = follow(&mut session, &recording.schedule, &rules);
     let (run_digest, state_digest) = (session.world.run_digest(), session.world.state_digest());
     let same_run = run_digest == recording.run_digest && state_digest == recording.state_digest;
     let finding = outcome
         .failure
         .as_ref()
-        .map(|failure| explain::describe_failure(&mut session, failure, &outcome, rules));
+        .map(|failure| explain::describe_failure(&mut session, failure, &outcome, &rules));
     session.restore();
     let mut scheduler = Follow::new(&recording.schedule);
     if let Some(trace) = trace {

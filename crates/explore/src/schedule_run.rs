@@ -2,23 +2,14 @@
 
 use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Failure, Race, Races};
-use raddle_linux::{Halt, HeapErrorKind, LinuxWorld, Observe};
-use raddle_sched::{Drive, End, Scheduler, drive};
+use raddle_linux::Observe;
+use raddle_sched::{Drive, Scheduler, drive};
 use raddle_stdx::width::to_u64;
-use raddle_trace::{Limits, Path};
-use raddle_world::{ContextId, EventKind, Liveness, World};
+use raddle_trace::Path;
+use raddle_world::{EventKind, World};
 
+use crate::judge::{Rules, Writing, judge};
 use crate::session::Session;
-
-/// Bytes of standard error that are kept for a judgement.
-const WORDS_MAX: usize = 16 << 10;
-
-/// How to run and to judge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rules {
-    pub(crate) limits: Limits,
-    pub(crate) expected_exit: i32,
-}
 
 /// A schedule that was run.
 #[derive(Debug, Clone)]
@@ -46,7 +37,7 @@ pub(crate) struct Learned {
 pub(crate) fn run_schedule(
     session: &mut Session,
     scheduler: &mut dyn Scheduler,
-    rules: Rules,
+    rules: &Rules,
     observes: bool,
 ) -> Outcome {
     session.restore();
@@ -57,9 +48,10 @@ pub(crate) fn run_schedule(
     });
     let mut communication = Communication::default();
     let mut races = Races::default();
-    let mut words = Vec::new();
+    let mut writing = Writing::default();
     let libraries = session.libraries().to_vec();
     let is_library = |pc: u64| libraries.iter().any(|range| range.contains(&pc));
+    let (atomics, points) = (&mut session.atomics, &session.points);
     let driven = drive(
         &mut session.world,
         scheduler,
@@ -67,13 +59,16 @@ pub(crate) fn run_schedule(
         &mut |_, events| {
             for event in events {
                 match &event.kind {
-                    EventKind::Output {
-                        descriptor: 2,
-                        bytes,
-                    } if words.len() < WORDS_MAX => words.extend_from_slice(bytes),
+                    EventKind::Output { .. } => writing.event(event),
                     EventKind::Access(access)
                         if !access.how.is_atomic() && is_library(event.pc) => {}
                     _ if observes => {
+                        if let EventKind::Access(access) = &event.kind
+                            && points.contains(&event.pc)
+                            && atomics.is_atomic(event.pc, access.addr)
+                        {
+                            races.mark_atomic(access);
+                        }
                         communication.event(event);
                         races.event(event);
                     }
@@ -86,73 +81,20 @@ pub(crate) fn run_schedule(
     let learned = observes.then(|| Learned {
         meetings: communication.meetings(&mut |pc| !session.is_library(pc)),
         shared_places: communication.shared_places(),
-        races: races.found().copied().collect(),
+        // What is atomic was asked only at points that were known before.
+        races: races
+            .found()
+            .filter(|race| session.is_point(race.first.pc) && session.is_point(race.second.pc))
+            .copied()
+            .collect(),
     });
     Outcome {
         index: 0,
         is_default: false,
-        failure: judge(&session.world, &driven, rules, &words),
+        failure: judge(&session.world, &driven, rules, &writing),
         stops: driven.stops_by_path(&session.world),
         contexts: to_u64(session.world.contexts().iter().count()),
         drive: driven,
         learned,
-    }
-}
-
-fn judge(world: &LinuxWorld, drive: &Drive, rules: Rules, words: &[u8]) -> Option<Failure> {
-    match (&drive.end, world.halt()) {
-        (End::Exited { .. }, Some(Halt::Heap(error))) => Some(Failure::Heap {
-            kind: heap_kind(error.kind),
-            pc: error.pc,
-        }),
-        (End::Exited { .. }, Some(Halt::Cycle(contexts))) => Some(Failure::Deadlock {
-            calls: places(world, contexts.iter().copied()),
-        }),
-        (End::Exited { status }, None) => Failure::of_status(
-            *status,
-            rules.expected_exit,
-            &String::from_utf8_lossy(words),
-            world.crash(),
-        ),
-        (End::Stuck, _) => Some(Failure::Deadlock {
-            calls: places(world, live(world)),
-        }),
-        (End::Hanging, _) => Some(Failure::Hang {
-            places: places(world, live(world)),
-        }),
-        (End::Unsupported(_), _) => None,
-    }
-}
-
-/// The kind of finding that an error of the heap is.
-pub(crate) fn heap_kind(kind: HeapErrorKind) -> &'static str {
-    match kind {
-        HeapErrorKind::UseAfterFree { .. } => "use-after-free",
-        HeapErrorKind::DoubleFree => "double-free",
-        HeapErrorKind::InvalidFree => "invalid-free",
-        HeapErrorKind::Overflow { .. } => "heap-overflow",
-    }
-}
-
-fn live(world: &LinuxWorld) -> impl Iterator<Item = ContextId> {
-    world
-        .contexts()
-        .iter()
-        .filter(|(_, context)| context.liveness != Liveness::Done)
-        .map(|(id, _)| id)
-}
-
-/// Where contexts stand: the return address of the known function they are in, or their own place.
-fn places(world: &LinuxWorld, contexts: impl Iterator<Item = ContextId>) -> Vec<u64> {
-    let mut places: Vec<u64> = contexts.filter_map(|id| place(world, id)).collect();
-    places.sort_unstable();
-    places.dedup();
-    places
-}
-
-fn place(world: &LinuxWorld, who: ContextId) -> Option<u64> {
-    match world.pending_call(who) {
-        Some(call) => Some(call.return_pc),
-        None => world.registers(who)?.pc(),
     }
 }

@@ -1,21 +1,21 @@
 //! A world that stands at its snapshot point.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use raddle_linux::{
-    HeapWatch, LinuxWorld, Mapping, Setup, StartError, Watch, describe_status,
-};
+use raddle_linux::{HeapWatch, LinuxWorld, Mapping, Setup, StartError, Watch, describe_status};
 use raddle_trace::{Checks, Inputs};
 use raddle_world::{ContextId, Liveness, PendingKind, SeededChoices, Snapshot, Stop, Until, World};
 use thiserror::Error;
+
+use crate::atomics::Atomics;
+use crate::stack::is_library_file;
 
 /// Steps before the snapshot after which we give up.
 const SETUP_STEPS_MAX: u64 = 100_000_000_000;
 /// System calls that create contexts: clone, fork, vfork, clone3.
 const CREATING_CALLS: [u32; 4] = [56, 57, 58, 435];
-/// Libraries whose inside is not explored: their synchronisation is known by its functions.
-const TRUSTED_LIBRARIES: [&str; 5] = ["libc.so", "ld-linux", "libpthread", "libm.so", "libgcc_s"];
 
 /// Where schedules begin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -83,6 +83,9 @@ pub(crate) struct Session {
     pub(crate) digest: u64,
     /// Code of libraries that are not explored.
     libraries: Vec<Range<u64>>,
+    pub(crate) atomics: Atomics,
+    /// Communication points, as far as they are known.
+    pub(crate) points: BTreeSet<u64>,
 }
 
 impl Session {
@@ -126,6 +129,7 @@ impl Session {
         }
         world.take_events();
         let libraries = libraries(&mut world, first);
+        let atomics = Atomics::new(world.symbols(first).unwrap_or_default());
         let digest = world.run_digest();
         world.arm();
         let snapshot = world.snapshot();
@@ -134,7 +138,29 @@ impl Session {
             snapshot,
             digest,
             libraries,
+            atomics,
+            points: BTreeSet::new(),
         })
+    }
+
+    /// Chooses how much is kept of where heap blocks come from.
+    pub(crate) fn keep_stacks(&mut self, stacks: Stacks) {
+        let mut watch = self.world.watch();
+        watch.heap.stacks = stacks == Stacks::Whole;
+        self.world.set_watch(watch);
+    }
+
+    /// Makes instructions decision points.
+    pub(crate) fn add_points(&mut self, points: &[u64]) {
+        for pc in points {
+            if self.points.insert(*pc) {
+                self.world.add_point(*pc);
+            }
+        }
+    }
+
+    pub(crate) fn is_point(&self, pc: u64) -> bool {
+        self.points.contains(&pc)
     }
 
     /// Goes back to the snapshot.
@@ -220,12 +246,7 @@ fn libraries(world: &mut LinuxWorld, first: ContextId) -> Vec<Range<u64>> {
     };
     symbols
         .mappings()
-        .filter(|(_, mapping)| {
-            let file = mapping.name.rsplit('/').next().unwrap_or_default();
-            TRUSTED_LIBRARIES
-                .iter()
-                .any(|library| file.starts_with(library))
-        })
+        .filter(|(_, mapping)| is_library_file(&mapping.name))
         .map(|(range, _)| range)
         .collect()
 }

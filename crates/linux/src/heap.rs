@@ -133,6 +133,19 @@ impl Heap {
         (addr < block.range().end.max(block.addr + 1)).then_some(block)
     }
 
+    /// The block that contains an address.
+    pub(crate) fn block_at(&self, addr: u64) -> Option<&Block> {
+        let newest = self.changes.range(..=addr).next_back();
+        let newest = newest.and_then(|(_, change)| change.as_ref());
+        let old = self.base.range(..=addr).next_back();
+        let old = old.filter(|(start, _)| !self.changes.contains_key(start));
+        let holds = |block: &&Block| block.range().contains(&addr);
+        newest
+            .filter(holds)
+            .or_else(|| old.map(|(_, block)| block).filter(holds))
+            .or_else(|| self.freed_at(addr))
+    }
+
     /// The live block in whose red zone an address lies.
     fn overflowed(&self, addr: u64) -> Option<&Block> {
         let newest = self.changes.range(..=addr).rev();

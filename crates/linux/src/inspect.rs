@@ -7,6 +7,7 @@ use raddle_symbols::{Registers, SymbolSpace};
 use raddle_world::ContextId;
 use raddle_x86::Cpu;
 
+use crate::heap::Block;
 use crate::world::LinuxWorld;
 
 /// A call of a hooked function that has not returned.
@@ -65,6 +66,19 @@ impl LinuxWorld {
                 Some(if is_exact { pc } else { pc.wrapping_sub(1) })
             })
             .collect()
+    }
+
+    /// The heap block that contains an address, live or freed.
+    pub fn block_at(&self, who: ContextId, addr: u64) -> Option<Block> {
+        let tid = self.tid(who)?;
+        self.kernel().space_of(tid).heap.block_at(addr).cloned()
+    }
+
+    /// The context of the thread that a handle of a live context's process stands for.
+    pub fn thread_of_handle(&self, who: ContextId, handle: u64) -> Option<ContextId> {
+        let tid = self.tid(who)?;
+        let handles = &self.kernel().process_of(tid).thread_handles;
+        handles.get(&handle).copied()
     }
 
     /// The innermost hooked function that a live context is in.

@@ -198,7 +198,9 @@ impl Kernel {
                 self.out_of_memory();
                 Err(Errno::ENOMEM)
             }
-            PageFault::NotMapped | PageFault::Protection | PageFault::Forbidden => Err(Errno::EFAULT),
+            PageFault::NotMapped | PageFault::Protection | PageFault::Forbidden => {
+                Err(Errno::EFAULT)
+            }
         }
     }
 

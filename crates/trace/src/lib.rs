@@ -8,5 +8,5 @@ pub mod recording;
 pub mod schedule;
 
 pub use clock::VectorClock;
-pub use recording::{Checks, Inputs, Limits, Mapping, Recording, RecordingError};
+pub use recording::{Checks, Expected, Inputs, Limits, Mapping, Recording, RecordingError};
 pub use schedule::{Deviation, Path, Position, Schedule};

@@ -69,6 +69,17 @@ impl Default for Checks {
     }
 }
 
+/// What counts as right besides not crashing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Expected {
+    /// Exit status.
+    pub exit: i32,
+    /// Exactly this standard output, if given.
+    pub output: Option<String>,
+    /// A command that reads the standard output and ends with 0 if it is right, if given.
+    pub oracle: Option<String>,
+}
+
 /// A recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recording {
@@ -78,8 +89,8 @@ pub struct Recording {
     pub inputs: Inputs,
     pub limits: Limits,
     pub checks: Checks,
-    /// Exit status that counts as right.
-    pub expected_exit: i32,
+    /// What counts as right.
+    pub expected: Expected,
     /// Digest of the run up to the snapshot: another value means another program, library or input file.
     pub snapshot_digest: u64,
     /// Digest of the whole run.
@@ -183,7 +194,7 @@ mod tests {
                 steps: 1_000_000,
             },
             checks: Checks::default(),
-            expected_exit: 0,
+            expected: Expected::default(),
             snapshot_digest: 1,
             run_digest: 2,
             state_digest: 3,

@@ -10,7 +10,8 @@ use raddle_sched::{Follow, Scheduler};
 use raddle_trace::Schedule;
 use stretches::{Follower, Line, Stretch, Written};
 
-use crate::schedule_run::{Outcome, Rules, run_schedule};
+use crate::judge::Rules;
+use crate::schedule_run::{Outcome, run_schedule};
 use crate::session::Session;
 
 /// Replays at most.
@@ -33,7 +34,7 @@ pub(crate) struct Minimised {
 }
 
 /// Replays a schedule.
-pub(crate) fn follow(session: &mut Session, schedule: &Schedule, rules: Rules) -> Outcome {
+pub(crate) fn follow(session: &mut Session, schedule: &Schedule, rules: &Rules) -> Outcome {
     run_schedule(session, &mut Follow::new(schedule), rules, false)
 }
 
@@ -41,7 +42,7 @@ pub(crate) fn follow(session: &mut Session, schedule: &Schedule, rules: Rules) -
 pub(crate) fn minimise(
     session: &mut Session,
     failing: &Outcome,
-    rules: Rules,
+    rules: &Rules,
 ) -> Option<Minimised> {
     let fingerprint = failing.failure.as_ref()?.fingerprint();
     let mut search = Search {
@@ -90,7 +91,7 @@ impl Failing {
 
 struct Search<'a> {
     session: &'a mut Session,
-    rules: Rules,
+    rules: &'a Rules,
     fingerprint: String,
     replays: u32,
     steps: u64,

@@ -243,6 +243,12 @@ impl Hooks {
         Some((pending, effect::lock_mode(hook.mode)))
     }
 
+    /// Symbols of the thread's process as they were when its code last changed.
+    pub(crate) fn known_symbols(&self, kernel: &Kernel, tid: Tid) -> Option<&SymbolSpace> {
+        let space = kernel.process_of(tid).space;
+        Some(&self.entries.get(&space)?.symbols)
+    }
+
     /// Symbols of the thread's process, for reports.
     pub(crate) fn symbols(&mut self, kernel: &mut Kernel, tid: Tid) -> raddle_symbols::SymbolSpace {
         self.modules.space(kernel, tid)

@@ -9,9 +9,9 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use raddle_explore::{Algorithm, Options, Progress, Report, StartFailure, explore};
 use raddle_report::Finding;
-use raddle_trace::Checks;
 use raddle_report::finding::Confidence;
 use raddle_report::render::{json, sarif, terminal};
+use raddle_trace::Checks;
 
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
@@ -135,6 +135,9 @@ impl Explore {
                 red_zones: self.red_zones,
             },
             expected_exit: self.expect_exit.map(i32::from),
+            expected_output: None,
+            oracle: None,
+            judge: None,
             steps_max: self.max_steps,
             findings_max: FINDINGS_MAX,
             cancel: interrupt.flag(),

@@ -62,6 +62,7 @@ impl Replay {
             let mut lines = EventText::default();
             replay(
                 recording,
+                None,
                 Some(&mut |_, events| {
                     for event in events {
                         message::trace(&lines.line(event));
@@ -69,7 +70,7 @@ impl Replay {
                 }),
             )
         } else {
-            replay(recording, None)
+            replay(recording, None, None)
         };
         result.map_err(start_failure)
     }
