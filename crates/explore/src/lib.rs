@@ -6,6 +6,7 @@
 
 pub mod campaign;
 mod explain;
+mod feedback;
 mod minimise;
 mod portfolio;
 pub mod replay;
@@ -17,4 +18,4 @@ mod steps;
 pub use campaign::{Options, Progress, Report, explore};
 pub use portfolio::Algorithm;
 pub use replay::{Replayed, replay};
-pub use session::{SnapshotAt, StartFailure};
+pub use session::{Focus, SnapshotAt, StartFailure};

@@ -27,6 +27,21 @@ impl Follow {
         Self { coming, missed: 0 }
     }
 
+    /// The deviation that belongs here, if it is a jump of the clock or a switch, as asked for.
+    fn take(&mut self, view: &View<'_>, is_clock: bool) -> Option<Path> {
+        let path = &*view.contexts.get(view.current).path;
+        let coming = self.coming.get_mut(path)?;
+        while let Some((at, to)) = coming.front()
+            && (*at < view.at || (*at == view.at && to.is_empty() && !is_clock))
+        {
+            coming.pop_front();
+            self.missed += 1;
+        }
+        let taken =
+            coming.pop_front_if(|(at, to)| *at == view.at && to.is_empty() == is_clock)?;
+        Some(taken.1)
+    }
+
     /// Deviations that were passed without being applied, and those never reached.
     pub fn missed(&self) -> u64 {
         let left: usize = self.coming.values().map(VecDeque::len).sum();
@@ -36,17 +51,7 @@ impl Follow {
 
 impl Scheduler for Follow {
     fn pick(&mut self, view: &View<'_>) -> ContextId {
-        let path = &*view.contexts.get(view.current).path;
-        let Some(coming) = self.coming.get_mut(path) else {
-            return view.default;
-        };
-        while let Some((at, _)) = coming.front()
-            && *at < view.at
-        {
-            coming.pop_front();
-            self.missed += 1;
-        }
-        let Some((_, to)) = coming.pop_front_if(|(at, _)| *at == view.at) else {
+        let Some(to) = self.take(view, false) else {
             return view.default;
         };
         let found = view
@@ -57,6 +62,10 @@ impl Scheduler for Follow {
             self.missed += 1;
         }
         found.copied().unwrap_or(view.default)
+    }
+
+    fn jumps(&mut self, view: &View<'_>) -> bool {
+        self.take(view, true).is_some()
     }
 
     fn is_replay(&self) -> bool {

@@ -27,12 +27,23 @@ impl Position {
     pub const PLAIN: u32 = u32::MAX;
 }
 
-/// At this place of this context, another than the default context goes on.
+/// At this place of this context, another than the default context goes on, or the clock jumps.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Deviation {
     pub context: Path,
     pub at: Position,
     pub to: Path,
+}
+
+impl Deviation {
+    /// Stands for the clock as the target of a deviation: time jumps to the next timer or time-out. It is no
+    /// context, so its path is empty.
+    pub const CLOCK: Path = Vec::new();
+
+    /// Whether it is a jump of the clock and not a switch.
+    pub fn is_clock(&self) -> bool {
+        self.to.is_empty()
+    }
 }
 
 /// All deviations of a run, in the order in which they happened.
@@ -54,6 +65,11 @@ impl Schedule {
     /// How many deviations there are.
     pub fn len(&self) -> usize {
         self.deviations.len()
+    }
+
+    /// How many of the deviations are jumps of the clock.
+    pub fn clock_jumps(&self) -> usize {
+        self.deviations.iter().filter(|d| d.is_clock()).count()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -392,6 +392,12 @@ impl World for LinuxWorld {
                 number: waiting.number,
             },
             Activity::User => {
+                if thread.stopped_at_point == Some(pc)
+                    && let Some(object) = self.hooks.object_at_entry(&self.kernel, tid)
+                {
+                    let kind = PendingKind::Sync { object };
+                    return Pending { pc, kind };
+                }
                 let mut bytes = [0; 2];
                 let at = raddle_mem::GuestAddr(pc);
                 let is_syscall =
@@ -442,6 +448,20 @@ impl World for LinuxWorld {
         self.kernel.state.now = self.kernel.state.now.max(deadline);
         self.kernel.fire_due();
         true
+    }
+
+    fn next_deadline(&self) -> Option<VirtualTime> {
+        self.kernel.next_deadline()
+    }
+
+    fn place(&self, who: ContextId) -> u64 {
+        let Some(tid) = self.tid(who) else {
+            return 0;
+        };
+        match self.hooks.innermost(&self.kernel, tid) {
+            Some(call) => call.return_pc,
+            None => self.kernel.thread(tid).cpu.rip,
+        }
     }
 
     fn take_events(&mut self) -> Vec<Event> {
