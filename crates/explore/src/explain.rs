@@ -64,6 +64,13 @@ pub(crate) fn finding(
             failing.index
         ),
     });
+    let torn = outcome.drive.schedule.torn();
+    if torn > 0 {
+        finding.notes.push(format!(
+            "{torn} of the switches come{} between the read and the write of one instruction without LOCK, which is not atomic on a machine with several processors",
+            if torn == 1 { "s" } else { "" }
+        ));
+    }
     if jumps > 0 {
         finding.notes.push(format!(
             "needs {jumps} jump{} of the clock: a timer or time-out comes while others could still run, as on a machine that is busy for that long",

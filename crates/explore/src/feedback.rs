@@ -86,8 +86,11 @@ impl Feedback {
                 }
             }
         }
-        let mut seen: Vec<(u64, ReadsFromPair)> =
-            self.seen.iter().map(|(pair, count)| (*count, *pair)).collect();
+        let mut seen: Vec<(u64, ReadsFromPair)> = self
+            .seen
+            .iter()
+            .map(|(pair, count)| (*count, *pair))
+            .collect();
         seen.sort_unstable();
         seen.truncate(seen.len().div_ceil(2).max(16));
         Pool {

@@ -43,7 +43,7 @@ impl Plain {
         &mut self,
         world: &mut LinuxWorld,
         limits: Limits,
-        sink: &mut dyn FnMut(Vec<Event>) -> bool,
+        sink: &mut dyn FnMut(&[Event]) -> bool,
     ) -> End {
         let mut idle_jumps = 0;
         loop {
@@ -69,7 +69,9 @@ impl Plain {
                 steps_max = steps_max.min(limit - made);
             }
             let stop = world.run(next, Until::Steps(steps_max));
-            let goes_on = sink(world.take_events());
+            let events = world.take_events();
+            let goes_on = sink(&events);
+            world.recycle_events(events);
             match stop {
                 Stop::WorldDone { status } => return End::Exited { status },
                 Stop::Unsupported(text) => return End::Unsupported(text),

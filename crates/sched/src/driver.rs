@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use raddle_stdx::Digest;
 use raddle_trace::{Deviation, Limits, Position, Schedule};
-use raddle_world::{ContextId, Event, Liveness, Pending, Stop, Until, World};
+use raddle_world::{ContextId, Event, Liveness, Pending, PendingKind, Stop, Until, World};
 
 use crate::operation::touch;
 use crate::reads_from_trace::{ReadsFromPair, ReadsFromTrace};
@@ -95,7 +95,7 @@ pub fn drive<W: World>(
     world: &mut W,
     scheduler: &mut dyn Scheduler,
     limits: Limits,
-    sink: &mut dyn FnMut(&mut W, Vec<Event>),
+    sink: &mut dyn FnMut(&mut W, &[Event]),
 ) -> Drive {
     let mut state = Driving::new(world, limits, scheduler.is_replay());
     let end = loop {
@@ -105,22 +105,26 @@ pub fn drive<W: World>(
         let next = state.choose(world, scheduler);
         match state.run(world, scheduler, next) {
             Stop::WorldDone { status } => {
-                let events = world.take_events();
-                sink(world, events);
+                pass_events(world, sink);
                 break End::Exited { status };
             }
             Stop::Unsupported(text) => break End::Unsupported(text),
             _ => {}
         }
-        let events = world.take_events();
-        if !events.is_empty() {
-            sink(world, events);
-        }
+        pass_events(world, sink);
         if state.drive.steps >= limits.steps {
             break End::Hanging;
         }
     };
     state.finish(world, end)
+}
+
+fn pass_events<W: World>(world: &mut W, sink: &mut dyn FnMut(&mut W, &[Event])) {
+    let events = world.take_events();
+    if !events.is_empty() {
+        sink(world, &events);
+    }
+    world.recycle_events(events);
 }
 
 struct Driving {
@@ -138,6 +142,8 @@ struct Driving {
     blocks: Vec<(u64, u32)>,
     /// What each context would do next, by its number.
     next: Vec<Option<Pending>>,
+    /// The step count at which each context was last stopped in the middle of an instruction.
+    torn: Vec<Option<u64>>,
     kinds: Vec<Digest>,
     waiting: Waiting,
     reads_from: ReadsFromTrace,
@@ -164,6 +170,7 @@ impl Driving {
             candidates: Vec::new(),
             blocks: Vec::new(),
             next: Vec::new(),
+            torn: Vec::new(),
             kinds: Vec::new(),
             waiting: Waiting::default(),
             reads_from: ReadsFromTrace::default(),
@@ -316,7 +323,12 @@ impl Driving {
         }
     }
 
-    fn run<W: World>(&mut self, world: &mut W, scheduler: &dyn Scheduler, next: ContextId) -> Stop {
+    fn run<W: World>(
+        &mut self,
+        world: &mut W,
+        scheduler: &mut dyn Scheduler,
+        next: ContextId,
+    ) -> Stop {
         let before = world.contexts().get(next).steps;
         let patience = self.limits.patience - self.since_switch;
         let bound = scheduler.bound(world.contexts().get(next));
@@ -328,6 +340,9 @@ impl Driving {
         let left = self.limits.steps - self.drive.steps;
         let steps_max = patience.min(bound).min(left).min(fair);
         self.grow(next);
+        if let Some(stop) = self.tear(world, scheduler, next) {
+            return stop;
+        }
         self.note_operation(world, next);
         let stop = world.run(next, Until::Sync { steps_max });
         let context = world.contexts().get(next);
@@ -354,6 +369,42 @@ impl Driving {
         stop
     }
 
+    /// Stops a context in the middle of an instruction that reads and writes shared memory without a lock.
+    fn tear<W: World>(
+        &mut self,
+        world: &mut W,
+        scheduler: &mut dyn Scheduler,
+        who: ContextId,
+    ) -> Option<Stop> {
+        let index = who.0 as usize;
+        let steps = world.contexts().get(who).steps;
+        if self.torn[index] == Some(steps) {
+            return None;
+        }
+        let is_wanted = if self.is_replay {
+            scheduler.tears(world.contexts().get(who))
+        } else {
+            self.next[index].as_ref().is_some_and(is_tearable)
+        };
+        if !is_wanted || !world.tear(who) {
+            return None;
+        }
+        let next = self.next[index].take();
+        self.torn[index] = Some(steps);
+        self.drive.stops[index] += 1;
+        self.place = world.place(who);
+        let phase = Position::TORN;
+        self.drive.last = (who, Position { steps, phase });
+        let pc = next.as_ref().map_or(0, |next| next.pc);
+        if let Some(next) = next {
+            self.next[index] = Some(half(&next, true));
+            self.note_operation(world, who);
+            self.next[index] = Some(half(&next, false));
+        }
+        self.reason = Reason::Point { pc };
+        Some(Stop::Point { pc })
+    }
+
     /// Makes room for what is known of a context.
     fn grow(&mut self, who: ContextId) {
         let needed = who.0 as usize + 1;
@@ -361,6 +412,7 @@ impl Driving {
             self.drive.stops.resize(needed, 0);
             self.blocks.resize(needed, (0, 0));
             self.next.resize(needed, None);
+            self.torn.resize(needed, None);
             self.kinds.resize(needed, Digest::default());
         }
     }
@@ -405,7 +457,10 @@ impl Driving {
             return Reason::Starving;
         }
         match *stop {
-            Stop::Yielded => Reason::Yielded,
+            Stop::Yielded => {
+                self.waiting.yields(who);
+                Reason::Yielded
+            }
             Stop::Steps => Reason::Bound,
             Stop::Point { pc } if !self.is_replay => {
                 let touch = self.next[who.0 as usize].as_ref().and_then(touch);
@@ -424,6 +479,29 @@ impl Driving {
             _ => Reason::Blocked,
         }
     }
+}
+
+/// Whether an operation reads and writes one place without a lock.
+fn is_tearable(next: &Pending) -> bool {
+    let PendingKind::Access {
+        reads,
+        writes,
+        atomic,
+        ..
+    } = next.kind
+    else {
+        return false;
+    };
+    reads && writes && !atomic
+}
+
+/// The reading or the writing half of an operation.
+fn half(next: &Pending, is_read: bool) -> Pending {
+    let mut half = next.clone();
+    if let PendingKind::Access { reads, writes, .. } = &mut half.kind {
+        (*reads, *writes) = (is_read, !is_read);
+    }
+    half
 }
 
 /// The context after this one in a list in the order of creation, round the circle.

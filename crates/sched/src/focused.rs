@@ -38,6 +38,10 @@ impl<S: Scheduler> Scheduler for Focused<S> {
         self.inner.jumps(view)
     }
 
+    fn tears(&mut self, who: &Context) -> bool {
+        self.inner.tears(who)
+    }
+
     fn is_replay(&self) -> bool {
         self.inner.is_replay()
     }

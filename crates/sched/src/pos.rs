@@ -65,6 +65,11 @@ impl Pos {
         among.max_by_key(|who| self.priorities[who.0 as usize])
     }
 
+    /// Whether a context spins or yields.
+    pub(crate) fn is_lowest(&self, who: ContextId) -> bool {
+        self.priorities[who.0 as usize] == 0
+    }
+
     /// This one goes on.
     pub(crate) fn goes_on(&mut self, who: ContextId, view: &View<'_>) {
         self.running = view.next_of(who).cloned();

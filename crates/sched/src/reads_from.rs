@@ -147,7 +147,7 @@ impl Scheduler for ReadsFrom {
             .runnable
             .iter()
             .copied()
-            .filter(|who| !self.is_held(*who, view));
+            .filter(|who| !self.base.is_lowest(*who) && !self.is_held(*who, view));
         let chosen = self
             .base
             .highest(free)

@@ -89,7 +89,8 @@ impl ReadsFromTrace {
         parts.sort_unstable();
         let mut whole = Digest::default();
         for (path, part) in parts {
-            path.iter().for_each(|element| whole.word(u64::from(*element)));
+            path.iter()
+                .for_each(|element| whole.word(u64::from(*element)));
             whole.word(part);
         }
         whole.value()

@@ -97,6 +97,11 @@ pub trait Scheduler {
     fn jumps(&mut self, _view: &View<'_>) -> bool {
         false
     }
+    /// Whether the next instruction of a context, which reads and writes one place without a lock, is to be torn
+    /// apart, so that somebody else can come between. Only asked of replays; otherwise it always is.
+    fn tears(&mut self, _who: &Context) -> bool {
+        false
+    }
     /// Whether the schedule is given: then nobody else may interfere, not even for fairness.
     fn is_replay(&self) -> bool {
         false
@@ -114,6 +119,10 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
 
     fn jumps(&mut self, view: &View<'_>) -> bool {
         (**self).jumps(view)
+    }
+
+    fn tears(&mut self, who: &Context) -> bool {
+        (**self).tears(who)
     }
 
     fn is_replay(&self) -> bool {
@@ -147,7 +156,8 @@ impl Profile {
     pub fn kind(&self, path: &[u32]) -> u64 {
         self.kinds.get(path).copied().unwrap_or_else(|| {
             let mut digest = raddle_stdx::Digest::default();
-            path.iter().for_each(|element| digest.word(u64::from(*element)));
+            path.iter()
+                .for_each(|element| digest.word(u64::from(*element)));
             digest.value()
         })
     }

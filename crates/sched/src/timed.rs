@@ -69,6 +69,10 @@ impl<S: Scheduler> Scheduler for Timed<S> {
         true
     }
 
+    fn tears(&mut self, who: &Context) -> bool {
+        self.inner.tears(who)
+    }
+
     fn is_replay(&self) -> bool {
         self.inner.is_replay()
     }

@@ -3,7 +3,8 @@
 //! SKI's heuristics (Fonseca, Rodrigues, Brandenburg, OSDI 2014) for user mode. H1 (halt) is blocking in a
 //! system call, which the world knows. H2 (pause) and H3 (a loop that reads the same values again) are here: a
 //! context that comes back to the same point with the same registers and has written nothing shared since is
-//! set aside until somebody writes to what it read. H4 (starvation) is the driver's patience.
+//! set aside until somebody writes to what it read. A context that yields is set aside until somebody else
+//! writes anything or synchronises. H4 (starvation) is the driver's patience.
 
 use raddle_world::ContextId;
 
@@ -32,7 +33,7 @@ pub(crate) enum Progress {
 pub(crate) struct Waiting {
     /// Stops of the current context since it was switched to.
     passed: Vec<Passed>,
-    /// Who is set aside, and what it read.
+    /// Who is set aside, and what it read; nothing if that is not known.
     aside: Vec<(ContextId, Vec<u64>)>,
     /// How often somebody was set aside.
     pub(crate) times: u64,
@@ -68,18 +69,27 @@ impl Waiting {
         let turn = &self.passed[before..];
         let read: Vec<u64> = turn.iter().filter_map(|p| p.object).collect();
         if !turn.iter().any(|p| p.writes) && !read.is_empty() {
-            self.aside.retain(|(id, _)| *id != who);
-            self.aside.push((who, read));
-            self.times += 1;
+            self.set_aside(who, read);
         }
         self.passed.clear();
         Progress::Repeats
     }
 
+    /// A context asked to be run later.
+    pub(crate) fn yields(&mut self, who: ContextId) {
+        self.set_aside(who, Vec::new());
+    }
+
+    fn set_aside(&mut self, who: ContextId, read: Vec<u64>) {
+        self.aside.retain(|(id, _)| *id != who);
+        self.aside.push((who, read));
+        self.times += 1;
+    }
+
     /// Somebody is about to write to this object.
     pub(crate) fn written(&mut self, by: ContextId, object: u64) {
         self.aside
-            .retain(|(id, read)| *id == by || !read.contains(&object));
+            .retain(|(id, read)| *id == by || !(read.is_empty() || read.contains(&object)));
     }
 
     /// A context runs, for whatever reason: it looks again.

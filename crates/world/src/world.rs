@@ -28,10 +28,18 @@ pub trait World {
     }
     /// The events since the last call.
     fn take_events(&mut self) -> Vec<Event>;
+    /// Gives back a list that [`World::take_events`] gave: its memory holds the next events.
+    fn recycle_events(&mut self, _events: Vec<Event>) {}
     fn snapshot(&mut self) -> Snapshot;
     fn restore(&mut self, to: Snapshot);
     /// Whether a context has asked for a system call that has not been made yet.
     fn is_entering_call(&self, _who: ContextId) -> bool {
+        false
+    }
+    /// Lets a context do the read of its next instruction, which reads and writes one place without a lock, and
+    /// stop before the write; false if the next instruction is not like that. Processors make no promise that
+    /// nobody comes between.
+    fn tear(&mut self, _who: ContextId) -> bool {
         false
     }
     /// Where in the program a context stands: inside a known function, where that function was called.

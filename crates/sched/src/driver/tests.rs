@@ -5,7 +5,8 @@ use raddle_world::World;
 
 use crate::toy::{Do, Toy};
 use crate::{
-    DelayBounded, Drive, End, Follow, Pct, Pos, Profile, RandomWalk, ReadsFrom, Scheduler, Urw, drive,
+    DelayBounded, Drive, End, Follow, Pct, Pos, Profile, RandomWalk, ReadsFrom, Scheduler, Urw,
+    drive,
 };
 
 const LIMITS: Limits = Limits {
