@@ -7,8 +7,10 @@
 mod atomics;
 pub mod campaign;
 mod explain;
+mod feedback;
 mod history;
 pub mod judge;
+pub mod libtest;
 mod minimise;
 mod names;
 mod portfolio;
@@ -22,4 +24,4 @@ pub use campaign::{Options, Progress, Report, explore};
 pub use judge::Judge;
 pub use portfolio::Algorithm;
 pub use replay::{Replayed, replay};
-pub use session::{SnapshotAt, StartFailure};
+pub use session::{Focus, SnapshotAt, StartFailure};

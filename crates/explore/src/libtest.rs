@@ -82,9 +82,6 @@ mod tests {
 
     #[test]
     fn benchmarks_are_no_tests() {
-        assert_eq!(
-            parse("a::b: test\nc: benchmark\nd: test\n"),
-            ["a::b", "d"]
-        );
+        assert_eq!(parse("a::b: test\nc: benchmark\nd: test\n"), ["a::b", "d"]);
     }
 }

@@ -1,11 +1,12 @@
 //! One schedule, from the snapshot to its end and to a judgement.
 
+use std::collections::BTreeSet;
+
 use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Failure, Race, Races};
 use raddle_linux::Observe;
-use raddle_sched::{Drive, Scheduler, drive};
+use raddle_sched::{AbstractSchedule, Drive, Profile, Scheduler, drive};
 use raddle_stdx::width::to_u64;
-use raddle_trace::Path;
 use raddle_world::{EventKind, World};
 
 use crate::judge::{Rules, Writing, judge};
@@ -19,7 +20,10 @@ pub(crate) struct Outcome {
     pub(crate) is_default: bool,
     pub(crate) drive: Drive,
     pub(crate) failure: Option<Failure>,
-    pub(crate) stops: Vec<(Path, u64)>,
+    /// Only if nobody was interrupted on purpose.
+    pub(crate) profile: Option<Profile>,
+    /// What was wished for, if reads-from guidance ran it.
+    pub(crate) wishes: AbstractSchedule,
     pub(crate) contexts: u64,
     /// Only if memory was observed.
     pub(crate) learned: Option<Learned>,
@@ -30,6 +34,8 @@ pub(crate) struct Outcome {
 pub(crate) struct Learned {
     pub(crate) meetings: Meetings,
     pub(crate) shared_places: u64,
+    /// Instructions at meeting places that wrote.
+    pub(crate) writers: BTreeSet<u64>,
     pub(crate) races: Vec<Race>,
 }
 
@@ -80,6 +86,7 @@ pub(crate) fn run_schedule(
     session.world.set_observe(Observe::None);
     let learned = observes.then(|| Learned {
         meetings: communication.meetings(&mut |pc| !session.is_library(pc)),
+        writers: communication.writers().clone(),
         shared_places: communication.shared_places(),
         // What is atomic was asked only at points that were known before.
         races: races
@@ -92,7 +99,8 @@ pub(crate) fn run_schedule(
         index: 0,
         is_default: false,
         failure: judge(&session.world, &driven, rules, &writing),
-        stops: driven.stops_by_path(&session.world),
+        profile: None,
+        wishes: Vec::new(),
         contexts: to_u64(session.world.contexts().iter().count()),
         drive: driven,
         learned,

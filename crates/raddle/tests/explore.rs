@@ -96,7 +96,8 @@ fn a_deadlock_is_found_with_its_cycle() {
     check_found(
         "dead",
         &[
-            "deadlock: thread 2 and thread 3 wait for each other",
+            "deadlock: thread 3 and thread 2 wait for each other",
+            "the circle was closed by thread 2",
             "thread 2 wants `right`, which thread 3 holds",
             "thread 3 wants `left`, which thread 2 holds",
         ],

@@ -42,5 +42,5 @@ pub use generic::{Origin, Shutdown, SystemBus, deliver, raise};
 pub use log::{Log, Record};
 pub use op::LogKind;
 pub use paging::{Mapping, PhysicalMemory, walk};
-pub use peek::{NextAccess, next_accesses};
+pub use peek::{NextAccess, Peek};
 pub use system::{DescriptorTable, Segment, SystemState};

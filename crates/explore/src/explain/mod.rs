@@ -12,6 +12,7 @@ use raddle_detect::Failure;
 use raddle_linux::Halt;
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Severity};
+use raddle_stdx::width::to_u64;
 use raddle_trace::recording::SEMANTICS;
 use raddle_trace::{Expected, Recording};
 use raddle_world::World;
@@ -64,6 +65,7 @@ pub(crate) fn finding(
     } else {
         "the replay of this run did not fail in the same way".into()
     });
+    finding.notes.extend(special_notes(&outcome));
     let recording = Recording {
         semantics: SEMANTICS,
         snapshot_at: options.snapshot_at.to_string(),
@@ -84,6 +86,26 @@ pub(crate) fn finding(
         schedule: outcome.drive.schedule,
     };
     (finding, recording)
+}
+
+/// What is unusual about the order.
+fn special_notes(outcome: &Outcome) -> Vec<String> {
+    let schedule = &outcome.drive.schedule;
+    let (torn, jumps) = (to_u64(schedule.torn()), to_u64(schedule.clock_jumps()));
+    let mut notes = Vec::new();
+    if torn > 0 {
+        notes.push(format!(
+            "{torn} of the switches come{} between the read and the write of one instruction without LOCK, which is not atomic on a machine with several processors",
+            if torn == 1 { "s" } else { "" }
+        ));
+    }
+    if jumps > 0 {
+        notes.push(format!(
+            "needs {} of the clock: a timer or time-out comes while others could still run, as on a machine that is busy for that long",
+            counted(jumps, "jump")
+        ));
+    }
+    notes
 }
 
 /// How big the order is that is left.

@@ -17,7 +17,7 @@ use crate::session::Session;
 /// Replays at most.
 const REPLAYS_MAX: u32 = 3_000;
 /// Steps of all replays at most.
-const STEPS_MAX: u64 = 2_000_000_000;
+const STEPS_MAX: u64 = 600_000_000;
 
 /// With fewer preemptions than this nobody moves them about: there is hardly anything to be gained.
 const MANY_PREEMPTIONS: u64 = 2;
@@ -157,7 +157,7 @@ impl Search<'_> {
     }
 
     fn improve(&mut self, best: &mut Failing, candidate: &[Stretch]) -> bool {
-        match self.run(Follower::new(candidate)) {
+        match self.run(Follower::new(candidate, &best.line.jumps.clone())) {
             Some(found) if found.size() < best.size() => {
                 *best = found;
                 true

@@ -3,7 +3,7 @@
 //! Deviations say where a run left the default order; stretches say who ran from where to where. Moving and
 //! joining stretches changes the order of a run in ways that taking deviations away cannot.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
 use raddle_sched::scheduler::{Reason, Scheduler, View};
@@ -31,6 +31,8 @@ pub(crate) enum Until {
 pub(crate) struct Line {
     pub(crate) stretches: Vec<Stretch>,
     stops: BTreeMap<Path, BTreeSet<Position>>,
+    /// Where the clock jumped.
+    pub(crate) jumps: Vec<(Path, Position)>,
 }
 
 /// Lets another scheduler choose and writes down the stretches.
@@ -42,6 +44,8 @@ pub(crate) struct Written<S> {
     last: Option<Path>,
     /// Every place where a context could have been preempted.
     stops: BTreeMap<Path, BTreeSet<Position>>,
+    jumps: Vec<(Path, Position)>,
+    /// Jumps of the clock count as well.
     pub(crate) preemptions: u64,
 }
 
@@ -52,6 +56,7 @@ impl<S: Scheduler> Written<S> {
             stretches: Vec::new(),
             last: None,
             stops: BTreeMap::new(),
+            jumps: Vec::new(),
             preemptions: 0,
         }
     }
@@ -65,6 +70,7 @@ impl<S: Scheduler> Written<S> {
         Line {
             stretches: self.stretches,
             stops: self.stops,
+            jumps: self.jumps,
         }
     }
 }
@@ -97,6 +103,20 @@ impl<S: Scheduler> Scheduler for Written<S> {
         next
     }
 
+    fn jumps(&mut self, view: &View<'_>) -> bool {
+        let jumps = self.inner.jumps(view);
+        if jumps {
+            let path = view.contexts.get(view.current).path.to_vec();
+            self.jumps.push((path, view.at));
+            self.preemptions += 1;
+        }
+        jumps
+    }
+
+    fn tears(&mut self, who: &Context) -> bool {
+        self.inner.tears(who)
+    }
+
     fn is_replay(&self) -> bool {
         self.inner.is_replay()
     }
@@ -111,11 +131,20 @@ impl<S: Scheduler> Scheduler for Written<S> {
 pub(crate) struct Follower<'a> {
     stretches: &'a [Stretch],
     at: usize,
+    /// Jumps of the clock that are still to come.
+    jumps: VecDeque<(Path, Position)>,
+    /// The stretch at whose end an instruction was to be torn apart.
+    torn: Option<usize>,
 }
 
 impl<'a> Follower<'a> {
-    pub(crate) fn new(stretches: &'a [Stretch]) -> Self {
-        Self { stretches, at: 0 }
+    pub(crate) fn new(stretches: &'a [Stretch], jumps: &[(Path, Position)]) -> Self {
+        Self {
+            stretches,
+            at: 0,
+            jumps: jumps.iter().cloned().collect(),
+            torn: None,
+        }
     }
 
     /// Whether the current context is still in its stretch.
@@ -162,6 +191,26 @@ impl Scheduler for Follower<'_> {
             }
         }
         view.default
+    }
+
+    fn jumps(&mut self, view: &View<'_>) -> bool {
+        let path = &*view.contexts.get(view.current).path;
+        let is_here = |(context, at): &mut (Path, Position)| **context == *path && *at == view.at;
+        self.jumps.pop_front_if(is_here).is_some()
+    }
+
+    fn tears(&mut self, who: &Context) -> bool {
+        let is_here = self.stretches.get(self.at).is_some_and(|stretch| {
+            let is_end = matches!(stretch.until, Until::Preempted(end)
+                if end.phase == Position::TORN && end.steps == who.steps);
+            is_end && *stretch.context == *who.path
+        });
+        // Asked for the same place again: there is nothing to tear.
+        let is_wanted = is_here && self.torn != Some(self.at);
+        if is_wanted {
+            self.torn = Some(self.at);
+        }
+        is_wanted
     }
 
     fn is_replay(&self) -> bool {

@@ -8,6 +8,7 @@ use clap::Subcommand;
 use crate::exit::{Code, Failure};
 
 mod cargo_harden;
+mod cargo_test;
 mod cc;
 mod explain;
 mod explore;
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     #[command(name = "c++")]
     Cpp(cc::Cpp),
     CargoHarden(cargo_harden::CargoHarden),
+    CargoTest(Box<cargo_test::CargoTest>),
 }
 
 impl Command {
@@ -47,6 +49,7 @@ impl Command {
             Self::Cc(command) => command.run(),
             Self::Cpp(command) => command.run(),
             Self::CargoHarden(command) => command.run(),
+            Self::CargoTest(command) => command.run(),
         }
     }
 }

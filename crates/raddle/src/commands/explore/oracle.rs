@@ -59,11 +59,7 @@ fn compare(wanted: &str, result: Outcome<'_>) -> Option<String> {
             shortened(other),
             shortened(one)
         ),
-        None => format!(
-            "{} bytes instead of {}",
-            result.stdout.len(),
-            wanted.len()
-        ),
+        None => format!("{} bytes instead of {}", result.stdout.len(), wanted.len()),
     })
 }
 
