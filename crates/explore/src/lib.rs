@@ -6,6 +6,7 @@
 
 mod atomics;
 pub mod campaign;
+mod checkpoint;
 mod explain;
 mod feedback;
 mod history;
@@ -21,7 +22,8 @@ mod stack;
 mod steps;
 
 pub use campaign::{Options, Progress, Report, explore};
+pub use checkpoint::changed_files;
 pub use judge::Judge;
 pub use portfolio::Algorithm;
-pub use replay::{Replayed, replay};
+pub use replay::{Replayed, Replayer, TraceLine};
 pub use session::{Focus, SnapshotAt, StartFailure};

@@ -3,6 +3,7 @@
 use raddle_linux::LinuxWorld;
 use raddle_report::finding::Place;
 use raddle_symbols::SymbolSpace;
+use raddle_symbols::unwind::RSP;
 use raddle_world::{ContextId, World};
 
 use crate::stack::{self, own};
@@ -29,8 +30,25 @@ pub(crate) fn name_of(world: &LinuxWorld, symbols: &SymbolSpace, addr: u64) -> S
             format!("`{path}`")
         }
         Some(place) => format!("`{}`+{}", place.path, place.rest),
-        None => block_name(world, symbols, addr).unwrap_or_else(|| format!("memory at {addr:#x}")),
+        None => block_name(world, symbols, addr)
+            .or_else(|| stack_name(world, addr))
+            .unwrap_or_else(|| format!("memory at {addr:#x}")),
     }
+}
+
+/// How far above a stack pointer memory is called part of that stack.
+const STACK_BYTES: u64 = 64 << 10;
+
+/// The thread on whose stack an address is.
+fn stack_name(world: &LinuxWorld, addr: u64) -> Option<String> {
+    // The red zone below the stack pointer is in use, too.
+    let holds = |who: &ContextId| {
+        let registers = world.registers(*who);
+        let top = registers.and_then(|registers| registers.get(RSP));
+        top.is_some_and(|top| addr.wrapping_sub(top.wrapping_sub(128)) < STACK_BYTES)
+    };
+    let owner = world.contexts().iter().map(|(id, _)| id).find(holds)?;
+    Some(format!("the stack of {}", label(world, owner)))
 }
 
 /// `block(queue.c:12)+16`.

@@ -14,6 +14,8 @@ use crate::stack::is_library_file;
 
 /// Steps before the snapshot after which we give up.
 const SETUP_STEPS_MAX: u64 = 100_000_000_000;
+/// Slices of a test before it creates a thread at most.
+const TEST_SLICES_MAX: u64 = 10_000_000;
 /// System calls that create contexts: clone, fork, vfork, clone3.
 const CREATING_CALLS: [u32; 4] = [56, 57, 58, 435];
 
@@ -23,6 +25,8 @@ pub enum SnapshotAt {
     /// Before the first thread or process is created.
     #[default]
     FirstThread,
+    /// The same, but of a thread that the first one has created and waits for: a test of Rust's harness.
+    TestThread,
     /// At the entry of a function.
     Symbol(String),
 }
@@ -33,6 +37,7 @@ impl std::str::FromStr for SnapshotAt {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text {
             "first-thread" => Self::FirstThread,
+            "test-thread" => Self::TestThread,
             symbol => Self::Symbol(symbol.to_owned()),
         })
     }
@@ -42,6 +47,7 @@ impl std::fmt::Display for SnapshotAt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::FirstThread => f.write_str("first-thread"),
+            Self::TestThread => f.write_str("test-thread"),
             Self::Symbol(name) => f.write_str(name),
         }
     }
@@ -154,13 +160,17 @@ impl Session {
         });
         let first = ContextId(0);
         let target = match at {
-            SnapshotAt::FirstThread => None,
+            SnapshotAt::FirstThread | SnapshotAt::TestThread => None,
             SnapshotAt::Symbol(name) => Some(find_symbol(&mut world, name)?),
         };
         if let Some(pc) = target {
             world.add_point(pc);
         }
-        run_to_snapshot(&mut world, first, target)?;
+        if *at == SnapshotAt::TestThread {
+            run_to_test(&mut world)?;
+        } else {
+            run_to_snapshot(&mut world, first, target)?;
+        }
         if let Some(pc) = target {
             world.remove_point(pc);
         }
@@ -295,6 +305,36 @@ fn run_to_snapshot(
     Err(StartFailure::Stuck(format!(
         "it made {SETUP_STEPS_MAX} instructions without creating a thread"
     )))
+}
+
+/// Runs the harness and the one test it was told to run, until the test creates a context.
+fn run_to_test(world: &mut LinuxWorld) -> Result<(), StartFailure> {
+    let steps_max = SETUP_STEPS_MAX;
+    for _ in 0..TEST_SLICES_MAX {
+        // The test before the harness, which waits for it.
+        let Some(next) = world.contexts().runnable().last() else {
+            if world.advance_time() {
+                continue;
+            }
+            return Err(StartFailure::Stuck(world.describe_waits().join("; ")));
+        };
+        match world.run(next, Until::Sync { steps_max }) {
+            Stop::WorldDone { status } => return Err(StartFailure::EndedAlone { status }),
+            Stop::Unsupported(text) => return Err(StartFailure::Unsupported(text)),
+            _ => {}
+        }
+        world.take_events();
+        if next != ContextId(0)
+            && world.is_entering_call(next)
+            && let PendingKind::Syscall { number } = world.pending(next).kind
+            && CREATING_CALLS.contains(&number)
+        {
+            return Ok(());
+        }
+    }
+    Err(StartFailure::Stuck(
+        "the test does not come to create a thread".into(),
+    ))
 }
 
 fn libraries(world: &mut LinuxWorld, first: ContextId) -> Vec<Range<u64>> {

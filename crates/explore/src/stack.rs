@@ -54,6 +54,24 @@ pub(crate) fn own(lines: &[Line]) -> Option<&Line> {
     lines.iter().find(|line| !line.is_library)
 }
 
+/// Whether a library does something for its own sake on the way to the innermost frame: starting and joining
+/// threads, counting references, panicking, printing.
+pub(crate) fn is_bookkeeping(lines: &[Line]) -> bool {
+    const WORK: [&str; 8] = [
+        "std::thread",
+        "sync::Arc",
+        "panicking",
+        "std::io",
+        "thread_local",
+        "test::",
+        "std::sys::backtrace",
+        "once_lock",
+    ];
+    let inside = lines.iter().take_while(|line| line.is_library);
+    let mut functions = inside.map(|line| line.place.function.as_str());
+    functions.any(|function| WORK.iter().any(|work| function.contains(work)))
+}
+
 /// The own code that an instruction belongs to: itself, or the function into which library code was inlined.
 pub(crate) fn own_place(symbols: &SymbolSpace, pc: u64) -> Option<Place> {
     let lines = expand(symbols, pc);
@@ -72,9 +90,14 @@ fn expand(symbols: &SymbolSpace, pc: u64) -> Vec<Line> {
     let is_c_library = symbols
         .mapping_at(pc)
         .is_some_and(|mapping| is_library_file(&mapping.name));
+    // Where the program has debug information, code without lines was built elsewhere.
+    let has_lines = symbols
+        .module_at(pc)
+        .is_some_and(|(module, _)| module.debug_info().is_some());
+    let is_foreign = |place: &Place| has_lines && place.line == 0;
     let innermost = place_of(symbols, pc);
     let mut lines = vec![Line {
-        is_library: is_c_library || is_standard_source(&innermost),
+        is_library: is_c_library || is_standard_source(&innermost) || is_foreign(&innermost),
         is_c_library,
         place: innermost,
     }];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use raddle_detect::Communication;
+use raddle_detect::{Communication, assertion_message};
 use raddle_linux::{LinuxWorld, Observe};
 use raddle_report::finding::{Place, Step};
 use raddle_sched::{Follow, drive};
@@ -14,7 +14,7 @@ use crate::history::History;
 use crate::judge::Rules;
 use crate::names::{label, name_of, short_file, shown};
 use crate::session::Session;
-use crate::stack::{self, describe, excerpt, own, own_place};
+use crate::stack::{self, Line, describe, excerpt, is_bookkeeping, own, own_place};
 
 /// Steps shown at the beginning and at the end of each stretch of one context.
 const HEAD: usize = 2;
@@ -34,6 +34,8 @@ pub(crate) struct Story {
     pub(crate) left_out: usize,
     /// Waiting, waking and taking of locks.
     pub(crate) history: History,
+    /// Who said first that something is wrong, and with which stack.
+    pub(crate) complaint: Option<(ContextId, Vec<Line>)>,
 }
 
 struct Item {
@@ -76,6 +78,7 @@ pub(crate) fn tell(
         locks: BTreeMap::new(),
         creations: Vec::new(),
         history: History::default(),
+        complaint: None,
     };
     let mut follow = Follow::new(schedule);
     drive(
@@ -97,7 +100,7 @@ pub(crate) fn tell(
     teller.story(&session.world)
 }
 
-fn observe(session: &mut Session, schedule: &Schedule, rules: &Rules) -> Communication {
+pub(crate) fn observe(session: &mut Session, schedule: &Schedule, rules: &Rules) -> Communication {
     session.restore();
     session.world.set_observe(Observe::Addr);
     let mut communication = Communication::default();
@@ -121,6 +124,7 @@ struct Teller {
     locks: BTreeMap<ContextId, Vec<u64>>,
     creations: Vec<String>,
     history: History,
+    complaint: Option<(ContextId, Vec<Line>)>,
 }
 
 impl Teller {
@@ -131,7 +135,17 @@ impl Teller {
         communication: &Communication,
         is_library: &dyn Fn(u64) -> bool,
     ) {
+        // What comes after a panic is clearing up.
+        if self.complaint.is_some() {
+            return;
+        }
         match &event.kind {
+            EventKind::Output {
+                descriptor: 2,
+                bytes,
+            } if assertion_message(&String::from_utf8_lossy(bytes)).is_some() => {
+                self.complaint = Some((event.context, stack::stack(world, event.context)));
+            }
             EventKind::Access(access) => {
                 self.history.access(event.context, access);
                 if communication.is_meeting(access.location) && !is_library(event.pc) {
@@ -156,10 +170,10 @@ impl Teller {
         let Some(pc) = world.registers(who).and_then(|registers| registers.pc()) else {
             return;
         };
-        let place = match own_place(&self.symbols, pc) {
-            Some(place) => Some(place),
-            None => self.current_place(world, who),
-        };
+        let lines = stack::stack(world, who);
+        let place = own(&lines)
+            .filter(|_| !is_bookkeeping(&lines))
+            .map(|line| line.place.clone());
         self.upcoming.insert(who, (pc, place));
     }
 
@@ -322,6 +336,7 @@ impl Teller {
             creations: self.creations,
             left_out: self.items.len() - chosen.len(),
             history: self.history,
+            complaint: self.complaint,
         }
     }
 }

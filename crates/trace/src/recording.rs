@@ -80,6 +80,23 @@ pub struct Expected {
     pub oracle: Option<String>,
 }
 
+/// A host file that a run has read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFile {
+    pub path: String,
+    pub size: u64,
+    pub digest: u64,
+}
+
+/// The state of a run after some of its steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Steps of all contexts since the snapshot.
+    pub steps: u64,
+    pub run_digest: u64,
+    pub state_digest: u64,
+}
+
 /// A recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recording {
@@ -93,6 +110,10 @@ pub struct Recording {
     pub expected: Expected,
     /// Digest of the run up to the snapshot: another value means another program, library or input file.
     pub snapshot_digest: u64,
+    /// The program, its libraries and whatever else it has read.
+    pub files: Vec<HostFile>,
+    /// States on the way, to find out where a replay goes another way.
+    pub checkpoints: Vec<Checkpoint>,
     /// Digest of the whole run.
     pub run_digest: u64,
     /// Digest of registers and memory at the end.
@@ -196,6 +217,16 @@ mod tests {
             checks: Checks::default(),
             expected: Expected::default(),
             snapshot_digest: 1,
+            files: vec![HostFile {
+                path: "/bin/bank".into(),
+                size: 3,
+                digest: 5,
+            }],
+            checkpoints: vec![Checkpoint {
+                steps: 4,
+                run_digest: 5,
+                state_digest: 6,
+            }],
             run_digest: 2,
             state_digest: 3,
             failure: "assertion failed".into(),

@@ -4,6 +4,7 @@ use raddle_detect::Failure;
 use raddle_report::Finding;
 use raddle_report::finding::Step;
 use raddle_trace::Limits;
+use raddle_world::ContextId;
 
 use super::stack_note;
 use crate::judge::Rules;
@@ -11,14 +12,14 @@ use crate::minimise::follow;
 use crate::names::{label, short_file};
 use crate::schedule_run::Outcome;
 use crate::session::Session;
-use crate::stack::{self, describe, own};
+use crate::stack::{self, Line, describe, own};
 
-/// A run that ended: the stack at its last instruction.
+/// A run that ended: the stack at its last instruction, or of whoever complained first.
 pub(super) fn describe_end(
     session: &mut Session,
     failure: &Failure,
-    outcome: &Outcome,
-    rules: &Rules,
+    complaint: Option<(ContextId, Vec<Line>)>,
+    (outcome, rules): (&Outcome, &Rules),
     finding: &mut Finding,
 ) {
     let limits = Limits {
@@ -30,8 +31,12 @@ pub(super) fn describe_end(
         ..rules.clone()
     };
     let stopped = follow(session, &outcome.drive.schedule, &last_moment);
-    let who = stopped.drive.last.0;
-    let lines = stack::stack(&mut session.world, who);
+    let last = stopped.drive.last.0;
+    // A panic in one thread often ends the program in another, much later.
+    let (who, lines) = match complaint {
+        Some(complaint) if matches!(failure, Failure::Assertion { .. }) => complaint,
+        _ => (last, stack::stack(&mut session.world, last)),
+    };
     let own = own(&lines);
     let place = own.map_or_else(String::new, |line| format!(" at {}", describe(&line.place)));
     let thread = label(&session.world, who);

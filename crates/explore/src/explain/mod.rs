@@ -18,6 +18,7 @@ use raddle_trace::{Expected, Recording};
 use raddle_world::World;
 
 use crate::campaign::Options;
+use crate::checkpoint;
 use crate::judge::Rules;
 use crate::minimise::{follow, minimise};
 use crate::names::counted;
@@ -78,6 +79,8 @@ pub(crate) fn finding(
             oracle: options.oracle.clone(),
         },
         snapshot_digest: session.digest,
+        files: checkpoint::files(session),
+        checkpoints: checkpoint::checkpoints(session, &outcome.drive, rules),
         run_digest: digests[0].0,
         state_digest: digests[0].1,
         failure: finding.title.clone(),
@@ -164,7 +167,10 @@ pub(crate) fn describe_failure(
         (Failure::Deadlock { .. } | Failure::Hang { .. }, _) => {
             waits::describe_waits(session, failure, &story.history, &mut finding);
         }
-        _ => ending::describe_end(session, failure, outcome, rules, &mut finding),
+        _ => {
+            let complaint = story.complaint;
+            ending::describe_end(session, failure, complaint, (outcome, rules), &mut finding);
+        }
     }
     finding.notes.extend(story.creations);
     session.keep_stacks(Stacks::Callers);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use raddle_explore::{Progress, Report, StartFailure, explore, libtest};
+use raddle_explore::{Progress, Report, SnapshotAt, StartFailure, explore, libtest};
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Severity};
 use raddle_report::render::{json, junit, sarif, terminal};
@@ -139,7 +139,10 @@ fn explore_case(
     case: &Case,
     interrupt: &Interrupt,
 ) -> Result<Explored, Failure> {
-    let campaign = options.campaign(case.inputs.clone(), interrupt)?;
+    let mut campaign = options.campaign(case.inputs.clone(), interrupt)?;
+    if case.test.is_some() && campaign.snapshot_at == SnapshotAt::FirstThread {
+        campaign.snapshot_at = SnapshotAt::TestThread;
+    }
     let begun = Instant::now();
     let bar = progress_bar(options.schedules(), case.test.as_deref());
     let limit = Duration::from_secs(options.seconds());
