@@ -3,7 +3,7 @@
 use raddle_linux::{LinuxWorld, Observe};
 use raddle_report::Finding;
 use raddle_sched::{Follow, drive};
-use raddle_trace::Recording;
+use raddle_trace::{Limits, Recording, Schedule};
 use raddle_world::{Event, EventKind, World};
 
 use crate::checkpoint::divergence;
@@ -134,7 +134,19 @@ impl<'r> Replayer<'r> {
         world.set_tracing(false);
     }
 
-    /// The world at the snapshot, and the schedule that leads to the failure.
+    pub(crate) fn order(&self) -> (Schedule, Limits) {
+        (self.recording.schedule.clone(), self.rules.limits)
+    }
+
+    pub(crate) fn world(&self) -> &LinuxWorld {
+        &self.session.world
+    }
+
+    pub(crate) fn world_mut(&mut self) -> &mut LinuxWorld {
+        &mut self.session.world
+    }
+
+    /// The world at the snapshot.
     pub(crate) fn rewound(&mut self) -> &mut LinuxWorld {
         self.session.restore();
         &mut self.session.world

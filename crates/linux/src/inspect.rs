@@ -1,7 +1,8 @@
 //! What reports read from a world: registers, memory, calls in progress.
 
 use raddle_config::hooks::Effect;
-use raddle_mem::GuestAddr;
+use raddle_mem::{GuestAddr, PAGE_SIZE};
+use raddle_stdx::width::to_u64;
 use raddle_symbols::unwind::RIP;
 use raddle_symbols::{Registers, SymbolSpace};
 use raddle_world::ContextId;
@@ -18,6 +19,19 @@ pub struct PendingCall {
     pub object: u64,
     /// Where the call will return to.
     pub return_pc: u64,
+}
+
+/// The registers of a context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
+    pub general: [u64; 16],
+    pub rip: u64,
+    pub rflags: u64,
+    pub fs_base: u64,
+    pub gs_base: u64,
+    pub xmm: [[u8; 16]; 16],
+    pub mxcsr: u32,
 }
 
 /// DWARF numbers of the general registers in the order of the machine (RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI).
@@ -66,6 +80,46 @@ impl LinuxWorld {
                 Some(if is_exact { pc } else { pc.wrapping_sub(1) })
             })
             .collect()
+    }
+
+    /// All registers of a live context that a debugger shows.
+    pub fn machine(&self, who: ContextId) -> Option<Machine> {
+        let tid = self.tid(who)?;
+        let cpu = &self.kernel().thread(tid).cpu;
+        let mut general = [0; 16];
+        general.copy_from_slice(cpu.general());
+        Some(Machine {
+            general,
+            rip: cpu.rip,
+            rflags: cpu.rflags(),
+            fs_base: cpu.fs_base(),
+            gs_base: cpu.gs_base(),
+            xmm: cpu.xmm,
+            mxcsr: cpu.fx.mxcsr,
+        })
+    }
+
+    /// Copies memory of a live context's process; the number of bytes up to the first that cannot be read.
+    pub fn read_bytes(&mut self, who: ContextId, addr: u64, into: &mut [u8]) -> usize {
+        let Some(tid) = self.tid(who) else { return 0 };
+        let mut done = 0;
+        while done < into.len() {
+            let at = GuestAddr(addr.wrapping_add(to_u64(done)));
+            let count = (PAGE_SIZE - at.page_offset()).min(into.len() - done);
+            let piece = &mut into[done..done + count];
+            if self.kernel_mut().read_user(tid, at, piece).is_err() {
+                break;
+            }
+            done += count;
+        }
+        done
+    }
+
+    /// What the kernel told the program of a live context about itself (`AT_PHDR` and so on).
+    pub fn auxv(&self, who: ContextId) -> Vec<u8> {
+        self.tid(who).map_or_else(Vec::new, |tid| {
+            self.kernel().process_of(tid).image.auxv.to_vec()
+        })
     }
 
     /// The heap block that contains an address, live or freed.

@@ -11,12 +11,13 @@ use raddle_trace::Recording;
 use super::explore::{oracle, out, start_failure};
 use crate::event_text;
 use crate::exit::{Code, Failure};
+use crate::gdb;
 use crate::message;
 
 /// Replay a recording of `raddle explore`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle replay bank-A-1c9e.raddle\n  raddle replay --trace bank-A-1c9e.raddle\n  raddle replay --times 100 bank-A-1c9e.raddle"
+    after_help = "Examples:\n  raddle replay bank-A-1c9e.raddle\n  raddle replay --trace bank-A-1c9e.raddle\n  raddle replay --times 100 bank-A-1c9e.raddle\n  raddle replay --gdb 1234 bank-A-1c9e.raddle"
 )]
 pub(crate) struct Replay {
     /// The recording.
@@ -27,6 +28,9 @@ pub(crate) struct Replay {
     /// Replay this many times; all must be the same.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     times: u32,
+    /// Serve the run to gdb on this port of this machine, forwards and backwards; 0 chooses a port.
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["trace", "times"])]
+    gdb: Option<u16>,
 }
 
 impl Replay {
@@ -51,6 +55,10 @@ impl Replay {
         let mut replayer = Replayer::start(&recording, judge).map_err(start_failure)?;
         let mut replayed = replayer.run();
         check(&recording, &replayed, &mut replayer)?;
+        if let Some(port) = self.gdb {
+            gdb::serve(replayer, port, &recording.inputs.program)?;
+            return Ok(Code::Clean);
+        }
         for _ in 1..self.times {
             replayed = replayer.run();
             check(&recording, &replayed, &mut replayer)?;
