@@ -4,6 +4,7 @@ use clap::Subcommand;
 
 mod engine;
 mod harden;
+mod replay;
 mod scan;
 
 #[derive(Debug, Subcommand)]
@@ -12,6 +13,12 @@ pub(crate) enum Bench {
     Engine,
     /// Hardening: sites and points of real programs, overhead, recovery time, and the setjmp mechanism beside it.
     Harden(harden::Harden),
+    /// Replay: 10,000 replays of 20 findings.
+    Replay {
+        /// The raddle to use; default: a release build.
+        #[arg(long)]
+        raddle: Option<std::path::PathBuf>,
+    },
     /// The static scanner: what each analysis brings, speed, memory, and Coccinelle beside it.
     Scan(scan::Scan),
 }
@@ -20,6 +27,7 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Engine => engine::run(),
         Bench::Harden(harden) => harden.run(),
+        Bench::Replay { raddle } => replay::run(raddle.as_deref()),
         Bench::Scan(scan) => scan.run(),
     }
 }
