@@ -230,9 +230,9 @@ fn alone() {
 fn cargo_raddle(folder: &Path, arguments: &[&str]) -> (i32, String) {
     let manifest =
         "[package]\nname = \"counter\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
-    std::fs::create_dir_all(folder.join("src")).unwrap();
-    std::fs::write(folder.join("Cargo.toml"), manifest).unwrap();
-    std::fs::write(folder.join("src/lib.rs"), COUNTER).unwrap();
+    std::fs::create_dir_all(folder.join("src")).expect("the folder can be written");
+    std::fs::write(folder.join("Cargo.toml"), manifest).expect("the folder can be written");
+    std::fs::write(folder.join("src/lib.rs"), COUNTER).expect("the folder can be written");
     let output = Command::new(env!("CARGO_BIN_EXE_cargo-raddle"))
         .current_dir(folder)
         .env("CARGO_TARGET_DIR", folder.join("target"))
