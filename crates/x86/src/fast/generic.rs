@@ -91,6 +91,12 @@ unsafe extern "C" fn execute(
         tsc,
     };
     let is_system = !bus.run.system.is_null();
+    if is_system && supervisor::is_hypercall(cpu, instruction) {
+        cpu.rip = instruction.next_ip();
+        run.log = log;
+        run.leave = Leave::Hypercall;
+        return Then::LeaveBehind;
+    }
     let before = is_system.then(|| supervisor::before_step(cpu));
     // SAFETY: the stub cache is valid during a run and used by one step at a time.
     let result = generic::step(cpu, instruction, unsafe { &mut *stubs }, &mut bus);

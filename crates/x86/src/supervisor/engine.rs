@@ -503,6 +503,11 @@ impl Live<'_> {
             return Leave::Point;
         }
         self.run().skip_point = u64::MAX;
+        if super::is_hypercall(self.cpu, &instruction) {
+            self.cpu.rip = instruction.next_ip();
+            self.run().budget -= 1;
+            return Leave::Hypercall;
+        }
         self.system.may_touch_devices = may_touch_devices;
         let before = super::before_step(self.cpu);
         vector::collect_exceptions(self.cpu);

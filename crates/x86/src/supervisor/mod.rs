@@ -34,7 +34,7 @@ use crate::run::Run;
 pub use devices::{DeviceAccess, Devices, HYPERCALL_LEAF};
 pub use engine::{SystemEngine, SystemExit, SystemOutcome, SystemSlice};
 pub(crate) use memory::{read, write};
-pub(crate) use step::{after_step, before_step};
+pub(crate) use step::{after_step, before_step, is_hypercall};
 
 /// What an instruction demands of the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

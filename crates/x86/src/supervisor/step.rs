@@ -16,7 +16,12 @@ pub(crate) struct Before {
     cpl: u8,
     code_bits: u32,
     was_enabled: bool,
-    rax: u64,
+}
+
+/// Whether the instruction is the guest's call to its host, which is not executed but ends the run behind it.
+pub(crate) fn is_hypercall(cpu: &Cpu, instruction: &Instruction) -> bool {
+    instruction.mnemonic() == Mnemonic::Cpuid
+        && cpu.reg(Reg::Rax) & 0xFFFF_FFFF == u64::from(HYPERCALL_LEAF)
 }
 
 /// Called before a generic step.
@@ -26,7 +31,6 @@ pub(crate) fn before_step(cpu: &mut Cpu) -> Before {
         cpl: cpu.system.cpl,
         code_bits: cpu.system.code_bits(),
         was_enabled: cpu.system_flags & rflags::IF != 0,
-        rax: cpu.reg(Reg::Rax),
     }
 }
 
@@ -54,9 +58,6 @@ pub(crate) fn after_step(
         cpu.system.cpl != before.cpl || cpu.system.code_bits() != before.code_bits;
     let leave = match instruction.mnemonic() {
         Mnemonic::Pause if system.stop_at_pause => Leave::Pause,
-        Mnemonic::Cpuid if before.rax & 0xFFFF_FFFF == u64::from(HYPERCALL_LEAF) => {
-            Leave::Hypercall
-        }
         _ if system.request.is_any() || opens_window || changes_mode => Leave::Attend,
         _ => return None,
     };
