@@ -80,7 +80,7 @@ impl Session {
     /// Runs a program to its snapshot point.
     pub(crate) fn start(inputs: &Inputs, at: &SnapshotAt) -> Result<Self, StartFailure> {
         let mut world = LinuxWorld::new(setup(inputs))?;
-        world.set_hooks(raddle_config::hooks::standard());
+        world.set_hooks(raddle_config::hooks::with_standard(&inputs.hooks));
         let first = ContextId(0);
         let target = match at {
             SnapshotAt::FirstThread => None,

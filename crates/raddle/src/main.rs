@@ -14,6 +14,7 @@ mod exit;
 mod interrupt;
 mod message;
 mod program_options;
+mod project;
 
 /// Find, explain, reproduce and survive concurrency bugs.
 #[derive(Debug, Parser)]

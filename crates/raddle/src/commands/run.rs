@@ -59,10 +59,11 @@ impl Run {
                 }
                 other => anyhow!(other),
             })?;
+        let hooks = self.program.hooks()?;
         let mut sink = Sink::new(self.trace.as_ref())?;
         if self.trace.is_some() {
             world.set_tracing(true);
-            world.set_hooks(raddle_config::hooks::standard());
+            world.set_hooks(raddle_config::hooks::with_standard(&hooks));
         }
         let interrupt = Interrupt::listen()?;
         let begun = cpu_time();
