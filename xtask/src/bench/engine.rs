@@ -1,5 +1,5 @@
 //! `cargo xtask bench engine`: millions of instructions per second on integer kernels, slowdown of whole programs
-//! against native, qemu-user and valgrind where installed, and executions per second from a snapshot.
+//! against native, qemu-user, valgrind and `ThreadSanitizer` where installed, and executions per second from a snapshot.
 //!
 //! All times are CPU times, the best of a few repeats, so that other load on the machine matters little.
 #![expect(clippy::print_stdout, reason = "the table is the result")]
@@ -127,27 +127,53 @@ fn restores(folder: &std::path::Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn programs(folder: &std::path::Path) -> anyhow::Result<()> {
+/// A program to measure.
+struct Workload {
+    name: &'static str,
+    command: Vec<String>,
+    /// The same program built with ThreadSanitizer, where we have the source and the compiler has the tool.
+    sanitized: Option<Vec<String>>,
+}
+
+fn workloads(folder: &std::path::Path) -> anyhow::Result<Vec<Workload>> {
     let input = folder.join("input");
     let bash = std::fs::read("/bin/bash").context("a file to compress")?;
     std::fs::write(&input, bash.repeat(4))?;
-    let mut workloads: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut workloads = Vec::new();
     for name in ["mutex_counter", "quicksort", "matrix", "hash_table"] {
         let out = folder.join(name);
         compile(name, &out, "-O2 -pthread")?;
-        workloads.push((name, vec![out.to_string_lossy().into_owned()]));
+        let sanitized = folder.join(format!("{name}_tsan"));
+        let has_tool = compile(name, &sanitized, "-O2 -pthread -fsanitize=thread").is_ok();
+        workloads.push(Workload {
+            name,
+            command: vec![out.to_string_lossy().into_owned()],
+            sanitized: has_tool.then(|| vec![sanitized.to_string_lossy().into_owned()]),
+        });
     }
     let input = input.to_string_lossy().into_owned();
     let script = "create table t(a integer primary key, b text); with recursive c(x) as (select 1 union all select x + 1 from c where x < 60000) insert into t select x, hex(x * x) from c; create index i on t(b); select count(*), max(b) from t where b > '5'; select sum(length(b)) from t;";
-    workloads.push((
-        "pbzip2 -p2",
-        words(&["/usr/bin/pbzip2", "-p2", "-k", "-c", &input]),
-    ));
-    workloads.push(("sqlite3", words(&["/usr/bin/sqlite3", ":memory:", script])));
-    workloads.push((
-        "xz -T2 -3",
-        words(&["/usr/bin/xz", "-T2", "-3", "-k", "-c", &input]),
-    ));
+    let packaged = [
+        (
+            "pbzip2 -p2",
+            words(&["/usr/bin/pbzip2", "-p2", "-k", "-c", &input]),
+        ),
+        ("sqlite3", words(&["/usr/bin/sqlite3", ":memory:", script])),
+        (
+            "xz -T2 -3",
+            words(&["/usr/bin/xz", "-T2", "-3", "-k", "-c", &input]),
+        ),
+    ];
+    workloads.extend(packaged.map(|(name, command)| Workload {
+        name,
+        command,
+        sanitized: None,
+    }));
+    Ok(workloads)
+}
+
+fn programs(folder: &std::path::Path) -> anyhow::Result<()> {
+    let workloads = workloads(folder)?;
     let peers: Vec<(&str, Vec<String>)> = [
         ("raddle", words(&[RADDLE, "run", "--"])),
         ("qemu-user", words(&["/usr/bin/qemu-x86_64"])),
@@ -161,10 +187,11 @@ fn programs(folder: &std::path::Path) -> anyhow::Result<()> {
     .collect();
     println!("## Whole programs, CPU time as a multiple of native\n");
     let names: Vec<&str> = peers.iter().map(|(name, _)| *name).collect();
-    println!("| program | native s | {} |", names.join(" | "));
-    println!("|---|---|{}", "---|".repeat(peers.len()));
+    println!("| program | native s | {} | TSan |", names.join(" | "));
+    println!("|---|---|{}---|", "---|".repeat(peers.len()));
     let mut ratios: Vec<Vec<f64>> = vec![Vec::new(); peers.len()];
-    for (name, command) in &workloads {
+    for workload in &workloads {
+        let command = &workload.command;
         let native = best_time(&[], command)?;
         let mut cells = Vec::new();
         for ((_, prefix), column) in peers.iter().zip(&mut ratios) {
@@ -172,13 +199,21 @@ fn programs(folder: &std::path::Path) -> anyhow::Result<()> {
             column.push(ratio);
             cells.push(format!("{ratio:.1}x"));
         }
-        println!("| {name} | {native:.3} | {} |", cells.join(" | "));
+        cells.push(match &workload.sanitized {
+            Some(command) => format!("{:.1}x", best_time(&[], command)? / native),
+            None => "-".into(),
+        });
+        println!(
+            "| {} | {native:.3} | {} |",
+            workload.name,
+            cells.join(" | ")
+        );
     }
     let means: Vec<String> = ratios
         .iter()
         .map(|column| format!("**{:.1}x**", geometric_mean(column.iter().copied())))
         .collect();
-    println!("| **geometric mean** | | {} |", means.join(" | "));
+    println!("| **geometric mean** | | {} | |", means.join(" | "));
     Ok(())
 }
 
