@@ -6,4 +6,5 @@
 pub mod boot;
 pub mod cpuid;
 pub mod devices;
+pub mod machine;
 mod msr;
