@@ -94,6 +94,11 @@ impl Log {
         self.runs.clear();
     }
 
+    /// Whether nothing was observed.
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
     /// The accesses in order, for the most recent run only or, if several were made, for all of them.
     pub fn records(&self) -> impl Iterator<Item = Record> {
         let stride = if self.observe == Observe::AddrValue {
