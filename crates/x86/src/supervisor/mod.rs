@@ -86,6 +86,16 @@ impl SystemRun {
         }
     }
 
+    /// Whether an interrupt waits for the processor to admit it.
+    pub(crate) fn wants_window(&self) -> bool {
+        self.wants_window
+    }
+
+    /// Interrupts are held off for the one instruction that begins with `left` steps left.
+    pub(crate) fn begin_shadow(&mut self, left: i64) {
+        self.shadow_budget = left;
+    }
+
     fn devices(&mut self) -> &mut dyn Devices {
         // SAFETY: set by the engine for the time of a run, during which nobody else refers to the devices.
         unsafe { &mut *self.devices }
