@@ -12,6 +12,8 @@ mod memory;
 mod run;
 mod schedule;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 
 use raddle_mem::{FrameId, Frames, OutOfFrames, PAGE_SIZE};
 use raddle_stdx::width::{low_u8, to_u64};
