@@ -60,21 +60,28 @@ impl Machine {
             return;
         }
         let mut known = [(u64::MAX, 0_u64); KNOWN_PAGES];
-        let core = &self.cores[cpu];
         let number = u32::try_from(cpu).unwrap_or(u32::MAX);
-        for record in self.engine.log().records() {
-            if self.keep == Keep::Kernel && record.pc >> 63 == 0 {
-                continue;
+        let Self {
+            engine,
+            cores,
+            frames,
+            accesses,
+            keep,
+            ..
+        } = self;
+        engine.log().for_each(|record| {
+            if *keep == Keep::Kernel && record.pc >> 63 == 0 {
+                return;
             }
             let page = record.addr & !(to_u64(PAGE_SIZE) - 1);
             let slot = &mut known[to_usize(page / to_u64(PAGE_SIZE)) % KNOWN_PAGES];
             if slot.0 != page {
-                let Some(physical) = self.engine.physical(&core.cpu, &mut self.frames, page) else {
-                    continue;
+                let Some(physical) = engine.physical(&cores[cpu].cpu, frames, page) else {
+                    return;
                 };
                 *slot = (page, physical);
             }
-            self.accesses.push(Access {
+            accesses.push(Access {
                 cpu: number,
                 kind: record.kind,
                 size: u8::try_from(record.size).unwrap_or(u8::MAX),
@@ -84,7 +91,7 @@ impl Machine {
                 physical: slot.1 + to_u64(GuestAddr(record.addr).page_offset()),
                 value: record.value,
             });
-        }
+        });
         self.engine.clear_log();
     }
 }
