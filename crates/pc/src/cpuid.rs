@@ -5,9 +5,7 @@
 //! performance counters. The hypervisor signature is our own, which no kernel has special code for.
 
 use raddle_x86::CpuidResult;
-
-/// The leaf that is a call of the machine: unprivileged, and harmless on a real processor.
-pub const HYPERCALL_LEAF: u32 = 0x4F52_4144;
+pub use raddle_x86::HYPERCALL_LEAF;
 
 /// Frequency of the time stamp counter: one tick is one nanosecond.
 pub const TSC_HZ: u64 = 1_000_000_000;

@@ -41,6 +41,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "linearize",
         &["stdx", "explore", "trace", "sched", "detect", "report"],
     ),
+    (
+        "kernel",
+        &[
+            "stdx", "mem", "x86", "world", "linux", "pc", "symbols", "trace", "sched", "detect",
+            "report",
+        ],
+    ),
     ("scan", &["stdx", "report", "config"]),
     ("harden", &["stdx", "report", "config", "harden-rt"]),
     ("harden-plugin", &["stdx", "harden"]),

@@ -1,0 +1,8 @@
+//! `raddle kernel`: test cases of system calls, the agent that runs them in the guest, and what is made of a run.
+//!
+//! Reading order: [`test_case`] (what the user writes), [`program`] (what the agent gets), [`guest`] (agent and
+//! initial file system).
+
+pub mod guest;
+pub mod program;
+pub mod test_case;
