@@ -15,6 +15,7 @@ use raddle_stdx::width::{to_u64, to_usize};
 use raddle_stdx::{Digest, Prng};
 use raddle_trace::{Inputs, Limits, Recording};
 
+use crate::exhaustive::{self, Exhaustive};
 use crate::explain;
 use crate::feedback::{Feedback, Pool};
 use crate::portfolio::{Algorithm, Material, scheduler};
@@ -55,6 +56,8 @@ pub struct Options {
     pub steps_max: Option<u64>,
     /// Different failures to minimise and explain at most.
     pub findings_max: usize,
+    /// Explore all interleavings instead of sampling them.
+    pub exhaustive: bool,
     /// Whether timers and time-outs may come while others can still run.
     pub varies_time: bool,
     /// Decide only inside these functions and lines; empty for everywhere.
@@ -64,7 +67,7 @@ pub struct Options {
 }
 
 impl Options {
-    fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
     }
 }
@@ -111,6 +114,10 @@ pub struct Report {
     /// The caller stopped it before the schedules were used up.
     pub was_stopped: bool,
     pub baseline_steps: u64,
+    /// Stops of the default order with a timer or time-out running.
+    pub timed_stops: u64,
+    /// Only in exhaustive mode.
+    pub exhaustive: Option<Exhaustive>,
 }
 
 /// Explores. `progress` is told after each generation; false from it ends the campaign.
@@ -132,6 +139,15 @@ pub fn explore(
     baseline.is_default = true;
     baseline.profile = Some(baseline.drive.profile(&session.world));
     let rules = final_rules(options, rules, &baseline);
+    if options.exhaustive {
+        let mut report = Report {
+            baseline_steps: baseline.drive.steps,
+            timed_stops: baseline.drive.timed_stops,
+            ..Report::default()
+        };
+        exhaustive::search(&mut session, options, rules, &mut report, progress);
+        return Ok(report);
+    }
     let mut campaign = Campaign::new(options, rules);
     campaign.focus = session.focus(&options.focus)?;
     campaign.merge(&mut [judge_again(baseline, rules)]);
@@ -386,6 +402,7 @@ impl<'a> Campaign<'a> {
     fn learn(&mut self, outcome: &Outcome) {
         if let Some(profile) = &outcome.profile {
             self.report.baseline_steps = outcome.drive.steps;
+            self.report.timed_stops = profile.timed_stops;
             self.profile.clone_from(profile);
         }
         let Some(learned) = &outcome.learned else {

@@ -5,6 +5,7 @@
 //! algorithm when), [`campaign`] (generations and workers), [`minimise`], [`explain`], [`replay`].
 
 pub mod campaign;
+mod exhaustive;
 mod explain;
 mod feedback;
 mod minimise;
@@ -16,6 +17,7 @@ mod stack;
 mod steps;
 
 pub use campaign::{Options, Progress, Report, explore};
+pub use exhaustive::Exhaustive;
 pub use portfolio::Algorithm;
 pub use replay::{Replayed, replay};
 pub use session::{Focus, SnapshotAt, StartFailure};

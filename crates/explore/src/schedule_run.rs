@@ -8,7 +8,7 @@ use raddle_linux::{LinuxWorld, Observe};
 use raddle_sched::{AbstractSchedule, Drive, End, Profile, Scheduler, drive};
 use raddle_stdx::width::to_u64;
 use raddle_trace::Limits;
-use raddle_world::{ContextId, EventKind, Liveness, World};
+use raddle_world::{ContextId, Event, EventKind, Liveness, World};
 
 use crate::session::Session;
 
@@ -56,6 +56,17 @@ pub(crate) fn run_schedule(
     rules: Rules,
     observes: bool,
 ) -> Outcome {
+    run_watched(session, scheduler, rules, observes, &mut |_, _| {})
+}
+
+/// Runs one schedule; somebody else sees the events, too.
+pub(crate) fn run_watched(
+    session: &mut Session,
+    scheduler: &mut dyn Scheduler,
+    rules: Rules,
+    observes: bool,
+    watch: &mut dyn FnMut(&LinuxWorld, &[Event]),
+) -> Outcome {
     session.restore();
     session.world.set_observe(if observes {
         Observe::Addr
@@ -71,7 +82,8 @@ pub(crate) fn run_schedule(
         &mut session.world,
         scheduler,
         rules.limits,
-        &mut |_, events| {
+        &mut |world, events| {
+            watch(world, events);
             for event in events {
                 match &event.kind {
                     EventKind::Output {

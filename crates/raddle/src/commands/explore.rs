@@ -55,6 +55,10 @@ pub(crate) struct Explore {
     /// Switch threads only in lines that changed since this revision (as in `git diff REV`).
     #[arg(long, value_name = "REV")]
     diff: Option<String>,
+    /// Explore all interleavings of a small program (at system calls, synchronisation and communication points)
+    /// instead of sampling; says when all were explored, or how many there probably are.
+    #[arg(long, conflicts_with_all = ["scheduler", "focus", "diff"])]
+    exhaustive: bool,
     /// Never let a timer or time-out come while some thread could still run.
     #[arg(long)]
     no_time_jumps: bool,
@@ -125,7 +129,7 @@ impl Explore {
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let Ok(snapshot_at) = self.snapshot_at.parse();
-        let is_timed = self.time.is_some() || self.until_found;
+        let is_timed = self.time.is_some() || self.until_found || self.exhaustive;
         let schedules = match self.schedules {
             Some(schedules) => schedules,
             None if is_timed => u64::MAX,
@@ -146,6 +150,7 @@ impl Explore {
             expected_exit: self.expect_exit.map(i32::from),
             steps_max: self.max_steps,
             findings_max: FINDINGS_MAX,
+            exhaustive: self.exhaustive,
             varies_time: !self.no_time_jumps,
             focus: self.focus()?,
             cancel: interrupt.flag(),
@@ -310,11 +315,7 @@ fn summary(report: &Report, findings: usize, elapsed: Duration) -> String {
             "; {doubtful} possible data races in code whose atomic accesses cannot be told from plain ones"
         ));
     }
-    if report.single_delays_done {
-        text.push_str("; every single delay was tried");
-    } else {
-        text.push_str("; not every single delay was tried");
-    }
+    text.push_str(&completeness(report, findings));
     if report.was_cancelled {
         text.push_str("; interrupted before the schedules were used up");
     } else if report.was_stopped {
@@ -324,6 +325,38 @@ fn summary(report: &Report, findings: usize, elapsed: Duration) -> String {
         text.push_str(&format!("; {count} schedules ended early: {what}"));
     }
     text
+}
+
+/// What was tried completely, and what was not.
+fn completeness(report: &Report, findings: usize) -> String {
+    let timers = if report.timed_stops > 0 {
+        ", timers only when nobody can run"
+    } else {
+        ""
+    };
+    match report.exhaustive {
+        Some(all) if all.is_complete => format!(
+            "; all {} interleavings at this granularity explored{timers}: {}",
+            all.interleavings,
+            if findings == 0 {
+                "no failure"
+            } else {
+                "see above"
+            }
+        ),
+        Some(some) => format!(
+            "; {} of about {:.0} interleavings at this granularity explored{timers}{}",
+            some.interleavings,
+            some.estimate,
+            if some.cut_short > 0 {
+                format!("; {} runs did not end by themselves", some.cut_short)
+            } else {
+                String::new()
+            }
+        ),
+        None if report.single_delays_done => "; every single delay was tried".into(),
+        None => "; not every single delay was tried".into(),
+    }
 }
 
 fn progress_bar(schedules: u64) -> ProgressBar {
