@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod commands;
+mod diff_lines;
 mod event_text;
 mod event_wire;
 mod exit;

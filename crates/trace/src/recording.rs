@@ -18,7 +18,7 @@ const MAGIC: &str = "raddle-recording";
 pub const FORMAT: u32 = 1;
 /// Version of what a step, a stop and the default order mean. Raised whenever an old recording would run
 /// differently.
-pub const SEMANTICS: u32 = 1;
+pub const SEMANTICS: u32 = 2;
 
 /// What the program was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
