@@ -101,30 +101,69 @@ fn restores(folder: &std::path::Path) -> anyhow::Result<()> {
     println!("| observation | executions/s | instructions each | pages restored each |");
     println!("|---|---|---|---|");
     for (mode, count) in [("none", "5000"), ("addr", "2000")] {
-        let output = Command::new("target/release/examples/restores")
-            .arg(&out)
-            .args([mode, count])
-            .output()?;
-        ensure!(
-            output.status.success(),
-            "restoring failed: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        let text = String::from_utf8(output.stdout)?;
-        let words: Vec<f64> = text
-            .split_whitespace()
-            .filter_map(|word| word.parse().ok())
-            .collect();
-        let [executions, seconds, steps, pages] = words[..] else {
-            anyhow::bail!("unexpected output: {text}")
-        };
+        let Executions {
+            seconds,
+            steps,
+            pages,
+        } = executions(mode, count, &out, &[])?;
         println!(
             "| {mode} | {:.0} | {steps:.0} | {pages:.0} |",
-            executions / seconds
+            1.0 / seconds
+        );
+    }
+    let out = folder.join("dirty_pages");
+    compile("dirty_pages", &out, "-O2 -pthread")?;
+    println!("\n## A test that writes to many pages, from a snapshot\n");
+    println!("| pages written | pages restored each | microseconds each | per page restored |");
+    println!("|---|---|---|---|");
+    for written in ["1", "10", "100", "1000", "4000"] {
+        let Executions { seconds, pages, .. } = executions("none", "500", &out, &[written])?;
+        println!(
+            "| {written} | {pages:.0} | {:.0} | {:.2} |",
+            seconds * 1e6,
+            seconds * 1e6 / pages
         );
     }
     println!();
     Ok(())
+}
+
+/// Averages of one execution.
+struct Executions {
+    seconds: f64,
+    steps: f64,
+    pages: f64,
+}
+
+fn executions(
+    mode: &str,
+    count: &str,
+    program: &std::path::Path,
+    arguments: &[&str],
+) -> anyhow::Result<Executions> {
+    let output = Command::new("target/release/examples/restores")
+        .args([mode, count])
+        .arg(program)
+        .args(arguments)
+        .output()?;
+    ensure!(
+        output.status.success(),
+        "restoring failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8(output.stdout)?;
+    let words: Vec<f64> = text
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let [executions, seconds, steps, pages] = words[..] else {
+        anyhow::bail!("unexpected output: {text}")
+    };
+    Ok(Executions {
+        seconds: seconds / executions,
+        steps,
+        pages,
+    })
 }
 
 /// A program to measure.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use raddle_linux::{End, LinuxWorld, Plain, RunLimits, StartError, describe_status};
+use raddle_stdx::cpu_time;
 use raddle_world::{Event, EventKind};
 
 use crate::event_text::EventText;
@@ -172,14 +173,6 @@ fn pass_on(descriptor: i32, bytes: &[u8]) -> anyhow::Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Time that this process has spent on a processor so far: unlike the clock it does not grow while others run.
-/// Zero where the kernel does not tell.
-fn cpu_time() -> std::time::Duration {
-    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let nanoseconds = text.split(' ').next().and_then(|word| word.parse().ok());
-    std::time::Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
 fn print_statistics(world: &LinuxWorld, elapsed: std::time::Duration) {
