@@ -10,7 +10,7 @@ use std::sync::{Arc, mpsc};
 
 use raddle_detect::Race;
 use raddle_report::Finding;
-use raddle_sched::{AbstractSchedule, End, Profile};
+use raddle_sched::{AbstractSchedule, End, Profile, ReadsFromPair};
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_stdx::{Digest, Prng};
 use raddle_trace::{Inputs, Limits, Recording};
@@ -232,6 +232,7 @@ struct Campaign<'a> {
     focus: Vec<Range<u64>>,
     seen: BTreeSet<u64>,
     classes: BTreeSet<u64>,
+    pairs: BTreeSet<ReadsFromPair>,
     /// First failing outcome of each kind, by fingerprint.
     failures: BTreeMap<String, Outcome>,
     order: Vec<String>,
@@ -254,6 +255,7 @@ impl<'a> Campaign<'a> {
             focus: Vec::new(),
             seen: BTreeSet::new(),
             classes: BTreeSet::new(),
+            pairs: BTreeSet::new(),
             failures: BTreeMap::new(),
             order: Vec::new(),
             races: BTreeMap::new(),
@@ -374,7 +376,11 @@ impl<'a> Campaign<'a> {
             self.report.decisions = self.report.decisions.max(outcome.drive.decisions);
             self.seen.insert(identity(outcome));
             self.classes.insert(outcome.drive.class);
-            self.feedback.note(&outcome.drive.pairs, &outcome.wishes);
+            self.pairs.extend(&outcome.drive.pairs);
+            // What other algorithms stumble on would only hide what is new to this one.
+            if outcome.is_guided {
+                self.feedback.note(&outcome.drive.pairs, &outcome.wishes);
+            }
             if let End::Unsupported(text) = &outcome.drive.end {
                 let entry = self.report.unsupported.get_or_insert((text.clone(), 0));
                 entry.1 += 1;
@@ -429,7 +435,7 @@ impl<'a> Campaign<'a> {
         self.report.distinct = to_u64(self.seen.len());
         self.report.points = to_u64(self.points.len());
         self.report.classes = to_u64(self.classes.len());
-        self.report.pairs = self.feedback.pairs();
+        self.report.pairs = to_u64(self.pairs.len());
         for fingerprint in self.order.iter().take(self.options.findings_max) {
             let outcome = &self.failures[fingerprint];
             let explained = explain::finding(session, outcome, self.rules, self.options);
@@ -502,6 +508,7 @@ fn work(
             outcome.index = job.index;
             outcome.is_default = job.algorithm == Algorithm::Default;
             outcome.wishes.clone_from(&job.wishes);
+            outcome.is_guided = job.algorithm == Algorithm::ReadsFrom;
             if outcome.is_default {
                 outcome.profile = Some(outcome.drive.profile(&session.world));
             }

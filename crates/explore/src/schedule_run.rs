@@ -32,7 +32,9 @@ pub(crate) struct Outcome {
     pub(crate) failure: Option<Failure>,
     /// Only if nobody was interrupted on purpose.
     pub(crate) profile: Option<Profile>,
-    /// What was wished for, if reads-from guidance ran it.
+    /// Whether reads-from guidance ran it.
+    pub(crate) is_guided: bool,
+    /// What was wished for then.
     pub(crate) wishes: AbstractSchedule,
     pub(crate) contexts: u64,
     /// Only if memory was observed.
@@ -113,6 +115,7 @@ pub(crate) fn run_watched(
         is_default: false,
         failure: judge(&session.world, &driven, rules, &words),
         profile: None,
+        is_guided: false,
         wishes: Vec::new(),
         contexts: to_u64(session.world.contexts().iter().count()),
         drive: driven,
