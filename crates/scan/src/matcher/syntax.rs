@@ -409,6 +409,16 @@ impl<'e, 'p> Matcher<'e, 'p> {
         }
         for state in &mut out {
             state.floor = here.end;
+            // A branch that leaves does not lead on, but the other one does.
+            let leaves = state.last.is_some_and(|last| {
+                matches!(
+                    self.events[at(last)].kind,
+                    Kind::Return | Kind::Goto | Kind::Break | Kind::Continue
+                )
+            });
+            if leaves {
+                state.last = Some(event);
+            }
         }
         // `if (!c) return;` makes the rest of the block depend on `c`.
         let leaves = here.aux == here.end && self.never_falls_through(event);
