@@ -298,6 +298,13 @@ impl Ask<'_, '_, '_> {
                 let folder = |id| program.directory(program.unit_of(id));
                 folder(self.function(0)?) == folder(self.function(1)?)
             }
+            Predicate::SetsUp => self.sets_up()?,
+            Predicate::Teardown => {
+                const PARTS: &[&str] = &["put", "free", "destroy", "release", "uninit", "delete"];
+                let name = self.engine.program.function_name(self.function(0)?);
+                let name = name.to_lowercase();
+                PARTS.iter().any(|part| name.contains(part))
+            }
             Predicate::ErrorPath => self.error_path()?,
             Predicate::Negated => self.negated()?,
             Predicate::AnyLocks => true,
@@ -406,6 +413,9 @@ impl Ask<'_, '_, '_> {
                     return Some(true);
                 }
                 let view = View::new(self.engine.program, place.function);
+                if view.is_record(expr) {
+                    return Some(false);
+                }
                 let is_fresh = view.root(expr).is_some_and(|root| {
                     self.engine
                         .flows
@@ -544,7 +554,12 @@ impl Ask<'_, '_, '_> {
     }
 
     fn by_call(&self) -> Option<bool> {
-        let (place, event) = (self.place(0)?, self.event(0)?);
+        let (mut place, mut event) = (self.place(0)?, self.event(0)?);
+        if event.kind == Kind::Call
+            && let Some((inner, _)) = self.engine.wrapped_access(place)
+        {
+            (place, event) = (inner, self.engine.program.event(inner));
+        }
         let view = View::new(self.engine.program, place.function);
         if event.flags & crate::front::event::BY_CALL == 0 {
             return Some(false);

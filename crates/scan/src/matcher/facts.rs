@@ -6,7 +6,7 @@ use crate::analyse::cfg::Cfg;
 use crate::analyse::keys::View;
 use crate::analyse::program::EventId;
 use crate::front::ast::{E, Expr};
-use crate::front::event::{Kind, TOP};
+use crate::front::event::{Kind, TOP, UPDATE};
 use crate::front::lex::{Sym, at, index, op};
 
 impl Ask<'_, '_, '_> {
@@ -104,6 +104,17 @@ impl Ask<'_, '_, '_> {
         if E(written.aux) == call {
             return Some(false);
         }
+        let stores = self
+            .engine
+            .program
+            .table
+            .class("stores_pointer")
+            .unwrap_or(0);
+        let args = if self.engine.classes_at(place) & stores != 0 {
+            &args[1.min(args.len())..]
+        } else {
+            args
+        };
         let is_argument = args.iter().any(|arg| view.root(*arg) == Some(root));
         Some(
             is_argument
@@ -227,6 +238,19 @@ impl Ask<'_, '_, '_> {
                             || program.idiom(name).classes & read != 0
                     })
             })
+    }
+
+    pub(super) fn sets_up(&self) -> Option<bool> {
+        const PARTS: &[&str] = &[
+            "open", "start", "enable", "activate", "_up", "begin", "config", "restart",
+        ];
+        let (place, event) = (self.place(0)?, self.event(0)?);
+        let name = self
+            .engine
+            .program
+            .function_name(place.function)
+            .to_lowercase();
+        Some(event.flags & UPDATE == 0 && PARTS.iter().any(|part| name.contains(part)))
     }
 
     pub(super) fn lock_free(&self) -> Option<bool> {

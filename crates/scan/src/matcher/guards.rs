@@ -74,7 +74,12 @@ impl Engine<'_> {
             writes_all += u32::from(is_write);
             for lock in self.held(*place).always {
                 let family = self.program.table.family(self.flows.locks.family(lock));
-                if family.rcu || family.context {
+                // What guards a field belongs to an object; a lock without one is held for other reasons.
+                if family.rcu
+                    || family.context
+                    || !family.has_object
+                    || self.flows.locks.is_vague(lock)
+                {
                     continue;
                 }
                 match counts

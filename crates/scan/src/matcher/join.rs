@@ -413,7 +413,8 @@ impl Job<'_, '_, '_> {
         // An inline function of a header runs in every folder.
         if self.is_core(key) && !program.is_header(unit) {
             places.retain(|place| {
-                program.directory(program.unit_of(place.function)) == program.directory(unit)
+                let other = program.unit_of(place.function);
+                program.is_header(other) || program.directory(other) == program.directory(unit)
             });
         }
         places.sort_by_key(|place| {

@@ -201,6 +201,8 @@ predicates! {
     Lifecycle "lifecycle" 1 "the function's name says that it sets up or tears down",
     SameDirectory "same_directory" 2 "the two functions are in files of the same folder",
     Near "near" 2 "only a few operations lie between the two statements",
+    SetsUp "sets_up" 1 "the statement is a plain write in a function whose name says that it opens, starts or enables",
+    Teardown "teardown" 1 "the function's name says that it frees or gives up the object",
     ErrorPath "error_path" 1 "the statement runs only after a call has failed",
     Negated "negated" 2 "the second statement runs when the condition tested at the first is zero or false",
     AnyLocks "any_locks" 0 "always; says that locks held by several sub-patterns do not matter, which they do by default",
