@@ -9,6 +9,8 @@
 //!         undo:   unlock / free / restore; switch token -> point
 //! ```
 //!
+//! After code generation, `cpp/faults.cpp` removes the checks whose access faults by itself.
+//!
 //! A branch back is an ordinary edge of the control-flow graph: register allocation and every later pass see it.
 //! Where one point dominates the site, no value needs attention. Where the point depends on the path, a token says
 //! which one was passed last, and uses that their definition no longer dominates are repaired afterwards.
@@ -21,7 +23,7 @@ use raddle_harden::analysis::plan::Plan;
 use raddle_harden::settings::{Mechanism, Settings};
 
 use crate::extract::{Acquired, Candidate, Check, Extracted};
-use crate::ir::{Block, Builder, Module, Predicate, Value};
+use crate::ir::{Block, Builder, Module, Opcode, Predicate, Value};
 use crate::names::{Lock, LockSite};
 
 /// What our lock functions return instead of waiting for ever; known to the runtime.
@@ -58,6 +60,7 @@ pub(crate) fn emit(
         variables: Vec::new(),
         results: BTreeMap::new(),
         needs_repair: false,
+        edges: 0,
     };
     let plans: Vec<&Plan> = works
         .iter()
@@ -84,6 +87,9 @@ pub(crate) fn emit(
     function.promote(&emitter.variables);
     let unwinds = !marks.is_empty() || works.iter().any(|work| work.levels > 0);
     function.mark_changed(unwinds);
+    if settings.leaves_checks_to_accesses() {
+        function.allow_faults();
+    }
     emitter.points.len()
 }
 
@@ -109,6 +115,8 @@ struct Emitter<'a> {
     /// Values that stand for calls which were replaced.
     results: BTreeMap<InstId, Value>,
     needs_repair: bool,
+    /// Failing edges so far.
+    edges: u32,
 }
 
 impl Emitter<'_> {
@@ -232,6 +240,12 @@ impl Emitter<'_> {
         let candidate = work.candidate;
         match &candidate.check {
             Check::Reached => self.assertion(work),
+            Check::Pointers(pointers) if is_access(candidate) => {
+                self.builder.before(candidate.inst);
+                let pointer = self.perhaps_injected(candidate, pointers[0]);
+                let invalid = self.any_below_bound(&[pointer]);
+                self.passes_unless(work, invalid);
+            }
             Check::Pointers(pointers) => {
                 self.builder.before(candidate.inst);
                 let invalid = self.any_below_bound(pointers);
@@ -265,24 +279,49 @@ impl Emitter<'_> {
         any.expect("a pointer check has pointers")
     }
 
+    /// For tests: whether the next check shall fail.
+    fn injected(&self) -> Value {
+        let injected = self.thunk(
+            "raddle_harden_inject_thunk",
+            self.module.pointer_type().null(),
+        );
+        let zero = self.module.int_type(32).constant(0);
+        self.builder
+            .compare(Predicate::LLVMIntNE, injected, zero)
+    }
+
+    /// The pointer of an access; for tests, now and then a null pointer in its place.
+    fn perhaps_injected(&self, candidate: &Candidate, pointer: Value) -> Value {
+        if !self.settings.inject {
+            return pointer;
+        }
+        let access = candidate.inst;
+        let number = u32::from(access.opcode() == Opcode::LLVMStore);
+        let address = access.operand(number);
+        let Some(offset) = address.offset_from(pointer, self.module) else {
+            return pointer;
+        };
+        let injected = self.injected();
+        let null = self.module.pointer_type().null();
+        let pointer = self.builder.select(injected, null, pointer);
+        access.set_operand(number, self.builder.byte_offset(pointer, offset));
+        pointer
+    }
+
     /// A check in front of the instruction: where `fails` holds, the failing edge is taken.
     fn checked(&mut self, work: &Work<'_>, fails: Value) {
-        let inst = work.candidate.inst;
         let fails = if self.settings.inject {
-            self.builder.before(inst);
-            let injected = self.thunk(
-                "raddle_harden_inject_thunk",
-                self.module.pointer_type().null(),
-            );
-            let injected = self.builder.compare(
-                Predicate::LLVMIntNE,
-                injected,
-                self.module.int_type(32).constant(0),
-            );
+            self.builder.before(work.candidate.inst);
+            let injected = self.injected();
             self.builder.or(fails, injected)
         } else {
             fails
         };
+        self.passes_unless(work, fails);
+    }
+
+    fn passes_unless(&mut self, work: &Work<'_>, fails: Value) {
+        let inst = work.candidate.inst;
         let head = inst.block();
         let tail = inst.split_before("raddle.passed");
         let failing = self.extracted.function.append_block("raddle.failing");
@@ -384,22 +423,29 @@ impl Emitter<'_> {
     /// From `failing`: callers first, then this function's own region, then `gives_up`.
     fn failing_edge(&mut self, work: &Work<'_>, failing: Block, gives_up: Block) {
         let descriptor = self.descriptor(work);
+        self.edges += 1;
+        let edge = is_access(work.candidate).then_some(self.edges);
+        let note = |terminator: Value| {
+            if let Some(edge) = edge {
+                terminator.mark_failing(edge);
+            }
+        };
         self.builder.at_end(failing);
         if work.levels > 0 {
             let (pointer, word) = (self.module.pointer_type(), self.module.int_type(32));
             let ty = self
                 .module
                 .function_type(self.module.void_type(), &[pointer, word]);
-            let unwind = self.module.function("raddle_harden_unwind", ty);
+            let unwind = self.module.function("raddle_harden_unwind_thunk", ty);
             let levels = word.constant(raddle_stdx::width::to_u64(work.levels));
             let call = self.builder.call(ty, unwind, &[descriptor, levels]);
+            call.set_keeps_registers();
             call.set_location_of(work.candidate.inst, self.extracted.function);
         }
         let Some(plan) = &work.plan else {
-            self.builder.branch(gives_up);
+            note(self.builder.branch(gives_up));
             return;
         };
-        let mut gives_up_now = gives_up;
         if !plan.useless.is_empty() && plan.points.len() + plan.useless.len() > 1 {
             let token = self.tokens[&point_set(plan)];
             let ty = self.module.int_type(32);
@@ -407,14 +453,20 @@ impl Emitter<'_> {
             let is_final = self
                 .builder
                 .compare(Predicate::LLVMIntEQ, number, ty.constant(0));
+            let surrender = self.extracted.function.append_block("raddle.surrender");
             let decide = self.extracted.function.append_block("raddle.decide");
-            self.builder.branch_if(is_final, gives_up, decide);
+            note(self.builder.branch_if(is_final, surrender, decide));
+            self.builder.at_end(surrender);
+            self.thunk(
+                "raddle_harden_surrender_thunk",
+                self.module.pointer_type().null(),
+            );
+            note(self.builder.branch(gives_up));
             self.builder.at_end(decide);
-            gives_up_now = gives_up;
         }
         if self.settings.mechanism == Mechanism::Setjmp {
             self.longjmp(work, descriptor);
-            self.builder.branch(gives_up_now);
+            self.builder.branch(gives_up);
             return;
         }
         let retries = self.thunk("raddle_harden_retry_thunk", descriptor);
@@ -423,7 +475,7 @@ impl Emitter<'_> {
             .builder
             .compare(Predicate::LLVMIntNE, retries, word.constant(0));
         let undo = self.extracted.function.append_block("raddle.undo");
-        self.builder.branch_if(retries, undo, gives_up_now);
+        note(self.builder.branch_if(retries, undo, gives_up));
         self.builder.at_end(undo);
         self.undo(plan, work.candidate.inst);
     }
@@ -658,6 +710,12 @@ impl Emitter<'_> {
     }
 }
 
+/// Whether the site is an access through one pointer, which faults by itself when the pointer is invalid.
+fn is_access(candidate: &Candidate) -> bool {
+    candidate.site.kind == SiteKind::Dereference
+        && matches!(&candidate.check, Check::Pointers(pointers) if pointers.len() == 1)
+}
+
 fn point_set(plan: &Plan) -> PointSet {
     let mut key = plan.points.clone();
     key.push(usize::MAX);
@@ -667,7 +725,7 @@ fn point_set(plan: &Plan) -> PointSet {
 
 fn first_after_phis(phi: Value) -> Value {
     let mut at = phi;
-    while at.opcode() == crate::ir::Opcode::LLVMPHI {
+    while at.opcode() == Opcode::LLVMPHI {
         at = at.next();
     }
     at

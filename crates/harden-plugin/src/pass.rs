@@ -80,10 +80,15 @@ fn run(module: Module) -> Result<bool, String> {
             .count(),
         ..ModuleRecord::default()
     };
-    let changed = carry_out(module, &settings, &extracted, &decisions, &mut summary);
+    let mut changed = carry_out(module, &settings, &extracted, &decisions, &mut summary);
     if let Some(path) = &settings.report {
         write_report(path, &extracted, &decisions, summary)
             .map_err(|error| format!("cannot write the report {path}: {error}"))?;
+    }
+    if settings.leaves_checks_to_accesses() {
+        for name in ["sigaction", "signal", "sigprocmask", "pthread_sigmask"] {
+            changed |= module.redirect(name, &format!("raddle_harden_{name}"));
+        }
     }
     if changed && !module.is_valid() {
         return Err(format!(

@@ -151,6 +151,7 @@ uint32_t raddle_harden_pause(void)
 
 static uint32_t give_up(struct episode *episode)
 {
+    has_given_up = 1;
     struct line line = {.length = 0};
     struct raddle_site *site = episode->site;
     __atomic_fetch_add(&site->failures, 1, __ATOMIC_RELAXED);
@@ -180,8 +181,11 @@ uint32_t raddle_harden_retry(struct raddle_site *site, uintptr_t frame)
         episode = begin(site, frame, thread, now);
     }
     /* A full table means 512 recoveries at this very moment: without a count there must be no retry. */
-    if (episode == NULL)
+    if (episode == NULL) {
+        has_given_up = 1;
         return 0;
+    }
+    has_given_up = 0;
     if (episode->count >= retries_max || now - episode->first_ns > time_max_ns)
         return give_up(episode);
     episode->count++;

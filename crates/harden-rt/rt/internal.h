@@ -46,6 +46,9 @@ extern HIDDEN uint64_t time_max_ns;
 extern HIDDEN uint64_t lock_timeout_ns;
 extern HIDDEN int log_fd;
 
+/* This thread has given up: its next fault is not ours. */
+extern HIDDEN __thread int has_given_up;
+
 uint32_t raddle_harden_inject(void);
 uint32_t raddle_harden_retry(struct raddle_site *site, uintptr_t frame);
 

@@ -11,6 +11,7 @@
 
 /* Frames between this code and the deepest caller that may be prepared: ours, the failing function, three callers. */
 #define CALLERS_MAX 8
+#define OWN_FRAMES 3
 
 /* What an exception table says of a call: re-execute from its pad; or this caller did nothing that counts before the
    call, look at its own caller. A table that says neither ends the search. In C++ the marks must be types, because its
@@ -166,10 +167,10 @@ static _Unwind_Reason_Code look(struct _Unwind_Context *context, void *argument)
     struct search *search = argument;
     static const uint8_t saved[] = {3, 6, 12, 13, 14, 15};
     search->frames++;
-    /* Frame 1 is raddle_harden_unwind itself, frame 2 the failing function, then its callers. */
-    if (search->frames <= 2)
+    /* Frame 1 is raddle_harden_unwind itself, 2 its thunk, 3 the failing function, then its callers. */
+    if (search->frames <= OWN_FRAMES)
         return _URC_NO_REASON;
-    if (search->frames > 2 + search->levels)
+    if (search->frames > OWN_FRAMES + search->levels)
         return _URC_END_OF_STACK;
     const uint8_t *lsda = (const uint8_t *)_Unwind_GetLanguageSpecificData(context);
     uintptr_t ip = _Unwind_GetIP(context) - 1, pad = 0;
@@ -213,5 +214,6 @@ __attribute__((noinline)) void raddle_harden_unwind(struct raddle_site *site, ui
         errno = saved;
         raddle_harden_land(search.registers);
     }
+    has_given_up = 1;
     errno = saved;
 }
