@@ -301,12 +301,15 @@ void rdl_mark_changed(LLVMValueRef function, bool may_unwind) {
     body->setEntryCount(1000);
 }
 
-// Notes that a block belongs to the failing edge of a site, for faults.cpp.
-void rdl_mark_failing(LLVMValueRef terminator, unsigned site) {
+// Notes that a block is the failing edge of a site, for faults.cpp: its number, its data, and how many callers to look at.
+void rdl_mark_failing(LLVMValueRef terminator, unsigned number, LLVMValueRef data, unsigned levels) {
   Instruction *inst = instruction(terminator);
   LLVMContext &context = inst->getContext();
-  auto *number = ConstantAsMetadata::get(ConstantInt::get(Type::getInt32Ty(context), site));
-  inst->setMetadata("raddle.failing", MDNode::get(context, number));
+  Type *word = Type::getInt32Ty(context);
+  Metadata *parts[] = {ConstantAsMetadata::get(ConstantInt::get(word, number)),
+                       ConstantAsMetadata::get(cast<Constant>(unwrap(data))),
+                       ConstantAsMetadata::get(ConstantInt::get(word, levels))};
+  inst->setMetadata("raddle.failing", MDNode::get(context, parts));
 }
 
 void rdl_allow_faults(LLVMValueRef function) { cast<Function>(unwrap(function))->addFnAttr("raddle-faults"); }

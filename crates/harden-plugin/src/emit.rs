@@ -31,6 +31,17 @@ const DEADLOCK: u64 = 0x7_adde;
 /// The failing edge releases locks before it pauses; known to the runtime.
 const FLAG_RELEASES: u64 = 1;
 
+/// An access to address 0, and its entry in the table of faults: laid out as `struct fault` of the runtime, how 18.
+const FAULT_ON_PURPOSE: &str = ".Lraddle_purpose${:uid}: movb $$0, 0
+.Lraddle_beyond${:uid}:
+\t.pushsection raddle_faults,\"ao?\",@progbits,.Lraddle_purpose${:uid}
+\t.long .Lraddle_purpose${:uid}-.
+\t.long .Lraddle_beyond${:uid}-.
+\t.long ${0:c}-.
+\t.long 1
+\t.short 18, ${1:c}
+\t.popsection";
+
 /// A site to harden.
 #[derive(Debug)]
 pub(crate) struct Work<'a> {
@@ -240,16 +251,15 @@ impl Emitter<'_> {
         let candidate = work.candidate;
         match &candidate.check {
             Check::Reached => self.assertion(work),
-            Check::Pointers(pointers) if is_access(candidate) => {
-                self.builder.before(candidate.inst);
-                let pointer = self.perhaps_injected(candidate, pointers[0]);
-                let invalid = self.any_below_bound(&[pointer]);
-                self.passes_unless(work, invalid);
-            }
             Check::Pointers(pointers) => {
                 self.builder.before(candidate.inst);
-                let invalid = self.any_below_bound(pointers);
-                self.checked(work, invalid);
+                if let Some(pointer) = self.injected_pointer(candidate, pointers[0]) {
+                    let invalid = self.any_below_bound(&[pointer]);
+                    self.passes_unless(work, invalid);
+                } else {
+                    let invalid = self.any_below_bound(pointers);
+                    self.checked(work, invalid);
+                }
             }
             Check::Oracle(value) => {
                 self.builder.before(candidate.inst);
@@ -290,22 +300,22 @@ impl Emitter<'_> {
             .compare(Predicate::LLVMIntNE, injected, zero)
     }
 
-    /// The pointer of an access; for tests, now and then a null pointer in its place.
-    fn perhaps_injected(&self, candidate: &Candidate, pointer: Value) -> Value {
-        if !self.settings.inject {
-            return pointer;
-        }
+    /// For tests: an access through a pointer that is null now and then.
+    fn injected_pointer(&self, candidate: &Candidate, pointer: Value) -> Option<Value> {
         let access = candidate.inst;
-        let number = u32::from(access.opcode() == Opcode::LLVMStore);
-        let address = access.operand(number);
-        let Some(offset) = address.offset_from(pointer, self.module) else {
-            return pointer;
+        let number = match access.opcode() {
+            Opcode::LLVMLoad => 0,
+            Opcode::LLVMStore => 1,
+            _ => return None,
         };
-        let injected = self.injected();
+        let offset = access.operand(number).offset_from(pointer, self.module)?;
+        if !self.settings.inject {
+            return None;
+        }
         let null = self.module.pointer_type().null();
-        let pointer = self.builder.select(injected, null, pointer);
+        let pointer = self.builder.select(self.injected(), null, pointer);
         access.set_operand(number, self.builder.byte_offset(pointer, offset));
-        pointer
+        Some(pointer)
     }
 
     /// A check in front of the instruction: where `fails` holds, the failing edge is taken.
@@ -424,23 +434,16 @@ impl Emitter<'_> {
     fn failing_edge(&mut self, work: &Work<'_>, failing: Block, gives_up: Block) {
         let descriptor = self.descriptor(work);
         self.edges += 1;
-        let edge = is_access(work.candidate).then_some(self.edges);
+        let edge = self.edges;
         let note = |terminator: Value| {
-            if let Some(edge) = edge {
-                terminator.mark_failing(edge);
+            if is_access(work.candidate) {
+                let levels = u32::try_from(work.levels).unwrap_or(u32::MAX);
+                terminator.mark_failing(edge, descriptor, levels);
             }
         };
         self.builder.at_end(failing);
         if work.levels > 0 {
-            let (pointer, word) = (self.module.pointer_type(), self.module.int_type(32));
-            let ty = self
-                .module
-                .function_type(self.module.void_type(), &[pointer, word]);
-            let unwind = self.module.function("raddle_harden_unwind_thunk", ty);
-            let levels = word.constant(raddle_stdx::width::to_u64(work.levels));
-            let call = self.builder.call(ty, unwind, &[descriptor, levels]);
-            call.set_keeps_registers();
-            call.set_location_of(work.candidate.inst, self.extracted.function);
+            self.looks_in_callers(work, descriptor);
         }
         let Some(plan) = &work.plan else {
             note(self.builder.branch(gives_up));
@@ -453,15 +456,8 @@ impl Emitter<'_> {
             let is_final = self
                 .builder
                 .compare(Predicate::LLVMIntEQ, number, ty.constant(0));
-            let surrender = self.extracted.function.append_block("raddle.surrender");
             let decide = self.extracted.function.append_block("raddle.decide");
-            note(self.builder.branch_if(is_final, surrender, decide));
-            self.builder.at_end(surrender);
-            self.thunk(
-                "raddle_harden_surrender_thunk",
-                self.module.pointer_type().null(),
-            );
-            note(self.builder.branch(gives_up));
+            self.builder.branch_if(is_final, gives_up, decide);
             self.builder.at_end(decide);
         }
         if self.settings.mechanism == Mechanism::Setjmp {
@@ -475,9 +471,32 @@ impl Emitter<'_> {
             .builder
             .compare(Predicate::LLVMIntNE, retries, word.constant(0));
         let undo = self.extracted.function.append_block("raddle.undo");
-        note(self.builder.branch_if(retries, undo, gives_up));
+        let decision = self.builder.branch_if(retries, undo, gives_up);
+        if plan.useless.is_empty() {
+            note(decision);
+        }
         self.builder.at_end(undo);
         self.undo(plan, work.candidate.inst);
+    }
+
+    /// Continues in a caller that is prepared for it, or here if there is none.
+    fn looks_in_callers(&self, work: &Work<'_>, descriptor: Value) {
+        let (pointer, word) = (self.module.pointer_type(), self.module.int_type(32));
+        let void = self.module.void_type();
+        let levels = word.constant(raddle_stdx::width::to_u64(work.levels));
+        let call = if self.settings.leaves_checks_to_accesses() {
+            // A fault on purpose: unlike a call, it costs the passing path neither a register nor a stack frame.
+            let ty = self.module.function_type(void, &[pointer, word]);
+            self.builder
+                .assembly(FAULT_ON_PURPOSE, "i,i,~{memory}", ty, &[descriptor, levels])
+        } else {
+            let ty = self.module.function_type(void, &[pointer, word]);
+            let unwind = self.module.function("raddle_harden_unwind_thunk", ty);
+            let call = self.builder.call(ty, unwind, &[descriptor, levels]);
+            call.set_keeps_registers();
+            call
+        };
+        call.set_location_of(work.candidate.inst, self.extracted.function);
     }
 
     fn longjmp(&self, work: &Work<'_>, descriptor: Value) {

@@ -52,7 +52,12 @@ unsafe extern "C" {
     fn rdl_promote(function: LLVMValueRef, slots: *mut LLVMValueRef, count: usize);
     fn rdl_cold_edge(branch: LLVMValueRef, first_is_cold: bool);
     fn rdl_mark_changed(function: LLVMValueRef, may_unwind: bool);
-    fn rdl_mark_failing(terminator: LLVMValueRef, site: c_uint);
+    fn rdl_mark_failing(
+        terminator: LLVMValueRef,
+        number: c_uint,
+        data: LLVMValueRef,
+        levels: c_uint,
+    );
     fn rdl_allow_faults(function: LLVMValueRef);
     fn rdl_keeps_registers(call: LLVMValueRef);
     fn rdl_redirect(module: LLVMModuleRef, from: *const c_char, to: *const c_char) -> bool;
@@ -573,9 +578,9 @@ impl Value {
         llvm!(rdl_mark_changed(self.0, may_unwind));
     }
 
-    /// This terminator ends a block of the failing edge of a site.
-    pub(crate) fn mark_failing(self, site: u32) {
-        llvm!(rdl_mark_failing(self.0, site));
+    /// This terminator ends the failing edge of a site, which a fault may replace.
+    pub(crate) fn mark_failing(self, number: u32, data: Value, levels: u32) {
+        llvm!(rdl_mark_failing(self.0, number, data.0, levels));
     }
 
     /// Checks of this function may be left to the access itself.

@@ -165,7 +165,7 @@ fn is_covered(
         checked.get(&pointer.key()).is_some_and(|earlier| {
             earlier
                 .iter()
-                .any(|&inst| tree.dominates(inst, candidate.inst))
+                .any(|&inst| inst == candidate.inst || tree.dominates(inst, candidate.inst))
         }) || tree.known_nonzero(pointer, candidate.inst)
     })
 }

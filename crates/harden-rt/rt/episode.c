@@ -151,7 +151,6 @@ uint32_t raddle_harden_pause(void)
 
 static uint32_t give_up(struct episode *episode)
 {
-    has_given_up = 1;
     struct line line = {.length = 0};
     struct raddle_site *site = episode->site;
     __atomic_fetch_add(&site->failures, 1, __ATOMIC_RELAXED);
@@ -181,11 +180,8 @@ uint32_t raddle_harden_retry(struct raddle_site *site, uintptr_t frame)
         episode = begin(site, frame, thread, now);
     }
     /* A full table means 512 recoveries at this very moment: without a count there must be no retry. */
-    if (episode == NULL) {
-        has_given_up = 1;
+    if (episode == NULL)
         return 0;
-    }
-    has_given_up = 0;
     if (episode->count >= retries_max || now - episode->first_ns > time_max_ns)
         return give_up(episode);
     episode->count++;
@@ -248,6 +244,7 @@ static void forget_in_child(void)
 
 __attribute__((constructor)) static void start(void)
 {
+    faults_are_linked = 1;
     int saved = errno;
     retries_max = number_from("RADDLE_HARDEN_RETRIES", retries_max);
     time_max_ns = number_from("RADDLE_HARDEN_TIME_MS", time_max_ns / 1000000) * 1000000;

@@ -1,9 +1,11 @@
 /* Invalid pointers that the access itself finds. Where the compiler removed a comparison, it left an entry in the
-   section raddle_faults: which instruction, which register holds the pointer, and where the failing edge begins. The
-   handler of SIGSEGV continues there; the edge then decides in ordinary code, outside the handler.
+   section raddle_faults: which instruction, which site, how the pointer is recognised, where re-execution begins. The
+   handler of SIGSEGV decides as a failing edge would: it continues in a caller that is prepared, or at the beginning of
+   the region.
 
-   All other faults, and those after the attempts are exhausted, are the program's own: its handler is called, or the
-   signal's default happens at the same instruction. The program's calls of sigaction and the like come here. */
+   All other faults, and those after the attempts are exhausted, are the program's own: its handler is called with
+   everything as it was, or the signal's default happens at the same instruction. The program's calls of sigaction and
+   the like come here. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -17,10 +19,20 @@
 /* Known to crates/harden-plugin/cpp/faults.cpp. Places are relative to the field itself. */
 struct fault {
     int32_t at;
-    int32_t failing;
-    uint32_t pointer;
+    int32_t again;
+    int32_t site;
     uint32_t bound;
+    uint16_t how;
+    uint16_t levels;
 };
+
+/* How a pointer below the bound is recognised: by the register of this number; by the address of the access, when only
+   a sum is left of the pointer; by a call that went there, when `at` is where it would have returned. The last kind is
+   no access of the program's: it asks whether a caller can be re-executed, and goes on at `again` if not. */
+enum { BY_ADDRESS = 16, BY_CALL = 17, ON_PURPOSE = 18 };
+
+/* What may have been added to a pointer that is recognised by the address. */
+#define SUM_MAX 0x100000
 
 extern const struct fault __start_raddle_faults[] __attribute__((weak)) HIDDEN;
 extern const struct fault __stop_raddle_faults[] __attribute__((weak)) HIDDEN;
@@ -37,14 +49,7 @@ static int is_installed;
 /* What the program wants to happen. */
 static struct sigaction wanted;
 
-HIDDEN __thread int has_given_up;
-
-/* Called by the thunk on an edge that ends without asking for a retry. */
-uint32_t raddle_harden_surrender(void)
-{
-    has_given_up = 1;
-    return 0;
-}
+HIDDEN int faults_are_linked;
 
 static uintptr_t place(const int32_t *field)
 {
@@ -64,11 +69,77 @@ static const struct fault *fault_at(uintptr_t at)
     return NULL;
 }
 
-static uintptr_t pointer_of(const struct fault *fault, const ucontext_t *context)
+static uintptr_t register_of(uint32_t number, const ucontext_t *context)
 {
     static const uint8_t order[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
                                       REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
-    return (uintptr_t)context->uc_mcontext.gregs[order[fault->pointer & 15]];
+    return (uintptr_t)context->uc_mcontext.gregs[order[number & 15]];
+}
+
+/* The entry of a fault that is a failed check. A call to an invalid pointer faults at its target, with the place to
+   return to on the stack. */
+static const struct fault *failed_check(const siginfo_t *info, const ucontext_t *context, uintptr_t *at)
+{
+    const greg_t *registers = context->uc_mcontext.gregs;
+    uintptr_t address = (uintptr_t)info->si_addr;
+    *at = (uintptr_t)registers[REG_RIP];
+    if (*at == address && address < SUM_MAX) {
+        *at = *(const uintptr_t *)registers[REG_RSP];
+        const struct fault *called = fault_at(*at);
+        return called != NULL && called->how == BY_CALL && address < called->bound ? called : NULL;
+    }
+    const struct fault *fault = fault_at(*at);
+    if (fault == NULL || fault->how == BY_CALL)
+        return NULL;
+    if (fault->how == ON_PURPOSE)
+        return fault;
+    if (fault->how == BY_ADDRESS)
+        return address < (uintptr_t)fault->bound + SUM_MAX ? fault : NULL;
+    return register_of(fault->how, context) < fault->bound ? fault : NULL;
+}
+
+static void continue_in(ucontext_t *context, const struct prepared *prepared)
+{
+    static const uint8_t order[8] = {REG_RBX, REG_RBP, REG_R12, REG_R13, REG_R14, REG_R15, REG_RSP, REG_RIP};
+    for (size_t i = 0; i < 8; i++)
+        context->uc_mcontext.gregs[order[i]] = (greg_t)prepared->registers[i];
+    context->uc_mcontext.gregs[REG_RAX] = 0;
+    context->uc_mcontext.gregs[REG_RDX] = 0;
+}
+
+/* Does what the failing edge of the site would have done; 0 if the original failure shall happen. */
+static int re_executes(const siginfo_t *info, ucontext_t *context)
+{
+    uintptr_t at;
+    const struct fault *fault = failed_check(info, context, &at);
+    if (fault == NULL)
+        return 0;
+    greg_t *registers = context->uc_mcontext.gregs;
+    struct raddle_site *site = (struct raddle_site *)place(&fault->site);
+    struct prepared prepared;
+    if (fault->how == BY_CALL) {
+        /* As if it had not been called; if it fails after all, as if it had. */
+        registers[REG_RIP] = (greg_t)at;
+        registers[REG_RSP] += 8;
+    }
+    if (fault->levels > 0 && find_prepared(&prepared, fault->levels, at) &&
+        raddle_harden_retry(site, prepared.registers[6])) {
+        continue_in(context, &prepared);
+        return 1;
+    }
+    if (fault->how == ON_PURPOSE) {
+        registers[REG_RIP] = (greg_t)place(&fault->again);
+        return 1;
+    }
+    if (fault->again != 0 && raddle_harden_retry(site, (uintptr_t)registers[REG_RSP])) {
+        registers[REG_RIP] = (greg_t)place(&fault->again);
+        return 1;
+    }
+    if (fault->how == BY_CALL) {
+        registers[REG_RIP] = (greg_t)info->si_addr;
+        registers[REG_RSP] -= 8;
+    }
+    return 0;
 }
 
 /* The default at the very instruction: take our handler away and fault again. */
@@ -103,16 +174,10 @@ static void pass_on(int number, siginfo_t *info, void *context)
 
 static void on_fault(int number, siginfo_t *info, void *data)
 {
-    ucontext_t *context = data;
-    int is_fault = info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR;
-    const struct fault *fault = is_fault ? fault_at((uintptr_t)context->uc_mcontext.gregs[REG_RIP]) : NULL;
-    if (fault != NULL && !has_given_up && pointer_of(fault, context) < fault->bound) {
-        context->uc_mcontext.gregs[REG_RIP] = (greg_t)place(&fault->failing);
-        return;
-    }
-    has_given_up = 0;
     int saved = errno;
-    pass_on(number, info, data);
+    int is_fault = info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR;
+    if (!is_fault || !re_executes(info, data))
+        pass_on(number, info, data);
     errno = saved;
 }
 

@@ -45,7 +45,6 @@
 
     SAVING_THUNK raddle_harden_retry_thunk, raddle_harden_retry@PLT
     SAVING_THUNK raddle_harden_pause_thunk, raddle_harden_pause@PLT
-    SAVING_THUNK raddle_harden_surrender_thunk, raddle_harden_surrender@PLT
     SAVING_THUNK raddle_harden_inject_thunk, raddle_harden_inject@PLT
 
 /* raddle_harden_unwind(rdi, rsi) for callers of LLVM's preserve_most convention: all general registers but r11 survive. */

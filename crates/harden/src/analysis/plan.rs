@@ -171,13 +171,50 @@ fn cheapest(function: &Function, idom: &[Option<BlockId>], site: &Site) -> Optio
         if found.useful.is_empty() || found.region.points.len() > CHEAP_POINTS_MAX {
             return None;
         }
-        finish(function, idom, found)
+        let late = late_start(function, idom, &found)
+            .map(|start| starting_at(function, idom, site, form, extension, Some(start)))
+            .filter(|late| late.useful == found.useful);
+        finish(function, idom, late.unwrap_or(found))
     })
+}
+
+/// Where the first read that matters is: what lies before it in the region would be repeated in vain, and its inputs
+/// would have to be kept in registers for that.
+fn late_start(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    found: &Candidate,
+) -> Option<InstId> {
+    if found.form != Form::Dominating {
+        return None;
+    }
+    let is_above = |above: InstId, below: InstId| {
+        let (a, b) = (function.block_of[above], function.block_of[below]);
+        if a == b {
+            above <= below
+        } else {
+            dominators::dominates(idom, a, b)
+        }
+    };
+    let is_above_all = |start: InstId| found.useful.iter().all(|&read| is_above(start, read));
+    let first = found.useful.iter().copied().find(|&read| is_above_all(read));
+    let start = first.or_else(|| {
+        // The last choice before the paths to the reads part.
+        let mut block = found.useful.first().map(|&read| function.block_of[read]);
+        loop {
+            block = idom[block?];
+            let choice = function.terminator(block?);
+            if is_above_all(choice) {
+                return Some(choice);
+            }
+        }
+    });
+    start.filter(|start| found.region.inside.contains(start))
 }
 
 /// The slice of a site over its full region, and whether that region reaches up to the entry on every path.
 pub fn reach(function: &Function, idom: &[Option<BlockId>], site: &Site) -> (Region, Slice) {
-    let region = region::find(function, idom, site.at, Form::All, FULL);
+    let region = region::find(function, idom, site.at, Form::All, FULL, None);
     let slice = slice::of_site(function, site, &region);
     (region, slice)
 }
@@ -189,7 +226,18 @@ fn candidate(
     form: Form,
     extension: Extension,
 ) -> Candidate {
-    let region = region::find(function, idom, site.at, form, extension);
+    starting_at(function, idom, site, form, extension, None)
+}
+
+fn starting_at(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    site: &Site,
+    form: Form,
+    extension: Extension,
+    start: Option<InstId>,
+) -> Candidate {
+    let region = region::find(function, idom, site.at, form, extension, start);
     let useful = if site.kind == SiteKind::Deadlock {
         region
             .acquires

@@ -40,13 +40,14 @@ pub struct Region {
     pub acquires: BTreeSet<InstId>,
 }
 
-/// The region of `site` in the given form, legal by construction.
+/// The region of `site` in the given form, legal by construction. It does not go back beyond `start`.
 pub fn find(
     function: &Function,
     idom: &[Option<BlockId>],
     site: InstId,
     form: Form,
     extension: Extension,
+    start: Option<InstId>,
 ) -> Region {
     let mut ended_by = BTreeSet::new();
     loop {
@@ -54,6 +55,7 @@ pub fn find(
             function,
             extension,
             ended_by: &ended_by,
+            start,
         };
         let mut region = match form {
             Form::All => walk.all_paths(site),
@@ -221,6 +223,7 @@ struct Walk<'a> {
     function: &'a Function,
     extension: Extension,
     ended_by: &'a BTreeSet<InstId>,
+    start: Option<InstId>,
 }
 
 impl Walk<'_> {
@@ -245,6 +248,9 @@ impl Walk<'_> {
                 return Some(inst + 1);
             }
             inside.insert(inst);
+            if self.start == Some(inst) {
+                return Some(inst);
+            }
         }
         let starts_here = block == 0
             || span.preds.is_empty()
