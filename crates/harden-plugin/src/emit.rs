@@ -296,8 +296,7 @@ impl Emitter<'_> {
             self.module.pointer_type().null(),
         );
         let zero = self.module.int_type(32).constant(0);
-        self.builder
-            .compare(Predicate::LLVMIntNE, injected, zero)
+        self.builder.compare(Predicate::LLVMIntNE, injected, zero)
     }
 
     /// For tests: an access through a pointer that is null now and then.

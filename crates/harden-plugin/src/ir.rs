@@ -596,12 +596,7 @@ impl Value {
     /// How far this pointer is from `base`, if the distance is constant.
     pub(crate) fn offset_from(self, base: Value, module: Module) -> Option<i64> {
         let mut offset = 0;
-        let is_constant = llvm!(rdl_offset_from(
-            self.0,
-            base.0,
-            module.0,
-            &raw mut offset
-        ));
+        let is_constant = llvm!(rdl_offset_from(self.0, base.0, module.0, &raw mut offset));
         is_constant.then_some(offset)
     }
 

@@ -40,14 +40,15 @@ pub struct Region {
     pub acquires: BTreeSet<InstId>,
 }
 
-/// The region of `site` in the given form, legal by construction. It does not go back beyond `start`.
+/// The region of `site` in the given form, legal by construction. It does not go back beyond any of
+/// `starts`.
 pub fn find(
     function: &Function,
     idom: &[Option<BlockId>],
     site: InstId,
     form: Form,
     extension: Extension,
-    start: Option<InstId>,
+    starts: &BTreeSet<InstId>,
 ) -> Region {
     let mut ended_by = BTreeSet::new();
     loop {
@@ -55,7 +56,7 @@ pub fn find(
             function,
             extension,
             ended_by: &ended_by,
-            start,
+            starts,
         };
         let mut region = match form {
             Form::All => walk.all_paths(site),
@@ -223,7 +224,7 @@ struct Walk<'a> {
     function: &'a Function,
     extension: Extension,
     ended_by: &'a BTreeSet<InstId>,
-    start: Option<InstId>,
+    starts: &'a BTreeSet<InstId>,
 }
 
 impl Walk<'_> {
@@ -248,7 +249,7 @@ impl Walk<'_> {
                 return Some(inst + 1);
             }
             inside.insert(inst);
-            if self.start == Some(inst) {
+            if self.starts.contains(&inst) {
                 return Some(inst);
             }
         }
