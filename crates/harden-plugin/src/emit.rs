@@ -31,6 +31,10 @@ const DEADLOCK: u64 = 0x7_adde;
 /// The failing edge releases locks before it pauses; known to the runtime.
 const FLAG_RELEASES: u64 = 1;
 
+/// Counters of the runtime, for builds that count.
+const POINTS: &str = "raddle_harden_points";
+const LOCK_POINTS: &str = "raddle_harden_lock_points";
+
 /// An access to address 0, and its entry in the table of faults: laid out as `struct fault` of the runtime, how 18.
 const FAULT_ON_PURPOSE: &str = ".Lraddle_purpose${:uid}: movb $$0, 0
 .Lraddle_beyond${:uid}:
@@ -51,14 +55,22 @@ pub(crate) struct Work<'a> {
     pub(crate) levels: usize,
 }
 
-/// Changes one function; returns the number of re-execution points.
+/// Re-execution points of a function.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Points {
+    pub(crate) all: usize,
+    /// Those that serve deadlocks only.
+    pub(crate) for_locks: usize,
+}
+
+/// Changes one function.
 pub(crate) fn emit(
     module: Module,
     settings: &Settings,
     extracted: &Extracted,
     works: &[Work<'_>],
     marks: &[(InstId, &Mark)],
-) -> usize {
+) -> Points {
     let mut emitter = Emitter {
         module,
         settings,
@@ -73,17 +85,28 @@ pub(crate) fn emit(
         needs_repair: false,
         edges: 0,
     };
-    let plans: Vec<&Plan> = works
-        .iter()
-        .filter_map(|work| work.plan.as_ref())
-        .chain(marks.iter().filter_map(|(_, mark)| match mark {
-            Mark::Pad(plan) => Some(plan),
-            Mark::Through => None,
-        }))
-        .collect();
-    for plan in &plans {
-        emitter.prepare(plan);
+    let is_for_lock = |work: &Work<'_>| work.candidate.site.kind == SiteKind::Deadlock;
+    let plans_of = |for_locks: bool| {
+        works
+            .iter()
+            .filter(move |work| is_for_lock(work) == for_locks)
+            .filter_map(|work| work.plan.as_ref())
+    };
+    let pads = marks.iter().filter_map(|(_, mark)| match mark {
+        Mark::Pad(plan) => Some(plan),
+        Mark::Through => None,
+    });
+    for plan in plans_of(false).chain(pads) {
+        emitter.prepare(plan, POINTS);
     }
+    let others = emitter.points.len();
+    for plan in plans_of(true) {
+        emitter.prepare(plan, LOCK_POINTS);
+    }
+    let points = Points {
+        all: emitter.points.len(),
+        for_locks: emitter.points.len() - others,
+    };
     for work in works {
         emitter.site(work);
     }
@@ -101,7 +124,7 @@ pub(crate) fn emit(
     if settings.leaves_checks_to_accesses() {
         function.allow_faults();
     }
-    emitter.points.len()
+    points
 }
 
 /// Identifies the points of a plan, useful and useless.
@@ -140,10 +163,10 @@ impl Emitter<'_> {
     }
 
     /// Splits at the plan's points and writes what must be noted there.
-    fn prepare(&mut self, plan: &Plan) {
+    fn prepare(&mut self, plan: &Plan, counter: &str) {
         let all: Vec<InstId> = plan.points.iter().chain(&plan.useless).copied().collect();
         for &point in &all {
-            self.point(point);
+            self.point(point, counter);
         }
         if all.len() > 1 {
             self.prepare_token(plan);
@@ -178,7 +201,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn point(&mut self, point: InstId) {
+    fn point(&mut self, point: InstId, counter: &str) {
         if self.points.contains_key(&point) {
             return;
         }
@@ -187,19 +210,19 @@ impl Emitter<'_> {
         self.points.insert(point, block);
         self.builder.before(anchor);
         if self.settings.count_points {
-            self.count_point(anchor);
+            self.count_point(anchor, counter);
         }
         if self.settings.mechanism == Mechanism::Setjmp {
             self.setjmp(anchor);
         }
     }
 
-    fn count_point(&self, anchor: Value) {
+    fn count_point(&self, anchor: Value, name: &str) {
         let word = self.module.int_type(64);
         let counter = self
             .module
-            .named_global("raddle_harden_points")
-            .unwrap_or_else(|| self.module.add_global("raddle_harden_points", word));
+            .named_global(name)
+            .unwrap_or_else(|| self.module.add_global(name, word));
         self.builder.before(anchor);
         let old = self.builder.load(word, counter);
         let new = self.builder.add(old, word.constant(1));

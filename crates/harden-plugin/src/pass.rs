@@ -215,6 +215,12 @@ fn one(
             levels: if goes_up { levels } else { 0 },
         },
         Err(_) if goes_up => Decision::Harden { plan: None, levels },
+        Err(Pruned::NoSharedRead | Pruned::NoLockInRegion) if !settings.prunes => {
+            Decision::Harden {
+                plan: plan::unpruned(&body.function, &body.idom, site),
+                levels: 0,
+            }
+        }
         Err(reason) => skip_or(candidate, reason),
     }
 }
@@ -258,7 +264,9 @@ fn carry_out(
         if works.is_empty() && marks.is_empty() {
             continue;
         }
-        summary.points += emit::emit(module, settings, function, &works, &marks);
+        let points = emit::emit(module, settings, function, &works, &marks);
+        summary.points += points.all;
+        summary.lock_points += points.for_locks;
         summary.pads += marks
             .iter()
             .filter(|(_, mark)| matches!(mark, Mark::Pad(_)))

@@ -32,6 +32,8 @@ pub struct Settings {
     pub checks: Checks,
     /// How long regions are; by default cheap in survival mode and longest in fix mode.
     pub reach: Option<Reach>,
+    /// Leave sites alone whose re-execution could change nothing; off only to measure what that saves.
+    pub prunes: bool,
     /// Count the passes over re-execution points.
     pub count_points: bool,
     /// Let passing checks fail now and then (run time: `RADDLE_HARDEN_INJECT`).
@@ -55,6 +57,7 @@ impl Default for Settings {
             mechanism: Mechanism::Branch,
             checks: Checks::Fault,
             reach: None,
+            prunes: true,
             count_points: false,
             inject: false,
         }

@@ -145,6 +145,12 @@ pub fn intra(
     plan.ok_or(Pruned::NoSharedRead)
 }
 
+/// What a site would get if nothing were left alone: the longest region with a single point.
+pub fn unpruned(function: &Function, idom: &[Option<BlockId>], site: &Site) -> Option<Plan> {
+    let single = candidate(function, idom, site, Form::Dominating, FULL);
+    finish(function, idom, single)
+}
+
 /// Plans the return into a caller. The frames below are gone when its pad is entered, so there is no giving up any more:
 /// every path must have a point that can be used.
 pub fn for_pad(

@@ -83,6 +83,7 @@ fn take_option(option: &str, options: &mut Options) -> Result<(), OptionError> {
         "strict" => options.is_strict = true,
         "bitcode" => options.links_bitcode = true,
         "inject" => settings.inject = true,
+        "no-pruning" => settings.prunes = false,
         "count-points" => settings.count_points = true,
         "regions" => {
             settings.reach = Some(match value {
