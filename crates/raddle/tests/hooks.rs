@@ -9,11 +9,12 @@ use tempfile::TempDir;
 
 /// The events of a program's main thread that are not system calls, mappings or allocations, between the two
 /// lines `begin` and `end` that it writes: verbs with letters for objects in the order of their appearance.
-fn events(folder: &Path, compiler: &str, name: &str, source: &str) -> String {
+fn events(folder: &Path, compiler: &[&str], name: &str, source: &str) -> String {
     let file = folder.join(name);
     let program = folder.join("program");
     std::fs::write(&file, source).unwrap();
-    let status = Command::new(compiler)
+    let status = Command::new(compiler[0])
+        .args(&compiler[1..])
         .args(["-O0", "-pthread", "-o"])
         .args([&program, &file])
         .status()
@@ -64,7 +65,7 @@ fn events(folder: &Path, compiler: &str, name: &str, source: &str) -> String {
     found.join("\n")
 }
 
-fn check(compiler: &str, name: &str, source: &str, expected: &[&str]) {
+fn check(compiler: &[&str], name: &str, source: &str, expected: &[&str]) {
     let folder = TempDir::new().unwrap();
     let found = events(folder.path(), compiler, name, source);
     assert_eq!(found, expected.join("\n"), "{name}");
@@ -114,43 +115,45 @@ int main(void) {
     return 0;
 }
 "#;
+const PTHREAD_EVENTS: &[&str] = &[
+    "acquire a",
+    "release a",
+    "wait b",
+    "waited b",
+    "acquire a",
+    "release a",
+    "acquire a",
+    "release a",
+    "acquire c shared",
+    "release c shared",
+    "acquire c",
+    "release c",
+    // In glibc, initialising a spin lock is the same function as unlocking it.
+    "release d",
+    "acquire d",
+    "release d",
+    "notify b",
+    "notify b all",
+    "barrier e",
+    "barrier left e",
+    "notify f",
+    "wait f",
+    "waited f",
+    // The loader's lock, for the new thread's local storage.
+    "acquire g",
+    "release g",
+    "create 1",
+    "join 1",
+];
+
 #[test]
 fn pthreads() {
-    check(
-        "gcc",
-        "pthreads.c",
-        PTHREADS,
-        &[
-            "acquire a",
-            "release a",
-            "wait b",
-            "waited b",
-            "acquire a",
-            "release a",
-            "acquire a",
-            "release a",
-            "acquire c shared",
-            "release c shared",
-            "acquire c",
-            "release c",
-            // In glibc, initialising a spin lock is the same function as unlocking it.
-            "release d",
-            "acquire d",
-            "release d",
-            "notify b",
-            "notify b all",
-            "barrier e",
-            "barrier left e",
-            "notify f",
-            "wait f",
-            "waited f",
-            // The loader's lock, for the new thread's local storage.
-            "acquire g",
-            "release g",
-            "create 1",
-            "join 1",
-        ],
-    );
+    check(&["gcc"], "pthreads.c", PTHREADS, PTHREAD_EVENTS);
+}
+
+#[test]
+fn pthreads_of_a_static_program() {
+    check(&["gcc", "-static"], "pthreads.c", PTHREADS, PTHREAD_EVENTS);
 }
 
 #[test]
@@ -178,7 +181,7 @@ int main() {
 }
 "#;
     check(
-        "g++",
+        &["g++"],
         "std.cpp",
         source,
         &[
@@ -215,7 +218,7 @@ int main(void) {
 }
 "#;
     let folder = TempDir::new().unwrap();
-    assert_eq!(events(folder.path(), "gcc", "own.c", source), "");
+    assert_eq!(events(folder.path(), &["gcc"], "own.c", source), "");
     std::fs::write(
         folder.path().join("raddle.toml"),
         "version = 1\n[[hooks]]\nfunctions = [\"grab\"]\neffect = \"acquire\"\nobject = 1\nsuccess = \"non-zero\"\n\
@@ -223,7 +226,7 @@ int main(void) {
     )
     .unwrap();
     assert_eq!(
-        events(folder.path(), "gcc", "own.c", source),
+        events(folder.path(), &["gcc"], "own.c", source),
         "acquire a\nrelease a"
     );
     std::fs::write(folder.path().join("raddle.toml"), "version = 1\nhook = 1\n").unwrap();
