@@ -1,5 +1,11 @@
-//! Boots a kernel and shows its console: `boot KERNEL INITRAMFS [CPUS] [EXTRA COMMAND LINE]`; for work on the machine.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool")]
+//! Boots a kernel and shows its console, for work on the machine itself:
+//! `boot KERNEL INITRAMFS [cpus=2] [steps=MILLIONS] [append=TEXT] [plain] [digest] [where] [registers]`.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a measuring tool"
+)]
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -13,31 +19,40 @@ const MEMORY: u64 = 256 << 20;
 /// Steps between two looks at the console.
 const CHUNK: u64 = 2_000_000;
 
+struct Options {
+    words: Vec<String>,
+}
+
+impl Options {
+    fn has(&self, name: &str) -> bool {
+        self.words.iter().any(|word| word == name)
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.words
+            .iter()
+            .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    fn number(&self, name: &str, default: u64) -> u64 {
+        self.value(name)
+            .map_or(default, |text| text.parse().expect("a number"))
+    }
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, kernel, initramfs, rest @ ..] = &arguments[..] else {
-        eprintln!("usage: boot KERNEL INITRAMFS [CPUS] [EXTRA]");
+        eprintln!(
+            "usage: boot KERNEL INITRAMFS [cpus=2] [steps=MILLIONS] [append=TEXT] [plain] ..."
+        );
         return ExitCode::from(2);
     };
-    let cpus = rest.first().map_or(2, |text| text.parse().expect("a number"));
-    let extra = rest.get(1).map_or("", String::as_str);
-    let limit: u64 = rest
-        .get(2)
-        .map_or(u64::MAX, |text| text.parse::<u64>().expect("a number") * 1_000_000);
-    let symbols = Symbols::beside(kernel);
-    let image = KernelImage::parse(&std::fs::read(kernel).expect("a kernel")).expect("a kernel");
-    let config = BootConfig {
-        cpus,
-        memory: MEMORY,
-        command_line: format!("{DEFAULT_COMMAND_LINE} {extra}"),
-        seed: 1,
+    let options = Options {
+        words: rest.to_vec(),
     };
-    let initramfs = std::fs::read(initramfs).expect("an initial file system");
-    let boot = BootImage::new(&image, &initramfs, &config).expect("it can be laid out");
-    let mut machine = Machine::new(&boot, cpus, MEMORY).expect("memory can be reserved");
-    if std::env::var_os("PLAIN").is_some() {
-        machine.engine_mut().set_plain(true);
-    }
+    let mut machine = load(kernel, initramfs, &options);
+    let limit = options.number("steps", u64::MAX / 1_000_000) * 1_000_000;
     let start = Instant::now();
     let mut cpu = 0;
     loop {
@@ -45,69 +60,70 @@ fn main() -> ExitCode {
         cpu = who;
         let text = machine.bus_mut().take_console();
         std::io::stdout().write_all(&text).expect("stdout works");
-        std::io::stdout().flush().expect("stdout works");
-        let total: u64 = (0..cpus).map(|cpu| machine.steps(cpu)).sum();
-        if std::env::var_os("TRACE").is_some() {
-            eprintln!("[{} M] {}", total / 1_000_000, state(&machine, &symbols));
+        let total: u64 = (0..machine.cpus()).map(|cpu| machine.steps(cpu)).sum();
+        if options.has("digest") {
+            eprintln!("[{total}] {:x}", machine.digest());
+        }
+        if options.has("where") {
+            eprintln!("[{total}] {}", places(&machine));
         }
         match stop {
             MachineStop::Steps if total < limit => continue,
             MachineStop::Hypercall => {
                 let cpu = machine.cpu_mut(who);
-                println!(
-                    "[hypercall {} of processor {who}: {:#x}, after {total} steps]",
-                    cpu.reg(Reg::Rcx),
-                    cpu.reg(Reg::Rbx)
-                );
-                if cpu.reg(Reg::Rcx) != 0 {
+                let number = cpu.reg(Reg::Rcx);
+                println!("[call {number} of processor {who} after {total} steps]");
+                if number != 0 {
                     cpu.set_reg(Reg::Rax, 0);
                     continue;
                 }
             }
             ref stop => println!("[processor {who}: {stop:x?}]"),
         }
-        let seconds = start.elapsed().as_secs_f64();
-        println!(
-            "{}\n{total} steps in {seconds:.2} s: {:.0} MIPS; machine time {} ms",
-            state(&machine, &symbols),
-            total as f64 / seconds / 1e6,
-            machine.now() / 1_000_000
-        );
+        report(&machine, &options, total, start.elapsed().as_secs_f64());
         return ExitCode::SUCCESS;
     }
 }
 
-fn state(machine: &Machine, symbols: &Symbols) -> String {
-    (0..machine.cpus())
-        .map(|cpu| {
-            let rip = machine.cpu(cpu).rip;
-            format!("{cpu}: {:?} {rip:#x} {}; ", machine.power(cpu), symbols.name(rip))
-        })
-        .collect()
+fn load(kernel: &str, initramfs: &str, options: &Options) -> Machine {
+    let image = KernelImage::parse(&std::fs::read(kernel).expect("a kernel")).expect("a kernel");
+    let cpus = usize::try_from(options.number("cpus", 2)).expect("a small number");
+    let append = options.value("append").unwrap_or_default();
+    let config = BootConfig {
+        cpus,
+        memory: MEMORY,
+        command_line: format!("{DEFAULT_COMMAND_LINE} {append}"),
+        seed: 1,
+    };
+    let initramfs = std::fs::read(initramfs).expect("an initial file system");
+    let boot = BootImage::new(&image, &initramfs, &config).expect("it can be laid out");
+    let mut machine = Machine::new(&boot, cpus, MEMORY).expect("memory can be reserved");
+    machine.engine_mut().set_plain(options.has("plain"));
+    machine
 }
 
-/// System.map of the same version.
-struct Symbols(Vec<(u64, String)>);
-
-impl Symbols {
-    fn beside(kernel: &str) -> Self {
-        let text = std::fs::read_to_string(kernel.replace("vmlinuz", "System.map")).unwrap_or_default();
-        let mut all: Vec<(u64, String)> = text
-            .lines()
-            .filter_map(|line| {
-                let mut words = line.split_whitespace();
-                let addr = u64::from_str_radix(words.next()?, 16).ok()?;
-                Some((addr, words.nth(1)?.to_owned()))
-            })
-            .collect();
-        all.sort();
-        Self(all)
-    }
-
-    fn name(&self, addr: u64) -> String {
-        match self.0.partition_point(|(start, _)| *start <= addr) {
-            0 => String::new(),
-            index => format!("{}+{:#x}", self.0[index - 1].1, addr - self.0[index - 1].0),
+fn report(machine: &Machine, options: &Options, total: u64, seconds: f64) {
+    if options.has("registers") {
+        for cpu in 0..machine.cpus() {
+            println!("{:#x?}", machine.cpu(cpu));
         }
     }
+    println!(
+        "{}\n{total} steps in {seconds:.2} s: {:.0} MIPS; machine time {} ms",
+        places(machine),
+        total as f64 / seconds / 1e6,
+        machine.now() / 1_000_000
+    );
+}
+
+fn places(machine: &Machine) -> String {
+    (0..machine.cpus())
+        .map(|cpu| {
+            format!(
+                "{cpu}: {:?} {:#x}; ",
+                machine.power(cpu),
+                machine.cpu(cpu).rip
+            )
+        })
+        .collect()
 }

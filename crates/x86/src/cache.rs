@@ -226,7 +226,11 @@ impl CodeCache {
 
     /// Forgets a code page: what was there is not there any more.
     pub(crate) fn drop_code_page(&mut self, page: PageKey) {
-        for number in self.pages.remove(&page).map_or_else(Vec::new, |page| page.blocks) {
+        for number in self
+            .pages
+            .remove(&page)
+            .map_or_else(Vec::new, |page| page.blocks)
+        {
             self.make_stale(number);
         }
     }

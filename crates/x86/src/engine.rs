@@ -172,7 +172,9 @@ impl Engine {
                 Leave::Halt => return Exit::Halt,
                 Leave::Fault(fault) => return Exit::Fault(fault),
                 Leave::NotCanonical | Leave::Attend | Leave::Pause | Leave::Hypercall => {
-                    unreachable!("handlers name the exception before they leave, and this is no paged machine")
+                    unreachable!(
+                        "handlers name the exception before they leave, and this is no paged machine"
+                    )
                 }
                 Leave::Point => return Exit::Point(raddle_mem::GuestAddr(cpu.rip)),
                 Leave::Unsupported => {

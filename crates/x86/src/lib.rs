@@ -45,6 +45,7 @@ pub use op::LogKind;
 pub use paging::{Controls, Mapping, PhysicalMemory, walk};
 pub use peek::{NextAccess, next_accesses};
 pub use supervisor::{
-    DeviceAccess, Devices, HYPERCALL_LEAF, Processor, SystemEngine, SystemExit, SystemOutcome, SystemSlice,
+    DeviceAccess, Devices, HYPERCALL_LEAF, Processor, SystemEngine, SystemExit, SystemOutcome,
+    SystemSlice,
 };
 pub use system::{DescriptorTable, Segment, SystemState};

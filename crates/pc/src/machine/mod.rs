@@ -72,19 +72,19 @@ impl Machine {
         let mut frames = Frames::new(memory + 64 * to_u64(PAGE_SIZE))?;
         for page in 0..ram_pages {
             let frame = frames.alloc()?;
-            debug_assert_eq!(u64::from(frame.0), page + 1, "frames are handed out in order");
+            debug_assert_eq!(
+                u64::from(frame.0),
+                page + 1,
+                "frames are handed out in order"
+            );
         }
         let entry = image.entry;
         let gdt = DescriptorTable {
             base: entry.gdt_base,
             limit: entry.gdt_limit,
         };
-        let boot = SystemState::kernel_entry(
-            entry.cr3,
-            gdt,
-            entry.code_selector,
-            entry.data_selector,
-        );
+        let boot =
+            SystemState::kernel_entry(entry.cr3, gdt, entry.code_selector, entry.data_selector);
         let cores = (0..cpus)
             .map(|number| {
                 let system = if number == 0 {

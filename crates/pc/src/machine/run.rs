@@ -111,13 +111,9 @@ impl Machine {
             wants_window: self.bus.pending_interrupt(cpu).is_some(),
             stop_at_pause,
         };
-        let outcome = self.engine.run(
-            cpu,
-            &mut core.cpu,
-            &mut self.frames,
-            &mut self.bus,
-            slice,
-        );
+        let outcome = self
+            .engine
+            .run(cpu, &mut core.cpu, &mut self.frames, &mut self.bus, slice);
         core.steps += outcome.steps;
         self.now += outcome.steps;
         outcome
@@ -161,13 +157,8 @@ impl Machine {
         };
         let core = &mut self.cores[cpu];
         core.power = Power::Running;
-        self.engine.interrupt(
-            cpu,
-            &mut core.cpu,
-            &mut self.frames,
-            &mut self.bus,
-            vector,
-        )
+        self.engine
+            .interrupt(cpu, &mut core.cpu, &mut self.frames, &mut self.bus, vector)
     }
 
     /// Does what devices asked of the machine; true if it is to be reset.

@@ -398,7 +398,8 @@ impl Live<'_> {
             }
             Leave::Unsupported => {
                 let mut ram = self.ram();
-                let bytes = fetch::single(self.cpu, &mut ram).map_or_else(|_| Vec::new(), |it| it.1);
+                let bytes =
+                    fetch::single(self.cpu, &mut ram).map_or_else(|_| Vec::new(), |it| it.1);
                 return Some(SystemExit::Unsupported { bytes });
             }
         }
@@ -444,7 +445,8 @@ impl Live<'_> {
             && memory.cause == memory::DEVICE
         {
             let leave = self.step(true);
-            if matches!(leave, Leave::Fault(Fault::Memory(memory)) if memory.cause == memory::DEVICE) {
+            if matches!(leave, Leave::Fault(Fault::Memory(memory)) if memory.cause == memory::DEVICE)
+            {
                 // No device register is that wide.
                 return self.attend(Leave::Unsupported);
             }

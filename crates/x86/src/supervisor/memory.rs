@@ -83,7 +83,7 @@ fn device_fault(addr: u64, access: Access) -> Fault {
     })
 }
 
-fn system(run: &Run) -> &mut SystemRun {
+fn system<'a>(run: &Run) -> &'a mut SystemRun {
     // SAFETY: the caller has checked that the run is on a paged machine; the pointer is valid during the run and
     // every user of it is done before the next one looks.
     unsafe { &mut *run.system }
@@ -146,12 +146,7 @@ fn check_address(run: &Run, addr: u64, len: usize) -> Result<(), Fault> {
 }
 
 /// Loads at the run's privilege level; nothing is read if any page faults.
-pub(crate) fn read(
-    run: &mut Run,
-    addr: u64,
-    into: &mut [u8],
-    access: Access,
-) -> Result<(), Fault> {
+pub(crate) fn read(run: &mut Run, addr: u64, into: &mut [u8], access: Access) -> Result<(), Fault> {
     check_address(run, addr, into.len())?;
     let offset = GuestAddr(addr).page_offset();
     if offset + into.len() > PAGE_SIZE {

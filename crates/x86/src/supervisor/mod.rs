@@ -102,12 +102,12 @@ impl Processor {
     }
 }
 
-fn cache(run: &Run) -> &mut CodeCache {
+fn cache<'a>(run: &Run) -> &'a mut CodeCache {
     // SAFETY: valid during a run; every use is over before the next begins.
     unsafe { &mut *run.cache }
 }
 
-fn frames(run: &Run) -> &mut Frames {
+fn frames<'a>(run: &Run) -> &'a mut Frames {
     // SAFETY: as for `cache`.
     unsafe { &mut *run.frames }
 }

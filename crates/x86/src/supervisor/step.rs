@@ -54,8 +54,7 @@ pub(crate) fn after_step(
     }
     let is_enabled = cpu.system_flags & rflags::IF != 0;
     let opens_window = system.wants_window && is_enabled && !before.was_enabled;
-    let changes_mode =
-        cpu.system.cpl != before.cpl || cpu.system.code_bits() != before.code_bits;
+    let changes_mode = cpu.system.cpl != before.cpl || cpu.system.code_bits() != before.code_bits;
     let leave = match instruction.mnemonic() {
         Mnemonic::Pause if system.stop_at_pause => Leave::Pause,
         _ if system.request.is_any() || opens_window || changes_mode => Leave::Attend,
