@@ -8,7 +8,7 @@ use raddle_x86::CpuidResult;
 
 /// The leaf that is a call of the machine: unprivileged, and harmless on a real processor. RBX is the number of the
 /// call, RCX, RDX, RSI and RDI are its arguments, RAX is the answer.
-pub const HYPERCALL_LEAF: u32 = 0x5241_4444;
+pub use raddle_x86::HYPERCALL_LEAF;
 
 /// Frequency of the time stamp counter: one tick is one nanosecond.
 pub const TSC_HZ: u64 = 1_000_000_000;
