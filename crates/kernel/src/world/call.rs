@@ -38,7 +38,9 @@ impl KernelWorld {
         match call {
             Call::Info => {
                 let text = self.text(cpu, first, second);
-                self.state.info = Arc::new(guest_info(&text));
+                let mut info = (*self.state.info).clone();
+                add_info(&mut info, &text);
+                self.state.info = Arc::new(info);
             }
             Call::Log => {
                 let text = self.text(cpu, first, second);
@@ -103,16 +105,21 @@ impl KernelWorld {
     }
 }
 
-fn guest_info(text: &str) -> GuestInfo {
-    let mut info = GuestInfo::default();
+fn add_info(info: &mut GuestInfo, text: &str) {
     for line in text.lines() {
         match line.split_once(' ') {
             Some(("release", rest)) => rest.clone_into(&mut info.release),
             Some(("version", rest)) => rest.clone_into(&mut info.version),
             Some(("online", rest)) => rest.clone_into(&mut info.online),
             Some(("fixed", rest)) => info.fixed_threads.push(rest.to_owned()),
+            Some(("module", rest)) => {
+                if let Some((name, addr)) = rest.split_once(" 0x")
+                    && let Ok(addr) = u64::from_str_radix(addr.trim(), 16)
+                {
+                    info.modules.insert(name.to_owned(), addr);
+                }
+            }
             _ => {}
         }
     }
-    info
 }

@@ -10,7 +10,7 @@ use raddle_x86::{LogKind, Observe};
 
 use super::call::Answered;
 use super::phases::unsupported;
-use super::{KernelWorld, Phase, RunEnd, context_of};
+use super::{KernelWorld, Phase, RunEnd, Switch, context_of};
 
 /// First address of the kernel's half.
 const KERNEL_HALF: u64 = 1 << 63;
@@ -140,6 +140,16 @@ impl KernelWorld {
             let steps = self.machine.steps(from);
             self.state.run_digest.word(to_u64(from));
             self.state.run_digest.word(steps);
+            if self.notes_switches {
+                let switch = Switch {
+                    from,
+                    to,
+                    pc: self.machine.cpu(from).rip,
+                    steps,
+                    progress: self.progress(),
+                };
+                self.state.switches.push(switch);
+            }
         }
     }
 

@@ -11,6 +11,7 @@ mod call;
 mod console;
 mod explored;
 mod phases;
+mod saved;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub struct GuestInfo {
     pub online: String,
     /// Threads of the kernel that cannot be moved to another processor: number and name.
     pub fixed_threads: Vec<String>,
+    /// Loaded modules with the address of their text.
+    pub modules: BTreeMap<String, u64>,
 }
 
 /// Where the guest is.
@@ -85,8 +88,23 @@ struct State {
     turn: usize,
     /// Processor that ran last.
     running: usize,
+    /// All switches since the start line, if they are wanted.
+    switches: Vec<Switch>,
     /// Of all switches since the start line.
     run_digest: raddle_stdx::Digest,
+}
+
+/// A processor stopped and another one went on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Switch {
+    pub from: usize,
+    pub to: usize,
+    /// Where the first one stands.
+    pub pc: u64,
+    /// Steps it has made in all.
+    pub steps: u64,
+    /// Statement that each thread is at.
+    pub progress: Vec<Option<usize>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +128,7 @@ pub struct KernelWorld {
     saved: Vec<(MachineSnapshot, State)>,
     events: Vec<Event>,
     observes: bool,
+    notes_switches: bool,
     /// Virtual nanoseconds that a test may take.
     time_max: u64,
 }
@@ -139,11 +158,13 @@ impl KernelWorld {
                 input: None,
                 turn: 0,
                 running: 0,
+                switches: Vec::new(),
                 run_digest: raddle_stdx::Digest::default(),
             },
             saved: Vec::new(),
             events: Vec::new(),
             observes: false,
+            notes_switches: false,
             time_max: u64::MAX,
         }
     }
@@ -206,6 +227,22 @@ impl KernelWorld {
                     .then(|| raddle_stdx::width::to_usize(word - 1))
             })
             .collect()
+    }
+
+    /// Whether switches are written down from now on.
+    pub fn note_switches(&mut self, wanted: bool) {
+        self.notes_switches = wanted;
+    }
+
+    /// The switches of the last run, if they were wanted.
+    pub fn switches(&self) -> &[Switch] {
+        &self.state.switches
+    }
+
+    /// The processor that each thread of the test runs on.
+    pub fn thread_cpus(&self) -> Vec<(u64, usize)> {
+        let started = self.state.started.iter();
+        started.map(|(thread, at)| (*thread, at.cpu)).collect()
     }
 
     /// Threads of the test that have not come to their end.

@@ -7,6 +7,7 @@
 
 mod bus;
 mod digest;
+mod image;
 mod memory;
 mod run;
 mod schedule;
@@ -18,6 +19,7 @@ use raddle_x86::{Cpu, DescriptorTable, Reg, SystemEngine, SystemState, rflags};
 
 use crate::boot::BootImage;
 use crate::devices::Bus;
+pub use image::LoadError;
 pub use run::{Bounds, MachineStop, Ran};
 pub use snapshot::MachineSnapshot;
 
