@@ -3,6 +3,7 @@
 //! What leaves the processor (inter-processor interrupts) is returned as an [`Ipi`]; the bus finds the targets.
 
 use super::timer::{Timer, TimerMode};
+use crate::wire::{Damaged, Reader, Wire, wire_struct};
 
 /// Where every controller is mapped.
 pub const LAPIC_BASE: u64 = 0xFEE0_0000;
@@ -72,6 +73,16 @@ pub struct Ipi {
 /// A set of 256 vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Vectors([u32; 8]);
+
+impl Wire for Vectors {
+    fn store(&self, to: &mut Vec<u8>) {
+        self.0.store(to);
+    }
+
+    fn fetch(from: &mut Reader<'_>) -> Result<Self, Damaged> {
+        Wire::fetch(from).map(Self)
+    }
+}
 
 impl Vectors {
     fn set(&mut self, vector: u8) {
@@ -394,6 +405,23 @@ pub enum Effect {
 fn local_index(register: u64) -> usize {
     usize::from(((register - 0x320) >> 4).to_le_bytes()[0])
 }
+
+wire_struct!(LocalApic {
+    id,
+    task_priority,
+    logical_id,
+    format,
+    spurious,
+    error,
+    error_latched,
+    command_low,
+    command_high,
+    local,
+    in_service,
+    trigger_level,
+    requested,
+    timer,
+});
 
 #[cfg(test)]
 mod tests {
