@@ -75,31 +75,33 @@ impl KernelWorld {
     /// Liveness of all contexts, as it follows from the machine.
     pub(super) fn refresh_liveness(&mut self) {
         for cpu in 0..self.machine.cpus() {
-            if self.schedules_interrupts {
-                let requested: Vec<u8> = self.machine.bus().local_apic(cpu).requested().collect();
-                for vector in requested {
-                    self.interrupt_context(cpu, vector);
-                }
-            }
-            let executing = self.executing(cpu);
             let is_running = if self.schedules_interrupts {
+                self.make_interrupt_contexts(cpu);
                 self.machine.power(cpu) == Power::Running
             } else {
                 self.machine.is_runnable(cpu)
             };
+            let executing = self.executing(cpu);
             let pending = self.machine.dispatchable(cpu);
-            let context = self.state.contexts.get_mut(context_of(cpu));
-            context.liveness = liveness(executing == context_of(cpu) && is_running);
-            let of_cpu: Vec<(u8, ContextId)> = self
-                .state
-                .interrupts
-                .range((cpu, 0)..=(cpu, u8::MAX))
-                .map(|((_, vector), id)| (*vector, *id))
-                .collect();
-            for (vector, id) in of_cpu {
-                let can_run = executing == id && is_running || pending == Some(vector);
-                self.state.contexts.get_mut(id).liveness = liveness(can_run);
+            let state = &mut self.state;
+            let own = context_of(cpu);
+            state.contexts.get_mut(own).liveness = liveness(executing == own && is_running);
+            for ((_, vector), id) in state.interrupts.range((cpu, 0)..=(cpu, u8::MAX)) {
+                let can_run = executing == *id && is_running || pending == Some(*vector);
+                state.contexts.get_mut(*id).liveness = liveness(can_run);
             }
+        }
+    }
+
+    /// Contexts for what has arrived at a processor.
+    fn make_interrupt_contexts(&mut self, cpu: usize) {
+        let apic = self.machine.bus().local_apic(cpu);
+        if apic.requested_count() == 0 {
+            return;
+        }
+        let requested: Vec<u8> = apic.requested().collect();
+        for vector in requested {
+            self.interrupt_context(cpu, vector);
         }
     }
 }

@@ -154,7 +154,7 @@ impl Machine {
     fn arrived(&self) -> usize {
         (0..self.cpus())
             .map(|cpu| {
-                usize::from(self.cores[cpu].nmi) + self.bus.local_apic(cpu).requested().count()
+                usize::from(self.cores[cpu].nmi) + self.bus.local_apic(cpu).requested_count()
             })
             .sum()
     }
