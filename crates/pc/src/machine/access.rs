@@ -47,6 +47,12 @@ impl Machine {
         std::mem::take(&mut self.accesses)
     }
 
+    /// Shows the accesses observed since the last call, in order, and forgets them.
+    pub fn drain_accesses(&mut self, visit: impl FnMut(&Access)) {
+        self.accesses.iter().for_each(visit);
+        self.accesses.clear();
+    }
+
     /// What the next instruction of a processor would access.
     pub fn next_accesses(&mut self, cpu: usize) -> Vec<NextAccess> {
         self.engine

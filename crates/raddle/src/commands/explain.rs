@@ -19,6 +19,7 @@ pub(crate) struct Explain {
 fn texts() -> Vec<(String, String)> {
     let mut texts = super::scan::explanations();
     texts.extend(super::explore::explanations());
+    texts.extend(super::kernel::explanations());
     texts
 }
 
