@@ -13,6 +13,7 @@ const PACKAGES: &[(&str, &str)] = &[
         "libc6-dbg",
         "is the separate debug file that symbol tests look up",
     ),
+    ("gdb", "debugs a replay in the tests"),
     ("git", "is run by the tests of real programs"),
     (
         "golang-go",
