@@ -31,17 +31,13 @@ pub type Meetings = BTreeSet<Vec<u64>>;
 
 impl Communication {
     pub fn event(&mut self, event: &Event) {
-        let (location, writes) = match event.kind {
-            EventKind::Read { location, .. } => (location, false),
-            EventKind::Write { location, .. } | EventKind::Update { location, .. } => {
-                (location, true)
-            }
-            _ => return,
+        let EventKind::Access(access) = &event.kind else {
+            return;
         };
-        let place = self.places.entry(key(location)).or_default();
+        let place = self.places.entry(key(access.location)).or_default();
         let first = *place.first.get_or_insert(event.context);
         place.is_shared |= first != event.context;
-        place.is_written |= writes;
+        place.is_written |= access.how.writes();
         if !place.pcs.contains(&event.pc) {
             place.pcs.push(event.pc);
         }
@@ -92,30 +88,26 @@ fn key(location: Location) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use raddle_world::{Access, AccessKind};
+
     use super::*;
 
     fn access(context: u32, pc: u64, offset: u16, writes: bool) -> Event {
-        let location = Location { frame: 1, offset };
-        let (addr, size, value) = (0, 8, None);
         Event {
             context: ContextId(context),
             step: 0,
             pc,
-            kind: if writes {
-                EventKind::Write {
-                    addr,
-                    location,
-                    size,
-                    value,
-                }
-            } else {
-                EventKind::Read {
-                    addr,
-                    location,
-                    size,
-                    value,
-                }
-            },
+            kind: EventKind::Access(Access {
+                how: if writes {
+                    AccessKind::Write
+                } else {
+                    AccessKind::Read
+                },
+                size: 8,
+                location: Location { frame: 1, offset },
+                addr: 0,
+                value: None,
+            }),
         }
     }
 

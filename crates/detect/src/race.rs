@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use raddle_trace::VectorClock;
-use raddle_world::{ContextId, Event, EventKind, Location};
+use raddle_world::{Access, ContextId, Event, EventKind, Location};
 use rustc_hash::FxHashMap;
 
 /// Two conflicting accesses that nothing orders.
@@ -67,33 +67,13 @@ impl Races {
         let who = event.context.0 as usize;
         self.make_clock(who);
         match event.kind {
-            EventKind::Read {
-                addr,
-                location,
-                size,
-                ..
-            } => self.access(event, addr, location, size, false),
-            EventKind::Write {
-                addr,
-                location,
-                size,
-                ..
-            } => self.access(event, addr, location, size, true),
-            EventKind::Update {
-                addr,
-                location,
-                size,
-                atomic,
-                ..
-            } => {
-                if atomic {
-                    let clock = self.atomics.entry(key(location, addr)).or_default();
-                    exchange(&mut self.clocks[who], clock);
-                    self.clocks[who].tick(who);
-                } else {
-                    self.access(event, addr, location, size, true);
-                }
+            EventKind::Access(access) if access.how.is_atomic() => {
+                let key = key(access.location, access.addr);
+                let clock = self.atomics.entry(key).or_default();
+                exchange(&mut self.clocks[who], clock);
+                self.clocks[who].tick(who);
             }
+            EventKind::Access(access) => self.access(event, &access),
             EventKind::Alloc { addr, size } => self.forget(addr, size),
             _ => self.order(event),
         }
@@ -150,7 +130,14 @@ impl Races {
         }
     }
 
-    fn access(&mut self, event: &Event, addr: u64, location: Location, size: u8, writes: bool) {
+    fn access(&mut self, event: &Event, access: &Access) {
+        let Access {
+            addr,
+            location,
+            size,
+            ..
+        } = *access;
+        let writes = access.how.writes();
         let who = event.context.0 as usize;
         let key = key(location, addr);
         self.frames.insert(addr >> 12, location.frame);
@@ -238,7 +225,7 @@ fn mask(location: Location, size: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raddle_world::LockMode;
+    use raddle_world::{AccessKind, LockMode};
 
     fn event(context: u32, pc: u64, kind: EventKind) -> Event {
         Event {
@@ -257,12 +244,13 @@ mod tests {
         event(
             context,
             pc,
-            EventKind::Write {
-                addr: 0x3010,
-                location,
+            EventKind::Access(Access {
+                how: AccessKind::Write,
                 size: 4,
+                location,
+                addr: 0x3010,
                 value: None,
-            },
+            }),
         )
     }
 

@@ -4,7 +4,7 @@
 //! their numbers after it has ended. Each worker has a world of its own and takes the next job when it is free.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use raddle_detect::Race;
@@ -53,6 +53,14 @@ pub struct Options {
     pub steps_max: Option<u64>,
     /// Different failures to minimise and explain at most.
     pub findings_max: usize,
+    /// When it becomes true, no further schedule is begun; what was found is explained.
+    pub cancel: Arc<AtomicBool>,
+}
+
+impl Options {
+    fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
 }
 
 /// How far a campaign is.
@@ -86,6 +94,8 @@ pub struct Report {
     pub unsupported: Option<(String, u64)>,
     /// Whether all sets of at most one delay were run.
     pub single_delays_done: bool,
+    /// It was cancelled: the last generation is not complete.
+    pub was_cancelled: bool,
     /// The caller stopped it before the schedules were used up.
     pub was_stopped: bool,
     pub baseline_steps: u64,
@@ -222,7 +232,9 @@ impl<'a> Campaign<'a> {
                     // A worker that could not start has gone; the others do its share.
                     drop(queue.send(Arc::clone(&generation)));
                 }
-                let mut done: Vec<Outcome> = outcomes.iter().take(generation.jobs.len()).collect();
+                let received = outcomes.iter().take(generation.jobs.len());
+                let mut done: Vec<Outcome> = received.flatten().collect();
+                self.report.was_cancelled = self.options.is_cancelled();
                 if done.is_empty() {
                     break;
                 }
@@ -238,7 +250,8 @@ impl<'a> Campaign<'a> {
                     self.report.was_stopped = true;
                     break;
                 }
-                if self.options.until_found && !self.order.is_empty() {
+                let has_enough = self.options.until_found && !self.order.is_empty();
+                if has_enough || self.report.was_cancelled {
                     break;
                 }
             }
@@ -369,11 +382,12 @@ fn identity(outcome: &Outcome) -> u64 {
     digest.value()
 }
 
-/// A worker: its own world, job after job.
+/// A worker: its own world, job after job. A job that is not done any more, because the campaign was cancelled,
+/// has no outcome.
 fn work(
     options: &Options,
     generations: &mpsc::Receiver<Arc<Generation>>,
-    outcomes: &mpsc::Sender<Outcome>,
+    outcomes: &mpsc::Sender<Option<Outcome>>,
 ) {
     // The first world started, and starting is deterministic.
     let Ok(mut session) = Session::start(&options.inputs, &options.snapshot_at) else {
@@ -393,6 +407,12 @@ fn work(
             let Some(job) = generation.jobs.get(taken) else {
                 break;
             };
+            if options.is_cancelled() {
+                if outcomes.send(None).is_err() {
+                    return;
+                }
+                continue;
+            }
             let mut scheduler = scheduler(
                 job.algorithm,
                 job.seed,
@@ -407,7 +427,7 @@ fn work(
             );
             outcome.index = job.index;
             outcome.is_default = job.algorithm == Algorithm::Default;
-            if outcomes.send(outcome).is_err() {
+            if outcomes.send(Some(outcome)).is_err() {
                 return;
             }
         }

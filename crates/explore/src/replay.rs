@@ -30,7 +30,7 @@ pub struct Replayed {
 }
 
 /// Takes the events of a run, slice by slice.
-pub type EventSink<'a> = &'a mut dyn FnMut(&mut LinuxWorld, Vec<Event>);
+pub type EventSink<'a> = &'a mut dyn FnMut(&mut LinuxWorld, &[Event]);
 
 /// Replays a recording. `trace` gets all events of the run, if given.
 pub fn replay(

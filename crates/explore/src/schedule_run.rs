@@ -65,16 +65,14 @@ pub(crate) fn run_schedule(
         scheduler,
         rules.limits,
         &mut |_, events| {
-            for event in &events {
+            for event in events {
                 match &event.kind {
                     EventKind::Output {
                         descriptor: 2,
                         bytes,
                     } if words.len() < WORDS_MAX => words.extend_from_slice(bytes),
-                    EventKind::Read { .. }
-                    | EventKind::Write { .. }
-                    | EventKind::Update { atomic: false, .. }
-                        if is_library(event.pc) => {}
+                    EventKind::Access(access)
+                        if !access.how.is_atomic() && is_library(event.pc) => {}
                     _ if observes => {
                         communication.event(event);
                         races.event(event);

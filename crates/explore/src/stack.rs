@@ -20,25 +20,11 @@ pub(crate) fn stack(world: &mut LinuxWorld, who: ContextId) -> Vec<Line> {
     let Some(symbols) = world.symbols(who) else {
         return Vec::new();
     };
-    let Some(registers) = world.registers(who) else {
-        return Vec::new();
-    };
-    let frames = symbols.unwind(
-        registers,
-        &mut |addr| world.read_word(who, addr),
-        FRAMES_MAX,
-    );
-    frames
-        .iter()
-        .enumerate()
-        .filter_map(|(depth, frame)| {
-            let pc = frame.registers.pc()?;
-            let exact = depth == 0 || frame.is_exact;
-            let pc = if exact { pc } else { pc.wrapping_sub(1) };
-            Some(Line {
-                place: place_of(&symbols, pc),
-                pc,
-            })
+    let pcs = world.stack(who, &symbols, FRAMES_MAX);
+    pcs.into_iter()
+        .map(|pc| Line {
+            place: place_of(&symbols, pc),
+            pc,
         })
         .collect()
 }

@@ -9,7 +9,7 @@ use raddle_sched::{Follow, drive};
 use raddle_symbols::SymbolSpace;
 use raddle_symbols::unwind::RSP;
 use raddle_trace::Schedule;
-use raddle_world::{ContextId, Event, EventKind, World};
+use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, World};
 
 use crate::schedule_run::Rules;
 use crate::session::Session;
@@ -76,7 +76,7 @@ pub(crate) fn tell(session: &mut Session, schedule: &Schedule, rules: Rules) -> 
         &mut follow,
         rules.limits,
         &mut |world, events| {
-            for event in &events {
+            for event in events {
                 teller.event(world, event, &communication, &is_library);
             }
         },
@@ -121,59 +121,29 @@ impl Teller {
             self.creating.insert(event.context, call.return_pc);
         }
         match event.kind {
-            EventKind::Read {
-                addr,
-                location,
-                size,
-                value,
-            } if communication.is_meeting(location) && !is_library(event.pc) => {
-                self.access(world, event, "reads", addr, size, value);
-            }
-            EventKind::Write {
-                addr,
-                location,
-                size,
-                value,
-            } if communication.is_meeting(location) && !is_library(event.pc) => {
-                self.access(world, event, "writes", addr, size, value);
-            }
-            EventKind::Update {
-                addr,
-                location,
-                size,
-                value,
-                atomic,
-            } if communication.is_meeting(location) && !is_library(event.pc) => {
-                let verb = if atomic {
-                    "atomically updates"
-                } else {
-                    "updates"
-                };
-                self.access(world, event, verb, addr, size, value);
+            EventKind::Access(access)
+                if communication.is_meeting(access.location) && !is_library(event.pc) =>
+            {
+                self.access(world, event, &access);
             }
             _ => self.synchronisation(world, event, is_library),
         }
     }
 
-    fn access(
-        &mut self,
-        world: &LinuxWorld,
-        event: &Event,
-        verb: &str,
-        addr: u64,
-        size: u8,
-        value: Option<u64>,
-    ) {
-        let name = name_of(&self.symbols, addr);
+    fn access(&mut self, world: &LinuxWorld, event: &Event, access: &Access) {
+        let name = name_of(&self.symbols, access.addr);
         // Lazy binding of functions is the loader's business.
         if name.contains("_GLOBAL_OFFSET_TABLE_") {
             return;
         }
-        let value = value.map_or_else(String::new, |value| shown(value, size));
-        let relation = if verb.ends_with("updates") {
-            ", which was"
-        } else {
-            " ="
+        let value = access
+            .value
+            .map_or_else(String::new, |value| shown(value, access.size));
+        let (verb, relation) = match access.how {
+            AccessKind::Read => ("reads", " ="),
+            AccessKind::Write => ("writes", " ="),
+            AccessKind::Update => ("updates", ", which was"),
+            AccessKind::AtomicUpdate => ("atomically updates", ", which was"),
         };
         let action = format!("{verb} {name}{relation} {value}");
         self.push(world, event.context, event.pc, action, Some(name));

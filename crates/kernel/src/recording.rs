@@ -156,6 +156,7 @@ mod tests {
                 patience: 1,
                 steps: 2,
                 races: None,
+                interrupts: true,
             },
             schedule: Schedule::default(),
             start_digest: 3,

@@ -71,7 +71,7 @@ fn main() -> ExitCode {
             MachineStop::Steps if total < limit => continue,
             MachineStop::Hypercall => {
                 let cpu = machine.cpu_mut(who);
-                let number = cpu.reg(Reg::Rcx);
+                let number = cpu.reg(Reg::Rbx);
                 println!("[call {number} of processor {who} after {total} steps]");
                 if number != 0 {
                     cpu.set_reg(Reg::Rax, 0);

@@ -11,6 +11,7 @@ mod commands;
 mod event_text;
 mod event_wire;
 mod exit;
+mod interrupt;
 mod message;
 mod program_options;
 

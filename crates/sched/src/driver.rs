@@ -52,7 +52,7 @@ pub fn drive<W: World>(
     world: &mut W,
     scheduler: &mut dyn Scheduler,
     limits: Limits,
-    sink: &mut dyn FnMut(&mut W, Vec<Event>),
+    sink: &mut dyn FnMut(&mut W, &[Event]),
 ) -> Drive {
     let mut state = Driving::new(world, limits);
     let end = loop {
@@ -62,22 +62,26 @@ pub fn drive<W: World>(
         let next = state.choose(world, scheduler);
         match state.run(world, scheduler, next) {
             Stop::WorldDone { status } => {
-                let events = world.take_events();
-                sink(world, events);
+                pass_events(world, sink);
                 break End::Exited { status };
             }
             Stop::Unsupported(text) => break End::Unsupported(text),
             _ => {}
         }
-        let events = world.take_events();
-        if !events.is_empty() {
-            sink(world, events);
-        }
+        pass_events(world, sink);
         if state.drive.steps >= limits.steps {
             break End::Hanging;
         }
     };
     Drive { end, ..state.drive }
+}
+
+fn pass_events<W: World>(world: &mut W, sink: &mut dyn FnMut(&mut W, &[Event])) {
+    let events = world.take_events();
+    if !events.is_empty() {
+        sink(world, &events);
+    }
+    world.recycle_events(events);
 }
 
 struct Driving {

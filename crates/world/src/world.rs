@@ -22,6 +22,8 @@ pub trait World {
     fn advance_time(&mut self) -> bool;
     /// The events since the last call.
     fn take_events(&mut self) -> Vec<Event>;
+    /// Gives back a list that [`World::take_events`] gave: its memory holds the next events.
+    fn recycle_events(&mut self, _events: Vec<Event>) {}
     fn snapshot(&mut self) -> Snapshot;
     fn restore(&mut self, to: Snapshot);
     /// Whether a context has asked for a system call that has not been made yet.

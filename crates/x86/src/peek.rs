@@ -1,6 +1,6 @@
 //! What the next instruction would access, without executing it.
 
-use iced_x86::{InstructionInfoFactory, OpAccess, Register};
+use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, Register};
 use raddle_mem::{AddressSpace, Frames};
 
 use crate::cpu::Cpu;
@@ -22,9 +22,14 @@ pub fn next_accesses(cpu: &Cpu, frames: &mut Frames, space: &mut AddressSpace) -
     let Ok(fetched) = fetch::instructions(frames, space, cpu.rip, 1) else {
         return Vec::new();
     };
-    let Some(instruction) = fetched.instructions.first() else {
-        return Vec::new();
-    };
+    fetched
+        .instructions
+        .first()
+        .map_or_else(Vec::new, |instruction| accesses_of(cpu, instruction))
+}
+
+/// The accesses that an instruction would make with these registers.
+pub(crate) fn accesses_of(cpu: &Cpu, instruction: &Instruction) -> Vec<NextAccess> {
     let mut factory = InstructionInfoFactory::new();
     let is_exchange = instruction.mnemonic() == iced_x86::Mnemonic::Xchg;
     let atomic = instruction.has_lock_prefix() || is_exchange;

@@ -17,6 +17,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "linux",
         &["stdx", "mem", "x86", "world", "symbols", "config"],
     ),
+    (
+        "lockstep",
+        &["stdx", "mem", "x86", "world", "linux", "symbols"],
+    ),
     ("pc", &["stdx", "mem", "x86", "world", "symbols"]),
     ("report", &["stdx", "symbols"]),
     ("trace", &["stdx", "world", "code", "config"]),

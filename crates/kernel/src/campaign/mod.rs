@@ -58,6 +58,8 @@ pub struct Options {
     /// Different failures to minimise and explain at most.
     pub findings_max: usize,
     pub patience: u64,
+    /// Whether the scheduler decides when an interrupt is taken.
+    pub interrupts: bool,
 }
 
 /// How far a campaign is.
@@ -115,6 +117,7 @@ pub fn explore(
         patience: options.patience,
         steps: 2_000_000_000,
         races: options.races,
+        interrupts: options.interrupts,
     };
     let mut scheduler = algorithm::scheduler(Algorithm::Default, 0, &Profile::default(), &[]);
     let mut baseline = run::run_schedule(&mut session, &mut *scheduler, first, true);

@@ -29,6 +29,8 @@ pub struct Rules {
     /// Steps of a schedule at most.
     pub steps: u64,
     pub races: Option<RaceMode>,
+    /// Whether interrupts are contexts of their own, or taken as soon as a processor admits them.
+    pub interrupts: bool,
 }
 
 impl Rules {
@@ -102,6 +104,7 @@ pub(super) fn run_schedule(
 ) -> Outcome {
     session.restore();
     session.world.set_observe(observes);
+    session.world.schedule_interrupts(rules.interrupts);
     let mut communication = Communication::default();
     let mut ordered = Races::default();
     let mut close = SkiRaces::default();
@@ -115,7 +118,7 @@ pub(super) fn run_schedule(
         &mut counting,
         rules.limits(),
         &mut |_, events| {
-            for event in &events {
+            for event in events {
                 communication.event(event);
                 match races {
                     Some(RaceMode::HappensBefore) => ordered.event(event),

@@ -73,28 +73,17 @@ pub(super) struct SkiRaces {
 
 impl SkiRaces {
     pub(super) fn event(&mut self, event: &Event) {
-        let (location, addr, size, writes, atomic) = match event.kind {
-            EventKind::Read {
-                location,
-                addr,
-                size,
-                ..
-            } => (location, addr, size, false, false),
-            EventKind::Write {
-                location,
-                addr,
-                size,
-                ..
-            } => (location, addr, size, true, false),
-            EventKind::Update {
-                location,
-                addr,
-                size,
-                atomic,
-                ..
-            } => (location, addr, size, true, atomic),
-            _ => return,
+        let EventKind::Access(raddle_world::Access {
+            location,
+            addr,
+            size,
+            how,
+            ..
+        }) = event.kind
+        else {
+            return;
         };
+        let (writes, atomic) = (how.writes(), how.is_atomic());
         self.number += 1;
         let place = u64::from(location.frame) << 9 | u64::from(location.offset >> 3);
         let first = location.offset.to_le_bytes()[0] & 7;
@@ -181,7 +170,7 @@ fn root(parents: &mut [usize], mut index: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use raddle_world::{ContextId, Location};
+    use raddle_world::{AccessKind, ContextId, Location};
 
     use super::*;
 
@@ -192,21 +181,17 @@ mod tests {
             context: ContextId(context),
             step: 0,
             pc,
-            kind: if writes {
-                EventKind::Write {
-                    addr,
-                    location,
-                    size,
-                    value,
-                }
-            } else {
-                EventKind::Read {
-                    addr,
-                    location,
-                    size,
-                    value,
-                }
-            },
+            kind: EventKind::Access(raddle_world::Access {
+                how: if writes {
+                    AccessKind::Write
+                } else {
+                    AccessKind::Read
+                },
+                size,
+                location,
+                addr,
+                value,
+            }),
         }
     }
 

@@ -1,16 +1,16 @@
 //! The explored part of a run: a scheduler decides which processor goes on.
 
-use raddle_pc::machine::{Bounds, MachineStop};
+use raddle_pc::machine::{Bounds, Keep, MachineStop};
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_world::{
-    ContextId, ContextTable, Event, EventKind, Location, Pending, PendingKind, Snapshot, Stop,
-    Until, World,
+    Access, AccessKind, ContextId, ContextTable, Event, EventKind, Location, Pending, PendingKind,
+    Snapshot, Stop, Until, World,
 };
 use raddle_x86::{LogKind, Observe};
 
 use super::call::Answered;
 use super::phases::unsupported;
-use super::{KernelWorld, Phase, RunEnd, Switch, context_of};
+use super::{KernelWorld, Phase, RunEnd, Switch};
 
 /// First address of the kernel's half.
 const KERNEL_HALF: u64 = 1 << 63;
@@ -18,14 +18,12 @@ const KERNEL_HALF: u64 = 1 << 63;
 impl KernelWorld {
     /// Watches memory accesses of the kernel from the next run on.
     pub fn set_observe(&mut self, observes: bool) {
-        self.observes = observes;
         let mode = if observes {
             Observe::Addr
         } else {
             Observe::None
         };
-        self.machine.engine_mut().set_observe(mode);
-        self.machine.engine_mut().clear_log();
+        self.machine.set_observe(mode, Keep::Kernel);
     }
 
     /// Flags exactly these instructions of the kernel.
@@ -35,61 +33,30 @@ impl KernelWorld {
             .set_points(points.iter().copied().collect());
     }
 
-    fn drain_accesses(&mut self, cpu: usize, first_step: u64) {
-        if !self.observes {
-            return;
-        }
-        let records: Vec<_> = self
-            .machine
-            .engine_mut()
-            .log()
-            .records()
-            .filter(|record| record.pc >= KERNEL_HALF && record.addr >= KERNEL_HALF)
-            .collect();
-        self.machine.engine_mut().clear_log();
-        let mut known = (u64::MAX, 0);
-        for record in records {
-            let page = record.addr >> 12;
-            if known.0 != page {
-                let Some(physical) = self.machine.physical(cpu, record.addr) else {
-                    continue;
-                };
-                known = (page, physical >> 12);
+    /// Turns the accesses of a run of `context` into events. `steps` are those of the processor and of the context
+    /// when it began.
+    fn drain_accesses(&mut self, context: ContextId, steps: (u64, u64)) {
+        let events = &mut self.events;
+        self.machine.drain_accesses(|access| {
+            if access.addr < KERNEL_HALF {
+                return;
             }
-            let location = Location {
-                frame: low_u32(known.1),
-                offset: low_u16(record.addr & 0xFFF),
-            };
-            let (addr, value) = (record.addr, record.value);
-            let size = u8::try_from(record.size).unwrap_or(u8::MAX);
-            let kind = match record.kind {
-                LogKind::Read | LogKind::Block => EventKind::Read {
-                    addr,
-                    location,
-                    size,
-                    value,
-                },
-                LogKind::Write => EventKind::Write {
-                    addr,
-                    location,
-                    size,
-                    value,
-                },
-                LogKind::Update | LogKind::AtomicUpdate => EventKind::Update {
-                    addr,
-                    location,
-                    size,
-                    value,
-                    atomic: record.kind == LogKind::AtomicUpdate,
-                },
-            };
-            self.events.push(Event {
-                context: context_of(cpu),
-                step: first_step + record.step,
-                pc: record.pc,
-                kind,
+            events.push(Event {
+                context,
+                step: steps.1 + (access.step - steps.0),
+                pc: access.pc,
+                kind: EventKind::Access(Access {
+                    how: access_kind(access.kind),
+                    size: access.size,
+                    location: Location {
+                        frame: low_u32(access.physical >> 12),
+                        offset: low_u16(access.physical & 0xFFF),
+                    },
+                    addr: access.addr,
+                    value: access.value,
+                }),
             });
-        }
+        });
     }
 
     /// What a stop of the machine means; none if the processor just goes on.
@@ -104,6 +71,12 @@ impl KernelWorld {
                 Some(Stop::Point { pc: pc.0 })
             }
             MachineStop::LogFull => None,
+            // News only if somebody new can be chosen.
+            MachineStop::Arrival => {
+                (self.dispatchable() > self.state.could_dispatch).then_some(Stop::Sync)
+            }
+            MachineStop::Window => Some(Stop::Sync),
+            MachineStop::InterruptDone => Some(Stop::Blocked),
             MachineStop::Hypercall => match self.answer(cpu) {
                 Answered::GoesOn | Answered::Waits => None,
                 Answered::ThreadEnded if to_u64(self.state.ended.len()) >= self.state.threads => {
@@ -176,32 +149,54 @@ impl World for KernelWorld {
     }
 
     fn pending(&mut self, who: ContextId) -> Pending {
-        Pending {
-            pc: self.machine.cpu(who.0 as usize).rip,
-            kind: PendingKind::Local,
-        }
+        let cpu = self.processor(who);
+        let pc = self.machine.cpu(cpu).rip;
+        let access = self.machine.next_accesses(cpu).into_iter().next();
+        let kind = match access {
+            Some(access) if self.executing(cpu) == who => {
+                let physical = self.machine.physical(cpu, access.addr);
+                PendingKind::Access {
+                    addr: access.addr,
+                    location: physical.map(|physical| Location {
+                        frame: low_u32(physical >> 12),
+                        offset: low_u16(physical & 0xFFF),
+                    }),
+                    size: access.size,
+                    reads: access.reads,
+                    writes: access.writes,
+                    atomic: access.atomic,
+                }
+            }
+            _ => PendingKind::Local,
+        };
+        Pending { pc, kind }
     }
 
     fn run(&mut self, who: ContextId, until: Until) -> Stop {
-        let cpu = who.0 as usize;
+        let cpu = self.processor(who);
         let mut left = until.steps_max();
         self.note_switch(cpu);
+        if left > 0 && self.executing(cpu) != who {
+            debug_assert_eq!(self.machine.dispatchable(cpu), self.vector(who));
+            self.machine.dispatch(cpu);
+        }
         let stop = loop {
             if self.is_over() {
                 break self.done();
             }
-            let first_step = self.machine.steps(cpu);
+            let steps = (self.machine.steps(cpu), self.state.contexts.get(who).steps);
             let at_point = self.state.at_point[cpu];
-            let ran = self.machine.run(
-                cpu,
-                Bounds {
-                    steps: left,
-                    stop_at_pause: true,
-                    skip_point: at_point == Some(self.machine.cpu(cpu).rip),
-                },
-            );
+            self.state.could_dispatch = self.dispatchable();
+            let bounds = Bounds {
+                steps: left,
+                stop_at_pause: true,
+                skip_point: at_point == Some(self.machine.cpu(cpu).rip),
+                interrupts: self.interrupt_mode(),
+            };
+            let ran = self.machine.run(cpu, bounds);
             left -= ran.steps;
-            self.drain_accesses(cpu, first_step);
+            self.state.contexts.get_mut(who).steps += ran.steps;
+            self.drain_accesses(who, steps);
             self.drain_console();
             if let Some(stop) = self.explored_stop(cpu, ran.stop) {
                 break stop;
@@ -239,11 +234,27 @@ impl World for KernelWorld {
         self.events.clear();
     }
 
+    fn recycle_events(&mut self, mut events: Vec<Event>) {
+        if self.events.is_empty() {
+            events.clear();
+            self.events = events;
+        }
+    }
+
     fn register_digest(&self, who: ContextId) -> u64 {
-        self.machine.register_digest(who.0 as usize)
+        self.machine.register_digest(self.processor(who))
     }
 
     fn state_digest(&mut self) -> u64 {
         self.machine.digest()
+    }
+}
+
+fn access_kind(kind: LogKind) -> AccessKind {
+    match kind {
+        LogKind::Read | LogKind::Block => AccessKind::Read,
+        LogKind::Write => AccessKind::Write,
+        LogKind::Update => AccessKind::Update,
+        LogKind::AtomicUpdate => AccessKind::AtomicUpdate,
     }
 }

@@ -10,6 +10,7 @@
 mod call;
 mod console;
 mod explored;
+mod interrupt;
 mod phases;
 mod saved;
 
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use raddle_pc::machine::{Machine, MachineSnapshot};
-use raddle_world::{ContextTable, Event, Liveness, WaitReason};
+use raddle_world::{ContextId, ContextTable, Event};
 
 use crate::program::StatementResult;
 pub use console::{Console, Splat, SplatKind};
@@ -78,6 +79,10 @@ struct State {
     console: Console,
     end: Option<RunEnd>,
     info: Arc<GuestInfo>,
+    /// The interrupts that have their own contexts: processor and vector.
+    interrupts: BTreeMap<(usize, u8), ContextId>,
+    /// Interrupts that could be taken when the last slice began.
+    could_dispatch: usize,
     /// Program point that each processor stands at, already told.
     at_point: Vec<Option<u64>>,
     /// When the test began.
@@ -127,7 +132,8 @@ pub struct KernelWorld {
     state: State,
     saved: Vec<(MachineSnapshot, State)>,
     events: Vec<Event>,
-    observes: bool,
+    /// Whether a scheduler decides when an interrupt is taken.
+    schedules_interrupts: bool,
     notes_switches: bool,
     /// Virtual nanoseconds that a test may take.
     time_max: u64,
@@ -153,6 +159,8 @@ impl KernelWorld {
                 console: Console::default(),
                 end: None,
                 info: Arc::default(),
+                interrupts: BTreeMap::new(),
+                could_dispatch: 0,
                 at_point: vec![None; cpus],
                 test_began: 0,
                 input: None,
@@ -163,7 +171,7 @@ impl KernelWorld {
             },
             saved: Vec::new(),
             events: Vec::new(),
-            observes: false,
+            schedules_interrupts: false,
             notes_switches: false,
             time_max: u64::MAX,
         }
@@ -251,23 +259,8 @@ impl KernelWorld {
             .filter(|thread| !self.state.ended.contains(thread))
             .collect()
     }
-
-    /// Liveness of all processors, as it follows from the machine.
-    fn refresh_liveness(&mut self) {
-        for cpu in 0..self.machine.cpus() {
-            let is_runnable = self.machine.is_runnable(cpu);
-            let steps = self.machine.steps(cpu);
-            let context = self.state.contexts.get_mut(context_of(cpu));
-            context.steps = steps;
-            context.liveness = if is_runnable {
-                Liveness::Runnable
-            } else {
-                Liveness::Blocked(WaitReason::Interrupt)
-            };
-        }
-    }
 }
 
-fn context_of(cpu: usize) -> raddle_world::ContextId {
-    raddle_world::ContextId(raddle_stdx::width::low_u32(raddle_stdx::width::to_u64(cpu)))
+fn context_of(cpu: usize) -> ContextId {
+    ContextId(raddle_stdx::width::low_u32(raddle_stdx::width::to_u64(cpu)))
 }

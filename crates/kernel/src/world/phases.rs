@@ -5,7 +5,7 @@ use raddle_pc::machine::{Bounds, Machine, MachineError, MachineStop};
 use raddle_stdx::width::to_u64;
 
 use super::call::Answered;
-use super::{KernelWorld, Phase, RunEnd};
+use super::{KernelWorld, Phase, RunEnd, context_of};
 use crate::program::StatementResult;
 
 /// Steps of one turn.
@@ -229,6 +229,9 @@ impl KernelWorld {
         self.state.phase = Phase::Test;
         self.state.test_began = self.machine.now();
         self.time_max = time_max;
+        for cpu in 0..self.machine.cpus() {
+            self.state.contexts.get_mut(context_of(cpu)).steps = self.machine.steps(cpu);
+        }
         self.refresh_liveness();
         Ok(())
     }
@@ -260,9 +263,9 @@ impl KernelWorld {
             let ran = self.machine.run(
                 cpu,
                 Bounds {
-                    steps: TURN.min(left),
                     stop_at_pause: true,
                     skip_point: true,
+                    ..Bounds::steps(TURN.min(left))
                 },
             );
             left -= ran.steps;
@@ -286,11 +289,11 @@ impl KernelWorld {
                 self.state.turn = (cpu + 1) % self.machine.cpus();
                 None
             }
-            MachineStop::Point(_) => None,
-            MachineStop::LogFull => {
-                self.machine.engine_mut().clear_log();
-                None
-            }
+            MachineStop::Point(_)
+            | MachineStop::LogFull
+            | MachineStop::Arrival
+            | MachineStop::Window
+            | MachineStop::InterruptDone => None,
             MachineStop::Hypercall => match self.answer(cpu) {
                 Answered::GoesOn | Answered::ThreadEnded => None,
                 Answered::Waits => Some(TurnEnd::Waits),

@@ -28,7 +28,7 @@ impl LinuxWorld {
         if self.kernel.is_tracing {
             let kind = EventKind::SyscallEnter {
                 number,
-                arguments: args,
+                arguments: Box::new(args),
             };
             self.kernel.emit(tid, kind);
         }

@@ -448,6 +448,13 @@ impl World for LinuxWorld {
         std::mem::take(&mut self.kernel.events)
     }
 
+    fn recycle_events(&mut self, mut events: Vec<Event>) {
+        if self.kernel.events.is_empty() {
+            events.clear();
+            self.kernel.events = events;
+        }
+    }
+
     fn snapshot(&mut self) -> Snapshot {
         self.saved.push(Saved {
             depth: self.kernel.frames.snapshot(),

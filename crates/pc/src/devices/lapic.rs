@@ -2,6 +2,8 @@
 //!
 //! What leaves the processor (inter-processor interrupts) is returned as an [`Ipi`]; the bus finds the targets.
 
+use raddle_stdx::width::low_u8;
+
 use super::timer::{Timer, TimerMode};
 use crate::wire::{Damaged, Reader, Wire, wire_struct};
 
@@ -97,12 +99,26 @@ impl Vectors {
         self.0[usize::from(vector) / 32] >> (vector % 32) & 1 != 0
     }
 
+    #[inline]
     fn highest(self) -> Option<u8> {
-        (0..=255).rev().find(|vector| self.contains(*vector))
+        let (word, bits) = (0_u8..8).zip(self.0).rev().find(|(_, bits)| *bits != 0)?;
+        // At most 255: the word is below eight and the bit below 32.
+        Some(word * 32 + low_u8(u64::from(31 - bits.leading_zeros())))
     }
 
     fn iter(self) -> impl Iterator<Item = u8> {
-        (0..=255).filter(move |vector| self.contains(*vector))
+        (0_u8..8).zip(self.0).flat_map(|(word, bits)| {
+            let mut bits = bits;
+            std::iter::from_fn(move || {
+                let bit = (bits != 0).then(|| low_u8(u64::from(bits.trailing_zeros())))?;
+                bits &= bits - 1;
+                Some(word * 32 + bit)
+            })
+        })
+    }
+
+    fn len(self) -> usize {
+        self.0.iter().map(|bits| bits.count_ones() as usize).sum()
     }
 }
 
@@ -325,6 +341,11 @@ impl LocalApic {
     /// All vectors that have arrived and not been taken yet, whether priority admits them or not.
     pub fn requested(&self) -> impl Iterator<Item = u8> {
         self.requested.iter()
+    }
+
+    /// How many vectors have arrived and not been taken yet.
+    pub fn requested_count(&self) -> usize {
+        self.requested.len()
     }
 
     /// All vectors whose handlers have not signalled their end.

@@ -3,7 +3,7 @@
 use raddle_mem::{FrameId, PAGE_SIZE};
 use raddle_stdx::width::to_u64;
 
-use super::{Core, Machine, MachineError, Power};
+use super::{ActiveInterrupt, Core, Machine, MachineError, Power};
 use crate::boot::{BootImage, Entry};
 use crate::wire::{Damaged, Reader, Wire, wire_struct};
 
@@ -11,7 +11,14 @@ wire_struct!(Core {
     cpu,
     power,
     nmi,
-    steps
+    steps,
+    is_shut_down,
+    interrupts
+});
+wire_struct!(ActiveInterrupt {
+    vector,
+    frame,
+    since
 });
 
 impl Wire for Power {

@@ -5,6 +5,7 @@
 //! a slice ends before the next timer, after each access to a device, and when a processor that has an interrupt
 //! pending opens itself to it.
 
+mod access;
 mod bus;
 mod digest;
 mod image;
@@ -12,6 +13,8 @@ mod memory;
 mod run;
 mod schedule;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 
 use raddle_mem::{FrameId, Frames, OutOfFrames, PAGE_SIZE};
 use raddle_stdx::width::{low_u8, to_u64};
@@ -19,8 +22,9 @@ use raddle_x86::{Cpu, DescriptorTable, Reg, SystemEngine, SystemState, rflags};
 
 use crate::boot::BootImage;
 use crate::devices::Bus;
+pub use access::{Access, Keep};
 pub use image::LoadError;
-pub use run::{Bounds, MachineStop, Ran};
+pub use run::{Bounds, Interrupts, MachineStop, Ran};
 pub use snapshot::MachineSnapshot;
 
 /// What a processor does.
@@ -42,6 +46,20 @@ pub(crate) struct Core {
     pub(crate) nmi: bool,
     /// Steps this processor has made.
     pub(crate) steps: u64,
+    /// It has given up after a third fault in a row.
+    pub(crate) is_shut_down: bool,
+    /// Interrupts in progress, the innermost last.
+    pub(crate) interrupts: Vec<ActiveInterrupt>,
+}
+
+/// An interrupt whose handler has not returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ActiveInterrupt {
+    pub vector: u8,
+    /// Address of its frame on the stack.
+    pub frame: u64,
+    /// Steps of the processor when it was taken.
+    pub since: u64,
 }
 
 /// Why a machine cannot be made.
@@ -63,6 +81,9 @@ pub struct Machine {
     /// The time-stamp counter.
     now: u64,
     ram_pages: u64,
+    /// Observed accesses that nobody has taken yet, and which ones to keep.
+    accesses: Vec<Access>,
+    keep: Keep,
     /// Snapshots that can still be restored, oldest first.
     saved: Vec<snapshot::Saved>,
 }
@@ -104,6 +125,8 @@ impl Machine {
             engine: SystemEngine::new(cpus, ram_pages),
             now: 0,
             ram_pages,
+            accesses: Vec::new(),
+            keep: Keep::All,
             saved: Vec::new(),
         };
         for write in &image.writes {
@@ -182,6 +205,8 @@ impl Core {
             power: Power::Off,
             nmi: false,
             steps: 0,
+            is_shut_down: false,
+            interrupts: Vec::new(),
         }
     }
 

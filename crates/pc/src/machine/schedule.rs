@@ -21,9 +21,8 @@ impl Machine {
             };
             cpu = next;
             let bounds = Bounds {
-                steps: TURN.min(left),
                 stop_at_pause: self.others_can_run(cpu),
-                skip_point: false,
+                ..Bounds::steps(TURN.min(left))
             };
             let ran = self.run(cpu, bounds);
             left -= ran.steps;

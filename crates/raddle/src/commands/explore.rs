@@ -13,6 +13,7 @@ use raddle_report::finding::Confidence;
 use raddle_report::render::{json, sarif, terminal};
 
 use crate::exit::{Code, Failure};
+use crate::interrupt::Interrupt;
 use crate::message;
 use crate::program_options::ProgramOptions;
 
@@ -73,12 +74,20 @@ const FINDINGS_MAX: usize = 10;
 
 impl Explore {
     pub(crate) fn run(self) -> Result<Code, Failure> {
-        let options = self.options()?;
+        let interrupt = Interrupt::listen()?;
+        let options = self.options(&interrupt)?;
         let begun = Instant::now();
         let bar = progress_bar(self.schedules);
         let limit = Duration::from_secs(self.time);
         let result = explore(&options, &mut |progress| {
             show(&bar, progress);
+            if interrupt.is_requested() {
+                bar.suspend(|| {
+                    message::note(
+                        "interrupted: explaining what was found so far; Ctrl-C again ends at once",
+                    );
+                });
+            }
             begun.elapsed() < limit
         });
         bar.finish_and_clear();
@@ -90,7 +99,7 @@ impl Explore {
         code(&report, &findings)
     }
 
-    fn options(&self) -> anyhow::Result<Options> {
+    fn options(&self, interrupt: &Interrupt) -> anyhow::Result<Options> {
         let algorithm = match self.scheduler.as_str() {
             "portfolio" => None,
             name => Some(Algorithm::by_name(name).ok_or_else(|| {
@@ -117,6 +126,7 @@ impl Explore {
             expected_exit: self.expect_exit.map(i32::from),
             steps_max: self.max_steps,
             findings_max: FINDINGS_MAX,
+            cancel: interrupt.flag(),
         })
     }
 
@@ -214,6 +224,9 @@ fn code(report: &Report, findings: &[Finding]) -> Result<Code, Failure> {
     if !findings.is_empty() {
         return Ok(Code::Findings);
     }
+    if report.was_cancelled {
+        return Ok(Code::Interrupted);
+    }
     if let Some((text, count)) = &report.unsupported
         && *count == report.schedules
     {
@@ -261,7 +274,9 @@ fn summary(report: &Report, findings: usize, elapsed: Duration, races: bool) -> 
     } else {
         text.push_str("; not every single delay was tried");
     }
-    if report.was_stopped {
+    if report.was_cancelled {
+        text.push_str("; interrupted before the schedules were used up");
+    } else if report.was_stopped {
         text.push_str("; stopped by the time limit");
     }
     if let Some((what, count)) = &report.unsupported {

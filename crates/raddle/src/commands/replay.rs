@@ -63,7 +63,7 @@ impl Replay {
             replay(
                 recording,
                 Some(&mut |_, events| {
-                    for event in &events {
+                    for event in events {
                         message::trace(&lines.line(event));
                     }
                 }),

@@ -12,6 +12,7 @@ use raddle_world::{Event, EventKind};
 use crate::event_text::EventText;
 use crate::event_wire::EventWire;
 use crate::exit::{Code, Failure};
+use crate::interrupt::Interrupt;
 use crate::program_options::ProgramOptions;
 
 /// Exit status of errors that are ours and not the program's, as env(1) and timeout(1) have it.
@@ -63,6 +64,7 @@ impl Run {
             world.set_tracing(true);
             world.set_hooks(raddle_config::hooks::standard());
         }
+        let interrupt = Interrupt::listen()?;
         let begun = cpu_time();
         let mut trouble = None;
         let limits = RunLimits {
@@ -71,7 +73,7 @@ impl Run {
         let end = Plain::default().run(&mut world, limits, &mut |events| {
             let result = events.iter().try_for_each(|event| sink.event(event));
             trouble = result.err();
-            trouble.is_none()
+            trouble.is_none() && !interrupt.is_requested()
         });
         let elapsed = cpu_time().saturating_sub(begun);
         sink.finish(world.run_digest())?;
@@ -86,7 +88,7 @@ impl Run {
                 .export(directory)
                 .with_context(|| format!("cannot export to {}", directory.display()))?;
         }
-        conclude(end, world.crash())
+        conclude(end, &mut world)
     }
 }
 
@@ -202,13 +204,15 @@ fn print_statistics(world: &LinuxWorld, elapsed: std::time::Duration) {
     ));
 }
 
-fn conclude(end: End, crash: Option<&str>) -> anyhow::Result<Code> {
+fn conclude(end: End, world: &mut LinuxWorld) -> anyhow::Result<Code> {
     match end {
         End::Exited { status } => {
             if status & 0x7F == 0 {
                 return Ok(Code::Guest(u8::try_from(status >> 8 & 0xFF)?));
             }
-            let details = crash.map_or_else(String::new, |text| format!("; {text}"));
+            let details = world
+                .crash()
+                .map_or_else(String::new, |text| format!("; {text}"));
             let status_text = describe_status(status);
             crate::message::note(&format!("the program was {status_text}{details}"));
             Ok(Code::Guest(u8::try_from(128 + (status & 0x7F))?))
@@ -221,6 +225,12 @@ fn conclude(end: End, crash: Option<&str>) -> anyhow::Result<Code> {
         End::OutOfInstructions { limit } => bail!(
             "the program did not end within {limit} instructions; raise the limit with --max-instructions"
         ),
-        End::Stopped => bail!("the run was stopped"),
+        End::Stopped => {
+            crate::message::note(&format!(
+                "interrupted; the threads of the program stood here\n  {}",
+                world.describe_stacks().join("\n  ")
+            ));
+            Ok(Code::Guest(crate::interrupt::STATUS))
+        }
     }
 }

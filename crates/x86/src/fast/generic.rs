@@ -13,7 +13,7 @@ use crate::supervisor;
 /// How the handler goes on after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
-enum Then {
+pub(super) enum Then {
     Next,
     Jump,
     Repeat,
@@ -64,7 +64,7 @@ handlers! {
 
 /// One step; the log position behind it is in `run.log`.
 #[inline(never)]
-unsafe extern "C" fn execute(
+pub(super) unsafe extern "C" fn execute(
     cpu: *mut Cpu,
     op: *const Op,
     run: *mut Run,

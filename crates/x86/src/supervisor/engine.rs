@@ -24,6 +24,7 @@ use crate::log::Log;
 use crate::lower::{self, STEPS_MAX};
 use crate::op::{LogKind, Meta};
 use crate::paging::Controls;
+use crate::peek::{NextAccess, accesses_of};
 use crate::run::{Leave, Run};
 use crate::stub::StubCache;
 use crate::system::{cr0, cr4, efer};
@@ -41,6 +42,8 @@ pub struct SystemSlice {
     pub wants_window: bool,
     /// Stop behind PAUSE.
     pub stop_at_pause: bool,
+    /// Stop when the interrupt whose frame is at this address is over.
+    pub interrupt_frame: Option<u64>,
 }
 
 /// Why a run of a processor ended. RIP is the next instruction to execute.
@@ -58,6 +61,8 @@ pub enum SystemExit {
     Window,
     /// RIP stands at a flagged program point that has not been executed yet.
     Point(GuestAddr),
+    /// The interrupt that the slice names is over: IRET has taken its frame, or user mode goes on.
+    InterruptDone,
     /// CPUID with [`super::HYPERCALL_LEAF`] was executed.
     Hypercall,
     /// The observation log is full: drain it and run on.
@@ -147,6 +152,18 @@ impl SystemEngine {
         memory::look_up(Controls::from(&*cpu.system), addr, &mut ram)
     }
 
+    /// What the next instruction of a processor would access; empty if it cannot be fetched.
+    pub fn next_accesses(&self, cpu: &Cpu, frames: &mut Frames) -> Vec<NextAccess> {
+        let mut ram = Ram {
+            frames,
+            pages: self.ram_pages,
+        };
+        fetch::single(cpu, &mut ram).map_or_else(
+            |_| Vec::new(),
+            |(instruction, _)| accesses_of(cpu, &instruction),
+        )
+    }
+
     /// Runs processor `number` until the slice is used up or something needs the machine.
     pub fn run(
         &mut self,
@@ -198,6 +215,7 @@ impl SystemEngine {
             skip_point: false,
             wants_window: false,
             stop_at_pause: false,
+            interrupt_frame: None,
         };
         let mut live = self.live(number, cpu, frames, devices, slice, 0);
         live.deliver(vector)
@@ -222,6 +240,7 @@ impl SystemEngine {
             may_touch_devices: false,
             wants_window: slice.wants_window,
             stop_at_pause: slice.stop_at_pause,
+            interrupt_frame: slice.interrupt_frame.unwrap_or(u64::MAX),
             shadow_budget: budget,
             processors: std::ptr::from_mut(self.processors.as_mut_slice()),
             devices: std::ptr::from_mut(devices),
@@ -436,6 +455,9 @@ impl Live<'_> {
             for level in &mut self.engine.processors[number].levels {
                 level.flush_page(addr);
             }
+        }
+        if request.interrupt_done {
+            return Some(SystemExit::InterruptDone);
         }
         request.device.then_some(SystemExit::Device)
     }

@@ -46,11 +46,13 @@ pub(crate) struct Request {
     page: Option<u64>,
     /// A device was touched.
     device: bool,
+    /// The interrupt that the slice names is over.
+    interrupt_done: bool,
 }
 
 impl Request {
     fn is_any(self) -> bool {
-        self.flush || self.device || self.page.is_some()
+        self.flush || self.device || self.interrupt_done || self.page.is_some()
     }
 }
 
@@ -68,6 +70,8 @@ pub(crate) struct SystemRun {
     /// An interrupt waits for the processor to admit it.
     wants_window: bool,
     stop_at_pause: bool,
+    /// Where the frame of the interrupt in progress is; all ones if there is none.
+    interrupt_frame: u64,
     /// Steps left right behind the last instruction that holds interrupts off for one more.
     shadow_budget: i64,
     processors: *mut [Processor],
@@ -80,6 +84,16 @@ impl SystemRun {
             cpu: self.cpu,
             tsc: self.now,
         }
+    }
+
+    /// Whether an interrupt waits for the processor to admit it.
+    pub(crate) fn wants_window(&self) -> bool {
+        self.wants_window
+    }
+
+    /// Interrupts are held off for the one instruction that begins with `left` steps left.
+    pub(crate) fn begin_shadow(&mut self, left: i64) {
+        self.shadow_budget = left;
     }
 
     fn devices(&mut self) -> &mut dyn Devices {

@@ -16,6 +16,7 @@ pub(crate) struct Before {
     cpl: u8,
     code_bits: u32,
     was_enabled: bool,
+    rsp: u64,
 }
 
 /// Whether the instruction is the guest's call to its host, which is not executed but ends the run behind it.
@@ -31,6 +32,7 @@ pub(crate) fn before_step(cpu: &mut Cpu) -> Before {
         cpl: cpu.system.cpl,
         code_bits: cpu.system.code_bits(),
         was_enabled: cpu.system_flags & rflags::IF != 0,
+        rsp: cpu.reg(Reg::Rsp),
     }
 }
 
@@ -55,6 +57,12 @@ pub(crate) fn after_step(
     let is_enabled = cpu.system_flags & rflags::IF != 0;
     let opens_window = system.wants_window && is_enabled && !before.was_enabled;
     let changes_mode = cpu.system.cpl != before.cpl || cpu.system.code_bits() != before.code_bits;
+    if system.interrupt_frame != u64::MAX {
+        let takes_frame =
+            instruction.mnemonic() == Mnemonic::Iretq && before.rsp == system.interrupt_frame;
+        let enters_user = changes_mode && cpu.system.cpl == 3;
+        system.request.interrupt_done = takes_frame || enters_user;
+    }
     let leave = match instruction.mnemonic() {
         Mnemonic::Pause if system.stop_at_pause => Leave::Pause,
         _ if system.request.is_any() || opens_window || changes_mode => Leave::Attend,

@@ -51,6 +51,9 @@ pub(crate) struct Explore {
     /// `portfolio`, or one algorithm: ski, delay, pct2, pct3, random, basic-pos, urw, surw.
     #[arg(long, value_name = "NAME", default_value = "portfolio")]
     scheduler: String,
+    /// Let processors take interrupts as soon as they can, instead of choosing when.
+    #[arg(long)]
+    plain_interrupts: bool,
     /// Look for data races too: `order` (what nothing orders) or `close` (SKI: what lies close together).
     #[arg(long, value_name = "MODE", num_args = 0..=1, default_missing_value = "order", value_parser = ["order", "close"])]
     races: Option<String>,
@@ -166,6 +169,7 @@ impl Explore {
             }),
             findings_max: FINDINGS_MAX,
             patience: self.patience,
+            interrupts: !self.plain_interrupts,
         };
         let bar = progress_bar(self.schedules);
         let begun = Instant::now();

@@ -285,7 +285,8 @@ fn accesses_are_logged_with_their_step_in_both_modes() {
         guest.engine.set_plain(plain);
         guest.engine.set_observe(crate::engine::Observe::AddrValue);
         run_to_halt(&mut guest, 0);
-        let records: Vec<_> = guest.engine.log().records().collect();
+        let mut records = Vec::new();
+        guest.engine.log().for_each(|record| records.push(*record));
         records
     };
     let records = log(false);

@@ -204,6 +204,7 @@ impl Guest {
             skip_point: false,
             wants_window: false,
             stop_at_pause: false,
+            interrupt_frame: None,
         }
     }
 
