@@ -24,7 +24,10 @@ pub(crate) fn install() -> anyhow::Result<()> {
         .current_dir(&folder)
         .status()
         .context("cannot start `apt-get`")?;
-    anyhow::ensure!(status.success(), "`apt-get download {package}` ended with {status}");
+    anyhow::ensure!(
+        status.success(),
+        "`apt-get download {package}` ended with {status}"
+    );
     for entry in std::fs::read_dir(&folder)? {
         let path = entry?.path();
         if path.extension().is_some_and(|ending| ending == "deb") {

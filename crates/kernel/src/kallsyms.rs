@@ -1,8 +1,8 @@
 //! The symbols that a kernel carries in its own read-only data (scripts/kallsyms.c), found without any symbol.
 //!
 //! ```text
-//!   before 6.4:  offsets | base | count | names | markers | token table | token index
-//!   since then:                   count | names | markers | token table | token index | offsets | base
+//!   older:  offsets | base | count | names | markers | (order) | token table | token index
+//!   newer:                   count | names | markers | token table | token index | offsets | base
 //! ```
 //! Names are sequences of tokens; the tokens of digits stand for themselves, one after the other, which gives the
 //! table away. Distribution kernels are stripped of everything else.
@@ -13,16 +13,17 @@ const DIGITS: &[u8] = b"0\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00";
 const TOKENS: usize = 256;
 /// Symbols between two markers.
 const STRIDE: usize = 256;
-/// Bytes that the names of one stride can take.
-const STRIDE_BYTES_MAX: usize = STRIDE * 64;
+/// Symbols that a kernel can have.
+const COUNTS: std::ops::Range<usize> = 300..4_000_000;
+/// Bytes that names, markers and the rest can take.
+const TABLE_MAX: usize = 64 << 20;
 /// Where kernels are linked.
 const KERNEL_MIN: u64 = 0xFFFF_FFFF_8000_0000;
 
 /// The list in the form of System.map; none if the image has no such table.
 pub fn system_map(image: &[u8]) -> Option<String> {
     let tokens = Tokens::find(image)?;
-    let markers = markers(image, tokens.start)?;
-    let (names, count) = names(image, &markers)?;
+    let (names, count) = names(image, tokens.start)?;
     let addresses = addresses(image, names, count, tokens.end)?;
     let mut text = String::new();
     let mut at = names;
@@ -92,50 +93,31 @@ impl Tokens {
     }
 }
 
-struct Markers {
-    start: usize,
-    values: Vec<usize>,
-}
-
-/// Ascending offsets that begin with zero and end where the tokens begin.
-fn markers(image: &[u8], tokens: usize) -> Option<Markers> {
-    // Alignment may leave four bytes of zero behind an odd number of markers.
-    (0..2).find_map(|padding| {
-        let mut values = Vec::new();
-        let mut at = tokens.checked_sub(4 * padding)?;
-        let mut last = usize::MAX;
-        loop {
-            at = at.checked_sub(4)?;
-            let value = u32_at(image, at)? as usize;
-            if value >= last {
-                return None;
-            }
-            values.push(value);
-            last = value;
-            if value == 0 {
-                values.reverse();
-                return (values.len() > 1).then_some(Markers { start: at, values });
-            }
-        }
-    })
-}
-
-/// Start of the names and their number: the stride's worth of lengths must lead to the next marker.
-fn names(image: &[u8], markers: &Markers) -> Option<(usize, usize)> {
-    let last = *markers.values.last()?;
-    let end = markers.start.checked_sub(last)?;
-    let first = end.saturating_sub(STRIDE_BYTES_MAX).next_multiple_of(8);
-    (first..=end).rev().step_by(1).find_map(|start| {
-        let count = u32_at(image, start.checked_sub(8)?)? as usize;
-        if count.div_ceil(STRIDE) != markers.values.len() {
+/// Start of the names and their number: the count stands before them, the markers after them agree with both.
+fn names(image: &[u8], tokens: usize) -> Option<(usize, usize)> {
+    let last = tokens & !7;
+    let first = last.saturating_sub(TABLE_MAX);
+    (first..last).rev().filter(|at| at % 8 == 0).find_map(|at| {
+        let count = usize::try_from(u64_at(image, at)?).ok()?;
+        if !COUNTS.contains(&count) {
             return None;
         }
-        let mut at = start;
-        for _ in 0..STRIDE {
-            let (length, used) = length(image, at)?;
-            at += length + used;
+        let start = at + 8;
+        let mut end = start;
+        let mut second = 0;
+        for index in 0..count {
+            if index == STRIDE {
+                second = end - start;
+            }
+            let (length, used) = length(image, end)?;
+            end += length + used;
+            if end > tokens {
+                return None;
+            }
         }
-        (at - start == markers.values[1]).then_some((start, count))
+        let markers = end.next_multiple_of(8);
+        let fits = u32_at(image, markers)? == 0 && u32_at(image, markers + 4)? as usize == second;
+        fits.then_some((start, count))
     })
 }
 

@@ -92,6 +92,13 @@ fn cached(path: &Path, key: u64, fresh: bool) -> Option<BootSnapshot> {
         return None;
     }
     match BootSnapshot::read(path, key) {
+        Ok(boot) if boot.world().is_err() => {
+            message::warning(&format!(
+                "the boot snapshot {} was made by another version of raddle; booting again",
+                path.display()
+            ));
+            None
+        }
         Ok(boot) => Some(boot),
         Err(
             error @ (SnapshotError::Damaged(_) | SnapshotError::Foreign | SnapshotError::OtherKey),
