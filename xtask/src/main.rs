@@ -6,6 +6,7 @@ mod bench;
 mod ci;
 mod fuzz;
 mod generate;
+mod kernel_package;
 mod scan_parse_check;
 mod setup;
 mod shell;

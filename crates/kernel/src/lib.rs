@@ -5,6 +5,7 @@
 
 pub mod campaign;
 pub mod guest;
+pub mod kallsyms;
 pub mod program;
 pub mod recording;
 pub mod store;

@@ -1,5 +1,7 @@
 //! From a failing schedule to a finding: minimised, replayed, told in steps with names.
 
+use std::collections::BTreeMap;
+
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Place, Severity, Step};
 use raddle_stdx::Digest;
@@ -19,6 +21,8 @@ use crate::world::Switch;
 const SPLAT_LINES: usize = 24;
 /// Switches that are shown.
 const STEPS_MAX: usize = 12;
+/// First address of the kernel's half.
+const KERNEL_HALF: u64 = 1 << 63;
 /// Pairs of a race group that are shown.
 const PAIRS_MAX: usize = 6;
 
@@ -214,28 +218,43 @@ impl<'a, 'b> Explainer<'a, 'b> {
     }
 
     fn steps(&self, switches: &[Switch]) -> Vec<Step> {
-        let skipped = switches.len().saturating_sub(STEPS_MAX);
-        switches
-            .iter()
-            .skip(skipped)
-            .map(|switch| {
-                let call = self.call_of(switch);
-                Step {
-                    context: self.context(switch.from),
-                    action: format!(
-                        "{call}stops before {}; {} goes on",
-                        self.show(switch.pc),
-                        self.context(switch.to)
-                    ),
-                    place: Place {
-                        function: self.function(switch.pc),
-                        ..Place::default()
-                    },
-                    locks: Vec::new(),
-                    excerpt: None,
+        let mut steps = Vec::new();
+        let mut sleeping = BTreeMap::new();
+        for switch in switches {
+            let call = self.call_of(switch);
+            if switch.is_idle {
+                // A processor that sleeps is told once, not at every tick of its timer.
+                if call.is_empty()
+                    || sleeping.insert(switch.from, call.clone()) == Some(call.clone())
+                {
+                    continue;
                 }
-            })
-            .collect()
+            }
+            let in_kernel = switch.pc >= KERNEL_HALF;
+            let action = match (switch.interrupt, switch.is_idle, in_kernel) {
+                (Some(_), true, _) => continue,
+                (Some(vector), false, _) => format!("takes interrupt {vector:#x} {call}"),
+                (None, true, _) => format!("sleeps {call}"),
+                (None, false, true) => format!("stops {call}"),
+                (None, false, false) => "stops between two calls".to_owned(),
+            };
+            steps.push(Step {
+                context: self.context(switch.from),
+                action: action.trim_end().to_owned(),
+                place: Place {
+                    function: if in_kernel {
+                        self.show(switch.pc)
+                    } else {
+                        "user code".to_owned()
+                    },
+                    ..Place::default()
+                },
+                locks: Vec::new(),
+                excerpt: None,
+            });
+        }
+        let skipped = steps.len().saturating_sub(STEPS_MAX);
+        steps.split_off(skipped)
     }
 
     /// The system call in which a processor was switched away from.
@@ -248,7 +267,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
                 let test = self.session.target.test.as_ref()?;
                 test.statements.get(number)
             });
-        statement.map_or_else(String::new, |statement| format!("in `{}` ", statement.text))
+        statement.map_or_else(String::new, |statement| format!("in `{}`", statement.text))
     }
 
     /// Data races as findings, one for each group, without those inside of lock functions.

@@ -1,6 +1,6 @@
 //! The explored part of a run: a scheduler decides which processor goes on.
 
-use raddle_pc::machine::{Bounds, Keep, MachineStop};
+use raddle_pc::machine::{Bounds, Keep, MachineStop, Power};
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_world::{
     Access, AccessKind, ContextId, ContextTable, Event, EventKind, Location, Pending, PendingKind,
@@ -36,9 +36,11 @@ impl KernelWorld {
     /// Turns the accesses of a run of `context` into events. `steps` are those of the processor and of the context
     /// when it began.
     fn drain_accesses(&mut self, context: ContextId, steps: (u64, u64)) {
+        // What a processor does after its thread's end is the same for every test.
+        let is_noise = self.has_ended(self.processor(context));
         let events = &mut self.events;
         self.machine.drain_accesses(|access| {
-            if access.addr < KERNEL_HALF {
+            if access.addr < KERNEL_HALF || is_noise {
                 return;
             }
             events.push(Event {
@@ -68,7 +70,7 @@ impl KernelWorld {
             MachineStop::Pause => Some(Stop::Yielded),
             MachineStop::Point(pc) => {
                 self.state.at_point[cpu] = Some(pc.0);
-                Some(Stop::Point { pc: pc.0 })
+                (!self.has_ended(cpu)).then_some(Stop::Point { pc: pc.0 })
             }
             MachineStop::LogFull => None,
             // News only if somebody new can be chosen.
@@ -106,6 +108,14 @@ impl KernelWorld {
         }
     }
 
+    /// Whether the test thread of a processor is through.
+    fn has_ended(&self, cpu: usize) -> bool {
+        self.state
+            .started
+            .iter()
+            .any(|(thread, started)| started.cpu == cpu && self.state.ended.contains(thread))
+    }
+
     /// Adds a switch to the digest of the run; how a stretch was cut into slices does not matter.
     fn note_switch(&mut self, to: usize) {
         let from = std::mem::replace(&mut self.state.running, to);
@@ -114,16 +124,20 @@ impl KernelWorld {
             self.state.run_digest.word(to_u64(from));
             self.state.run_digest.word(steps);
             if self.notes_switches {
-                let switch = Switch {
-                    from,
-                    to,
-                    pc: self.machine.cpu(from).rip,
-                    steps,
-                    progress: self.progress(),
-                };
-                self.state.switches.push(switch);
+                self.push_switch(from, None);
             }
         }
+    }
+
+    fn push_switch(&mut self, from: usize, interrupt: Option<u8>) {
+        let switch = Switch {
+            from,
+            interrupt,
+            pc: self.machine.cpu(from).rip,
+            is_idle: self.machine.power(from) != Power::Running,
+            progress: self.progress(),
+        };
+        self.state.switches.push(switch);
     }
 
     /// Ends the run if the kernel has died or the time is over.
@@ -151,7 +165,7 @@ impl World for KernelWorld {
     fn pending(&mut self, who: ContextId) -> Pending {
         let cpu = self.processor(who);
         let pc = self.machine.cpu(cpu).rip;
-        let access = self.machine.next_accesses(cpu).into_iter().next();
+        let access = self.machine.next_access(cpu);
         let kind = match access {
             Some(access) if self.executing(cpu) == who => {
                 let physical = self.machine.physical(cpu, access.addr);
@@ -178,6 +192,9 @@ impl World for KernelWorld {
         self.note_switch(cpu);
         if left > 0 && self.executing(cpu) != who {
             debug_assert_eq!(self.machine.dispatchable(cpu), self.vector(who));
+            if self.notes_switches {
+                self.push_switch(cpu, self.vector(who));
+            }
             self.machine.dispatch(cpu);
         }
         let stop = loop {
@@ -239,6 +256,10 @@ impl World for KernelWorld {
             events.clear();
             self.events = events;
         }
+    }
+
+    fn place(&self, who: ContextId) -> u64 {
+        self.machine.cpu(self.processor(who)).rip
     }
 
     fn register_digest(&self, who: ContextId) -> u64 {

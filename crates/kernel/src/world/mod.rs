@@ -99,15 +99,16 @@ struct State {
     run_digest: raddle_stdx::Digest,
 }
 
-/// A processor stopped and another one went on.
+/// A processor stopped and another one, or an interrupt, went on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Switch {
     pub from: usize,
-    pub to: usize,
-    /// Where the first one stands.
+    /// The interrupt that it takes there; none if another processor goes on.
+    pub interrupt: Option<u8>,
+    /// Where it stands.
     pub pc: u64,
-    /// Steps it has made in all.
-    pub steps: u64,
+    /// Whether it waits for an interrupt there.
+    pub is_idle: bool,
     /// Statement that each thread is at.
     pub progress: Vec<Option<usize>>,
 }

@@ -249,6 +249,8 @@ impl KernelWorld {
     /// Processors in turn, until the bound is reached or something waits for the host.
     fn take_turns(&mut self, steps_max: u64, time_max: u64) -> TurnEnd {
         let mut left = steps_max;
+        // A turn is so many steps, however often flagged points interrupt it: a replay has no points.
+        let mut turn_left = TURN;
         while left > 0 && self.machine.now() < time_max {
             let Some(cpu) = self.next_in_turn() else {
                 if self.is_everybody_waiting() {
@@ -259,22 +261,33 @@ impl KernelWorld {
                 }
                 return TurnEnd::Asleep;
             };
+            if self.state.turn != cpu || turn_left == 0 {
+                turn_left = TURN;
+            }
             self.state.turn = cpu;
             let ran = self.machine.run(
                 cpu,
                 Bounds {
                     stop_at_pause: true,
                     skip_point: true,
-                    ..Bounds::steps(TURN.min(left))
+                    ..Bounds::steps(turn_left.min(left))
                 },
             );
             left -= ran.steps;
+            turn_left -= ran.steps;
             self.drain_console();
             if self.state.phase != Phase::Boot && self.state.console.tells_death() {
                 self.finish(RunEnd::Crashed);
                 return TurnEnd::Over;
             }
-            match self.turn_stop(cpu, ran.stop) {
+            let stop = match ran.stop {
+                MachineStop::Point(_) if turn_left == 0 => MachineStop::Steps,
+                stop => stop,
+            };
+            if matches!(stop, MachineStop::Idle | MachineStop::Pause) {
+                turn_left = 0;
+            }
+            match self.turn_stop(cpu, stop) {
                 Some(TurnEnd::Waits) if self.is_everybody_waiting() => return TurnEnd::Waits,
                 Some(TurnEnd::Waits) | None => {}
                 Some(end) => return end,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
 use raddle_kernel::guest::initramfs;
+use raddle_kernel::kallsyms;
 use raddle_kernel::recording::{MachineInputs, digest};
 use raddle_kernel::store::{self, BootSnapshot, SnapshotError};
 use raddle_kernel::symbols::Symbols;
@@ -91,6 +92,13 @@ fn cached(path: &Path, key: u64, fresh: bool) -> Option<BootSnapshot> {
         return None;
     }
     match BootSnapshot::read(path, key) {
+        Ok(boot) if boot.world().is_err() => {
+            message::warning(&format!(
+                "the boot snapshot {} was made by another version of raddle; booting again",
+                path.display()
+            ));
+            None
+        }
         Ok(boot) => Some(boot),
         Err(
             error @ (SnapshotError::Damaged(_) | SnapshotError::Foreign | SnapshotError::OtherKey),
@@ -214,10 +222,11 @@ fn symbols(options: &GuestOptions, image: &KernelImage) -> anyhow::Result<Symbol
                 .with_file_name(format!("System.map{version}")),
         )
     });
-    if let Some(path) = beside
-        && let Ok(text) = std::fs::read_to_string(path)
-    {
-        return Ok(Symbols::new(Some(&text)));
-    }
-    Ok(Symbols::from_elf(&image.elf).unwrap_or_default())
+    // Debian ships a System.map of one line that says where the real one is.
+    let given = beside
+        .and_then(|path| std::fs::read_to_string(path).ok())
+        .map(|text| Symbols::new(Some(&text)))
+        .filter(Symbols::has_kernel)
+        .or_else(|| Symbols::from_elf(&image.elf));
+    Ok(given.unwrap_or_else(|| Symbols::new(kallsyms::system_map(&image.elf).as_deref())))
 }
