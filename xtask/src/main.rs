@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod ci;
 mod fuzz;
+mod fuzz_scan;
 mod generate;
 mod scan_parse_check;
 mod setup;
@@ -29,6 +30,8 @@ enum Task {
     Tidy,
     /// Compare our processor with the host's, instruction by instruction.
     FuzzCpu(fuzz::FuzzCpu),
+    /// Feed made-up source and patterns to the scanner.
+    FuzzScan(fuzz_scan::FuzzScan),
     /// Write the files that are made from code (reference pages).
     Gen {
         /// Only compare them with what is there.
@@ -48,6 +51,7 @@ fn main() -> anyhow::Result<()> {
         Task::Ci => ci::run(),
         Task::Tidy => tidy::run(),
         Task::FuzzCpu(arguments) => fuzz::run(&arguments),
+        Task::FuzzScan(fuzz) => fuzz.run(),
         Task::Gen { check } => generate::run(check),
         Task::Setup => setup::run(),
         Task::ScanParseCheck(check) => check.run(),
