@@ -190,7 +190,10 @@ fn style() -> terminal::Style {
     let is_terminal = std::io::stdout().is_terminal();
     terminal::Style {
         colour: is_terminal && std::env::var_os("NO_COLOR").is_none(),
-        width: 100,
+        width: terminal_size::terminal_size_of(std::io::stdout())
+            .map_or(terminal::Style::PLAIN.width, |(width, _)| {
+                usize::from(width.0).clamp(40, 160)
+            }),
     }
 }
 

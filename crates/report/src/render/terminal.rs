@@ -137,7 +137,13 @@ fn steps(steps: &[Step], style: Style, out: &mut String) {
     let first = column(rows.iter().map(|row| row.0.chars().count()).collect());
     let second = column(rows.iter().map(|row| row.1.chars().count()).collect());
     for (what, place, locks) in rows {
-        out.push_str(&format!("{what:first$}  {place:second$}  {locks}\n"));
+        // On a narrow terminal the place goes below what happens there.
+        let length = first.max(what.chars().count()) + place.chars().count() + locks.len() + 4;
+        if style.width < Style::PLAIN.width && length > style.width {
+            out.push_str(&format!("{what}\n      {place}  {locks}\n"));
+        } else {
+            out.push_str(&format!("{what:first$}  {place:second$}  {locks}\n"));
+        }
     }
 }
 
