@@ -2,7 +2,9 @@
 
 use clap::Subcommand;
 
+mod cpu;
 mod engine;
+mod explore;
 mod harden;
 mod scan;
 
@@ -10,6 +12,8 @@ mod scan;
 pub(crate) enum Bench {
     /// Speed of the engine: kernels, programs, restores.
     Engine,
+    /// The search: schedules to the bug by scheduler, schedules per second, peers.
+    Explore(explore::Explore),
     /// Hardening: sites and points of real programs, overhead, recovery time, and the setjmp mechanism beside it.
     Harden(harden::Harden),
     /// The static scanner: what each analysis brings, speed, memory, and Coccinelle beside it.
@@ -19,6 +23,7 @@ pub(crate) enum Bench {
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Engine => engine::run(),
+        Bench::Explore(explore) => explore.run(),
         Bench::Harden(harden) => harden.run(),
         Bench::Scan(scan) => scan.run(),
     }

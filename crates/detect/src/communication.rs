@@ -24,6 +24,8 @@ struct Place {
 #[derive(Debug, Default)]
 pub struct Communication {
     places: FxHashMap<u64, Place>,
+    /// Instructions that wrote.
+    writers: BTreeSet<u64>,
 }
 
 /// The places of a run where contexts met, each with the instructions that touched it.
@@ -37,7 +39,11 @@ impl Communication {
         let place = self.places.entry(key(access.location)).or_default();
         let first = *place.first.get_or_insert(event.context);
         place.is_shared |= first != event.context;
-        place.is_written |= access.how.writes();
+        let writes = access.how.writes();
+        place.is_written |= writes;
+        if writes && !self.writers.contains(&event.pc) {
+            self.writers.insert(event.pc);
+        }
         if !place.pcs.contains(&event.pc) {
             place.pcs.push(event.pc);
         }
@@ -63,6 +69,11 @@ impl Communication {
             })
             .filter(|pcs| !pcs.is_empty())
             .collect()
+    }
+
+    /// Instructions that wrote somewhere.
+    pub fn writers(&self) -> &BTreeSet<u64> {
+        &self.writers
     }
 
     /// Whether several contexts touched this place, one of them writing.

@@ -45,7 +45,8 @@ pub(crate) fn finding(
         .collect();
     let is_confirmed = is_reproduced && digests[0] == digests[1];
     let mut finding = describe_failure(session, &failure, &outcome, rules);
-    let count = outcome.drive.schedule.len();
+    let jumps = outcome.drive.schedule.clock_jumps();
+    let count = outcome.drive.schedule.len() - jumps;
     let switches = outcome.drive.switches;
     finding.confidence = if is_confirmed {
         Confidence::Confirmed
@@ -63,6 +64,19 @@ pub(crate) fn finding(
             failing.index
         ),
     });
+    let torn = outcome.drive.schedule.torn();
+    if torn > 0 {
+        finding.notes.push(format!(
+            "{torn} of the switches come{} between the read and the write of one instruction without LOCK, which is not atomic on a machine with several processors",
+            if torn == 1 { "s" } else { "" }
+        ));
+    }
+    if jumps > 0 {
+        finding.notes.push(format!(
+            "needs {jumps} jump{} of the clock: a timer or time-out comes while others could still run, as on a machine that is busy for that long",
+            if jumps == 1 { "" } else { "s" }
+        ));
+    }
     let recording = Recording {
         semantics: SEMANTICS,
         snapshot_at: options.snapshot_at.to_string(),

@@ -5,7 +5,9 @@
 //! algorithm when), [`campaign`] (generations and workers), [`minimise`], [`explain`], [`replay`].
 
 pub mod campaign;
+mod exhaustive;
 mod explain;
+mod feedback;
 mod minimise;
 mod portfolio;
 pub mod replay;
@@ -15,6 +17,7 @@ mod stack;
 mod steps;
 
 pub use campaign::{Options, Progress, Report, explore};
+pub use exhaustive::Exhaustive;
 pub use portfolio::Algorithm;
 pub use replay::{Replayed, replay};
-pub use session::{SnapshotAt, StartFailure};
+pub use session::{Focus, SnapshotAt, StartFailure};

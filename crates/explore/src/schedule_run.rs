@@ -1,12 +1,14 @@
 //! One schedule, from the snapshot to its end and to a judgement.
 
+use std::collections::BTreeSet;
+
 use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Failure, Race, Races};
 use raddle_linux::{LinuxWorld, Observe};
-use raddle_sched::{Drive, End, Scheduler, drive};
+use raddle_sched::{AbstractSchedule, Drive, End, Profile, Scheduler, drive};
 use raddle_stdx::width::to_u64;
-use raddle_trace::{Limits, Path};
-use raddle_world::{ContextId, EventKind, Liveness, World};
+use raddle_trace::Limits;
+use raddle_world::{ContextId, Event, EventKind, Liveness, World};
 
 use crate::session::Session;
 
@@ -28,7 +30,12 @@ pub(crate) struct Outcome {
     pub(crate) is_default: bool,
     pub(crate) drive: Drive,
     pub(crate) failure: Option<Failure>,
-    pub(crate) stops: Vec<(Path, u64)>,
+    /// Only if nobody was interrupted on purpose.
+    pub(crate) profile: Option<Profile>,
+    /// Whether reads-from guidance ran it.
+    pub(crate) is_guided: bool,
+    /// What was wished for then.
+    pub(crate) wishes: AbstractSchedule,
     pub(crate) contexts: u64,
     /// Only if memory was observed.
     pub(crate) learned: Option<Learned>,
@@ -39,6 +46,8 @@ pub(crate) struct Outcome {
 pub(crate) struct Learned {
     pub(crate) meetings: Meetings,
     pub(crate) shared_places: u64,
+    /// Instructions at meeting places that wrote.
+    pub(crate) writers: BTreeSet<u64>,
     pub(crate) races: Vec<Race>,
 }
 
@@ -48,6 +57,17 @@ pub(crate) fn run_schedule(
     scheduler: &mut dyn Scheduler,
     rules: Rules,
     observes: bool,
+) -> Outcome {
+    run_watched(session, scheduler, rules, observes, &mut |_, _| {})
+}
+
+/// Runs one schedule; somebody else sees the events, too.
+pub(crate) fn run_watched(
+    session: &mut Session,
+    scheduler: &mut dyn Scheduler,
+    rules: Rules,
+    observes: bool,
+    watch: &mut dyn FnMut(&LinuxWorld, &[Event]),
 ) -> Outcome {
     session.restore();
     session.world.set_observe(if observes {
@@ -64,7 +84,8 @@ pub(crate) fn run_schedule(
         &mut session.world,
         scheduler,
         rules.limits,
-        &mut |_, events| {
+        &mut |world, events| {
+            watch(world, events);
             for event in events {
                 match &event.kind {
                     EventKind::Output {
@@ -85,6 +106,7 @@ pub(crate) fn run_schedule(
     session.world.set_observe(Observe::None);
     let learned = observes.then(|| Learned {
         meetings: communication.meetings(&mut |pc| !session.is_library(pc)),
+        writers: communication.writers().clone(),
         shared_places: communication.shared_places(),
         races: races.found().copied().collect(),
     });
@@ -92,7 +114,9 @@ pub(crate) fn run_schedule(
         index: 0,
         is_default: false,
         failure: judge(&session.world, &driven, rules, &words),
-        stops: driven.stops_by_path(&session.world),
+        profile: None,
+        is_guided: false,
+        wishes: Vec::new(),
         contexts: to_u64(session.world.contexts().iter().count()),
         drive: driven,
         learned,

@@ -45,6 +45,39 @@ impl std::fmt::Display for SnapshotAt {
     }
 }
 
+/// Code on which decisions are concentrated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Focus {
+    Function(String),
+    Line { file: String, line: u32 },
+}
+
+impl std::str::FromStr for Focus {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some((file, line)) = text.rsplit_once(':')
+            && let Ok(line) = line.parse()
+            && !file.ends_with(':')
+        {
+            return Ok(Self::Line {
+                file: file.to_owned(),
+                line,
+            });
+        }
+        Ok(Self::Function(text.to_owned()))
+    }
+}
+
+impl std::fmt::Display for Focus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Function(name) => f.write_str(name),
+            Self::Line { file, line } => write!(f, "{file}:{line}"),
+        }
+    }
+}
+
 /// Why there is nothing to explore.
 #[derive(Debug, Error)]
 pub enum StartFailure {
@@ -63,6 +96,10 @@ pub enum StartFailure {
         "the program has no function `{0}`; `--snapshot-at` takes `first-thread` or the name of a function"
     )]
     NoSymbol(String),
+    #[error(
+        "none of the places to focus on has code: {0}; name functions or FILE:LINE, and compile with -g"
+    )]
+    NoFocus(String),
 }
 
 /// A world and the moment it comes back to before each schedule.
@@ -80,7 +117,7 @@ impl Session {
     /// Runs a program to its snapshot point.
     pub(crate) fn start(inputs: &Inputs, at: &SnapshotAt) -> Result<Self, StartFailure> {
         let mut world = LinuxWorld::new(setup(inputs))?;
-        world.set_hooks(raddle_config::hooks::standard());
+        world.set_hooks(raddle_config::hooks::with_standard(&inputs.hooks));
         let first = ContextId(0);
         let target = match at {
             SnapshotAt::FirstThread => None,
@@ -113,6 +150,26 @@ impl Session {
     /// Whether an instruction belongs to a library that is not explored.
     pub(crate) fn is_library(&self, pc: u64) -> bool {
         self.libraries.iter().any(|range| range.contains(&pc))
+    }
+
+    /// The code of some places, sorted; an error if none of them has any.
+    pub(crate) fn focus(&mut self, on: &[Focus]) -> Result<Vec<Range<u64>>, StartFailure> {
+        let Some(symbols) = self.world.symbols(ContextId(0)) else {
+            return Ok(Vec::new());
+        };
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for place in on {
+            match place {
+                Focus::Line { file, line } => ranges.extend(symbols.ranges_of_line(file, *line)),
+                Focus::Function(name) => ranges.extend(symbols.ranges_of_function(name)),
+            }
+        }
+        if ranges.is_empty() && !on.is_empty() {
+            let names: Vec<String> = on.iter().take(5).map(Focus::to_string).collect();
+            return Err(StartFailure::NoFocus(names.join(", ")));
+        }
+        ranges.sort_unstable_by_key(|range| (range.start, range.end));
+        Ok(merged(ranges))
     }
 
     pub(crate) fn libraries(&self) -> &[Range<u64>] {
@@ -196,4 +253,16 @@ fn libraries(world: &mut LinuxWorld, first: ContextId) -> Vec<Range<u64>> {
         })
         .map(|(range, _)| range)
         .collect()
+}
+
+/// Sorted ranges without overlaps.
+fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    let mut out: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match out.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => out.push(range),
+        }
+    }
+    out
 }

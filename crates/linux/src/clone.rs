@@ -279,6 +279,7 @@ fn make_thread(kernel: &mut Kernel, creator: Tid, tid: Tid, pid: Pid, request: &
         vfork_child: None,
         is_stopped: false,
         has_yielded: false,
+        torn: None,
         stopped_at_point: None,
         hooked_calls: Vec::new(),
         held_locks: Vec::new(),

@@ -386,6 +386,7 @@ fn commit(kernel: &mut Kernel, tid: Tid, id: SpaceId, start: Start, file: &load:
     thread.cpu.set_reg(Reg::Rsp, start.stack);
     thread.activity = Activity::User;
     thread.alt_stack = AltStack::NONE;
+    thread.torn = None;
     thread.stopped_at_point = None;
     thread.name = Arc::clone(&name);
     let context = thread.context;

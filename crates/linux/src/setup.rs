@@ -209,6 +209,7 @@ fn add_first_thread(kernel: &mut Kernel, pid: Pid, tid: Tid) {
             vfork_child: None,
             is_stopped: false,
             has_yielded: false,
+            torn: None,
             stopped_at_point: None,
             hooked_calls: Vec::new(),
             held_locks: Vec::new(),

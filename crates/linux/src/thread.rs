@@ -47,10 +47,21 @@ pub(crate) struct Thread {
     pub(crate) hooked_calls: Vec<PendingCall>,
     /// Locks obtained through hooked functions, oldest first.
     pub(crate) held_locks: Vec<(u64, LockMode)>,
+    /// What the next instruction has read already, if it was torn apart.
+    pub(crate) torn: Option<Torn>,
     /// Stood at a flagged program point when its last slice ended.
     pub(crate) stopped_at_point: Option<u64>,
     /// Signal to send when the parent dies is a process matter; scheduling attributes are a thread's.
     pub(crate) schedule: Schedule,
+}
+
+/// The value that a read-modify-write instruction has read and not yet written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Torn {
+    pub(crate) pc: u64,
+    pub(crate) addr: u64,
+    pub(crate) bytes: [u8; 16],
+    pub(crate) size: u8,
 }
 
 /// What sched_setscheduler and friends set; kept and reported, but without effect.

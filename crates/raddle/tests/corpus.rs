@@ -8,28 +8,10 @@ use std::process::Command;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// Cases whose bug the default schedules do not reach yet, with the reason; their fixed variants are still run.
-const NOT_FOUND_YET: &[(&str, &str)] = &[
-    (
-        "hard/five_handoffs",
-        "needs more than the default number of schedules",
-    ),
-    ("hard/safe_stack", "needs five preemptions in exact places"),
-    (
-        "hard/setters_100",
-        "a hundred threads: found by some seeds only",
-    ),
-    (
-        "rust/spin_lock",
-        "the window between test and store of the spin lock is not reached",
-    ),
-    (
-        "ski/fillattr",
-        "a data race without a failure: needs --races",
-    ),
-    ("timer/alarm_lock", "moments of timers are not varied"),
-    ("timer/reply_timeout", "moments of timers are not varied"),
-    ("timer/sleep_as_join", "moments of timers are not varied"),
-];
+const NOT_FOUND_YET: &[(&str, &str)] = &[];
+
+/// Bugs that need five preemptions in exact places get more time.
+const DEEP: &[&str] = &["hard/five_handoffs", "hard/safe_stack"];
 
 /// Schedules for a fixed variant here; longer campaigns are for `cargo xtask`.
 const FIXED_SCHEDULES: &str = "500";
@@ -74,7 +56,13 @@ fn check(name: &str, case: &Path) -> Result<(), Failed> {
     let is_reachable = !NOT_FOUND_YET.iter().any(|(known, _)| *known == name);
     if is_reachable {
         let program = build(case, &description, "buggy", folder.path())?;
-        let (status, output) = explore(&program, &["--until-found"], folder.path())?;
+        let is_race = description.get("kind").and_then(toml::Value::as_str) == Some("data-race");
+        let options: &[&str] = match () {
+            () if is_race => &["--schedules", "200"],
+            () if DEEP.contains(&name) => &["--until-found", "--time", "900"],
+            () => &["--until-found"],
+        };
+        let (status, output) = explore(&program, options, folder.path())?;
         if status != 1 {
             return Err(format!("the bug was not found (exit {status}):\n{output}").into());
         }

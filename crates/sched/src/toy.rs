@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use raddle_world::{
-    ContextId, ContextTable, Event, Liveness, Pending, PendingKind, Snapshot, Stop, Until,
-    WaitReason, World,
+    ContextId, ContextTable, Event, Liveness, Location, Pending, PendingKind, Snapshot, Stop,
+    Until, WaitReason, World,
 };
 
 /// One operation; each takes one step and is a decision point of its own.
@@ -113,11 +113,36 @@ impl World for Toy {
         &self.table
     }
 
-    fn pending(&mut self, _: ContextId) -> Pending {
-        Pending {
-            pc: 0,
-            kind: PendingKind::Local,
-        }
+    fn pending(&mut self, who: ContextId) -> Pending {
+        let index = who.0 as usize;
+        let at = self.at[index];
+        let access = |cell: usize, reads: bool| PendingKind::Access {
+            addr: 0,
+            location: Some(Location {
+                frame: 1,
+                offset: u16::try_from(cell * 8).expect("few"),
+            }),
+            size: 8,
+            reads,
+            writes: !reads,
+            atomic: false,
+        };
+        let kind = match self.programs[index].get(at).copied() {
+            Some(Do::Load(cell) | Do::SpinOn(cell)) => access(cell, true),
+            Some(Do::StoreNext(cell) | Do::Set(cell)) => access(cell, false),
+            Some(Do::Lock(lock) | Do::Unlock(lock)) => PendingKind::Sync {
+                object: u64::try_from(lock).expect("few"),
+            },
+            _ => PendingKind::Local,
+        };
+        // Every operation has a place of its own.
+        let pc = u64::from(who.0) << 32 | u64::try_from(at).expect("few");
+        Pending { pc, kind }
+    }
+
+    fn place(&self, who: ContextId) -> u64 {
+        let at = self.at[who.0 as usize];
+        1 + (u64::from(who.0) << 32 | u64::try_from(at).expect("few"))
     }
 
     fn run(&mut self, who: ContextId, until: Until) -> Stop {

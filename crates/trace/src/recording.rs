@@ -6,6 +6,7 @@
 //! ```
 //! The text is meant to be readable: a schedule of three deviations is three lines.
 
+use raddle_config::hooks::Hook;
 use raddle_stdx::Digest;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -17,7 +18,7 @@ const MAGIC: &str = "raddle-recording";
 pub const FORMAT: u32 = 1;
 /// Version of what a step, a stop and the default order mean. Raised whenever an old recording would run
 /// differently.
-pub const SEMANTICS: u32 = 1;
+pub const SEMANTICS: u32 = 2;
 
 /// What the program was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +34,9 @@ pub struct Inputs {
     pub cpus: u32,
     /// Seed of every choice that is not about scheduling.
     pub seed: u64,
+    /// Functions of the project that mean synchronisation or allocation, beside the ones known to all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Hook>,
 }
 
 /// A host path that the guest sees elsewhere.
@@ -156,6 +160,7 @@ mod tests {
                 processes_max: 8,
                 cpus: 4,
                 seed: 7,
+                hooks: Vec::new(),
             },
             limits: Limits {
                 patience: 1000,

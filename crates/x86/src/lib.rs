@@ -43,7 +43,7 @@ pub use generic::{Origin, Shutdown, SystemBus, deliver, raise};
 pub use log::{Log, Record};
 pub use op::LogKind;
 pub use paging::{Controls, Mapping, PhysicalMemory, walk};
-pub use peek::{NextAccess, next_accesses};
+pub use peek::{NextAccess, Peek};
 pub use supervisor::{
     DeviceAccess, Devices, HYPERCALL_LEAF, Processor, SystemEngine, SystemExit, SystemOutcome,
     SystemSlice,

@@ -1,7 +1,7 @@
 //! Which algorithm runs which schedule of a kernel.
 
 use raddle_sched::{
-    BasicPos, DelayBounded, Pct, Profile, RandomWalk, Scheduler, Urw, urw::sample_interest,
+    DelayBounded, Pct, Pos, Profile, RandomWalk, Scheduler, Urw, urw::sample_interest,
 };
 use raddle_stdx::Prng;
 
@@ -19,7 +19,7 @@ pub enum Algorithm {
         depth: u64,
     },
     RandomWalk,
-    BasicPos,
+    Pos,
     Urw,
     Surw,
 }
@@ -30,7 +30,7 @@ const NAMES: [(&str, Algorithm); 8] = [
     ("pct2", Algorithm::Pct { depth: 2 }),
     ("pct3", Algorithm::Pct { depth: 3 }),
     ("random", Algorithm::RandomWalk),
-    ("basic-pos", Algorithm::BasicPos),
+    ("pos", Algorithm::Pos),
     ("urw", Algorithm::Urw),
     ("surw", Algorithm::Surw),
 ];
@@ -74,8 +74,8 @@ pub(super) fn scheduler(
             None => Box::new(Pct::new(seed, 4, profile)),
         },
         Algorithm::Pct { depth } => Box::new(Pct::new(seed, depth, profile)),
-        Algorithm::RandomWalk => Box::new(RandomWalk::new(seed)),
-        Algorithm::BasicPos => Box::new(BasicPos::new(seed)),
+        Algorithm::RandomWalk => Box::new(RandomWalk::new(seed, profile)),
+        Algorithm::Pos => Box::new(Pos::new(seed)),
         Algorithm::Urw => Box::new(Urw::new(seed, profile, Vec::new())),
         Algorithm::Surw => {
             let mut prng = Prng::new(Prng::derive_seed(seed, 1));

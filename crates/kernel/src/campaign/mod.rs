@@ -309,9 +309,7 @@ impl<'a> Campaign<'a> {
     fn learn(&mut self, outcome: &Outcome) {
         if outcome.is_default {
             self.report.baseline_steps = outcome.drive.steps;
-            self.profile = Profile::default();
-            self.profile
-                .note(outcome.drive.decisions, outcome.stops.clone());
+            self.profile.clone_from(&outcome.profile);
         }
         let Some(learned) = &outcome.learned else {
             return;

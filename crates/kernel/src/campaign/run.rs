@@ -2,8 +2,8 @@
 
 use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Races};
-use raddle_sched::{Drive, Reason, Scheduler, View, drive};
-use raddle_trace::{Limits, Path};
+use raddle_sched::{Drive, Profile, Reason, Scheduler, View, drive};
+use raddle_trace::Limits;
 use raddle_world::{Context, ContextId};
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,8 @@ pub struct Outcome {
     pub is_default: bool,
     pub drive: Drive,
     pub failure: Option<Failure>,
-    pub stops: Vec<(Path, u64)>,
+    /// What the run tells about the size of the test.
+    pub profile: Profile,
     /// Halted, paused, looping, starving.
     pub liveness: [u64; 4],
     /// Only if memory was observed.
@@ -143,7 +144,7 @@ pub(super) fn run_schedule(
         index: 0,
         is_default: false,
         failure: Failure::of_run(&mut session.world),
-        stops: driven.stops_by_path(&session.world),
+        profile: driven.profile(&session.world),
         drive: driven,
         liveness,
         learned,

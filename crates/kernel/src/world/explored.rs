@@ -165,7 +165,7 @@ impl World for KernelWorld {
     fn pending(&mut self, who: ContextId) -> Pending {
         let cpu = self.processor(who);
         let pc = self.machine.cpu(cpu).rip;
-        let access = self.machine.next_accesses(cpu).into_iter().next();
+        let access = self.machine.next_access(cpu);
         let kind = match access {
             Some(access) if self.executing(cpu) == who => {
                 let physical = self.machine.physical(cpu, access.addr);
@@ -256,6 +256,10 @@ impl World for KernelWorld {
             events.clear();
             self.events = events;
         }
+    }
+
+    fn place(&self, who: ContextId) -> u64 {
+        self.machine.cpu(self.processor(who)).rip
     }
 
     fn register_digest(&self, who: ContextId) -> u64 {

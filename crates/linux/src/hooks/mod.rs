@@ -202,6 +202,19 @@ impl Hooks {
         })
     }
 
+    /// The object of the hooked function at whose entry a thread stands; none if it synchronises nothing.
+    pub(crate) fn object_at_entry(&self, kernel: &Kernel, tid: Tid) -> Option<u64> {
+        let thread = kernel.thread(tid);
+        let entries = self.entries.get(&kernel.process_of(tid).space)?;
+        let hook = &self.rules[*entries.rules.get(&thread.cpu.rip)?];
+        if effect::is_allocation(hook.effect) {
+            return None;
+        }
+        let registers = [Reg::Rdi, Reg::Rsi, Reg::Rdx, Reg::Rcx, Reg::R8, Reg::R9];
+        let register = registers.get(usize::from(hook.object))?;
+        Some(thread.cpu.reg(*register))
+    }
+
     /// Symbols of the thread's process, for reports.
     pub(crate) fn symbols(&mut self, kernel: &mut Kernel, tid: Tid) -> raddle_symbols::SymbolSpace {
         self.modules.space(kernel, tid)

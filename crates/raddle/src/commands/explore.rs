@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use raddle_explore::{Algorithm, Options, Progress, Report, StartFailure, explore};
+use raddle_explore::{Algorithm, Focus, Options, Progress, Report, StartFailure, explore};
 use raddle_report::Finding;
 use raddle_report::finding::Confidence;
 use raddle_report::render::{json, sarif, terminal};
 
+use crate::diff_lines;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::message;
@@ -23,12 +24,13 @@ use crate::program_options::ProgramOptions;
     after_help = "Examples:\n  raddle explore -- ./program arg\n  raddle explore --until-found --schedules 100000 -- ./program\n  raddle explore --races --json -- ./program"
 )]
 pub(crate) struct Explore {
-    /// Schedules to run at most.
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
-    schedules: u64,
-    /// Seconds to explore at most; what is found in a given number of schedules does not depend on it.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    time: u64,
+    /// Schedules to run at most. Default: 10000, or as many as fit if --time or --until-found is given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    schedules: Option<u64>,
+    /// Seconds to explore at most [default: 60]; what is found in a given number of schedules does not depend on
+    /// it.
+    #[arg(long, value_name = "SECONDS")]
+    time: Option<u64>,
     /// Stop after the first generation of schedules that has a failure.
     #[arg(long)]
     until_found: bool,
@@ -38,15 +40,28 @@ pub(crate) struct Explore {
     /// Workers; results do not depend on it. Default: one per core.
     #[arg(long, short, value_name = "N")]
     jobs: Option<usize>,
-    /// `portfolio`, or one algorithm: delay, pct2, pct3, random, basic-pos, urw, surw.
+    /// `portfolio`, or one algorithm: delay, preemption, pct2, pct3, pct5, random, pos, urw, surw, reads-from.
     #[arg(long, value_name = "NAME", default_value = "portfolio")]
     scheduler: String,
     /// Where schedules begin: `first-thread` or the name of a function.
     #[arg(long, value_name = "PLACE", default_value = "first-thread")]
     snapshot_at: String,
-    /// Look for data races in every schedule and report them as findings.
+    /// Look for data races in every schedule, not only in a sample of them.
     #[arg(long)]
     races: bool,
+    /// Switch threads only in this function or line; may be given several times.
+    #[arg(long, value_name = "FUNCTION|FILE:LINE")]
+    focus: Vec<String>,
+    /// Switch threads only in lines that changed since this revision (as in `git diff REV`).
+    #[arg(long, value_name = "REV")]
+    diff: Option<String>,
+    /// Explore all interleavings of a small program (at system calls, synchronisation and communication points)
+    /// instead of sampling; says when all were explored, or how many there probably are.
+    #[arg(long, conflicts_with_all = ["scheduler", "focus", "diff"])]
+    exhaustive: bool,
+    /// Never let a timer or time-out come while some thread could still run.
+    #[arg(long)]
+    no_time_jumps: bool,
     /// The exit status that is right; default: that of the run without interruptions.
     #[arg(long, value_name = "STATUS")]
     expect_exit: Option<u8>,
@@ -69,6 +84,9 @@ pub(crate) struct Explore {
     program: ProgramOptions,
 }
 
+const SCHEDULES_DEFAULT: u64 = 10_000;
+/// Seconds.
+const TIME_DEFAULT: u64 = 60;
 /// Different failures that are minimised and explained.
 const FINDINGS_MAX: usize = 10;
 
@@ -77,8 +95,8 @@ impl Explore {
         let interrupt = Interrupt::listen()?;
         let options = self.options(&interrupt)?;
         let begun = Instant::now();
-        let bar = progress_bar(self.schedules);
-        let limit = Duration::from_secs(self.time);
+        let bar = progress_bar(options.schedules);
+        let limit = Duration::from_secs(self.time.unwrap_or(TIME_DEFAULT));
         let result = explore(&options, &mut |progress| {
             show(&bar, progress);
             if interrupt.is_requested() {
@@ -111,14 +129,20 @@ impl Explore {
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let Ok(snapshot_at) = self.snapshot_at.parse();
+        let is_timed = self.time.is_some() || self.until_found || self.exhaustive;
+        let schedules = match self.schedules {
+            Some(schedules) => schedules,
+            None if is_timed => u64::MAX,
+            None => SCHEDULES_DEFAULT,
+        };
         Ok(Options {
             inputs: self.program.inputs(self.seed)?,
             snapshot_at,
-            schedules: self.schedules,
+            schedules,
             until_found: self.until_found,
             workers: raddle_explore::campaign::useful_workers(
                 self.jobs.unwrap_or(cores),
-                self.schedules,
+                schedules,
             ),
             seed: self.seed,
             algorithm,
@@ -126,8 +150,23 @@ impl Explore {
             expected_exit: self.expect_exit.map(i32::from),
             steps_max: self.max_steps,
             findings_max: FINDINGS_MAX,
+            exhaustive: self.exhaustive,
+            varies_time: !self.no_time_jumps,
+            focus: self.focus()?,
             cancel: interrupt.flag(),
         })
+    }
+
+    fn focus(&self) -> anyhow::Result<Vec<Focus>> {
+        let mut focus: Vec<Focus> = Vec::new();
+        for text in &self.focus {
+            let Ok(place) = text.parse();
+            focus.push(place);
+        }
+        if let Some(revision) = &self.diff {
+            focus.extend(diff_lines::changed_since(revision)?);
+        }
+        Ok(focus)
     }
 
     /// Each finding gets a file, named after the program and the finding.
@@ -147,13 +186,13 @@ impl Explore {
         Ok(())
     }
 
-    /// What counts as found: failures always, data races on request.
+    /// What counts as found: failures, and data races that are certain.
     fn findings(&self, report: &Report) -> Vec<Finding> {
         let failures = report.findings.iter().map(|(finding, _)| finding.clone());
         let races = report
             .races
             .iter()
-            .filter(|race| self.races && race.confidence == Confidence::Confirmed);
+            .filter(|race| race.confidence == Confidence::Confirmed);
         failures.chain(races.cloned()).collect()
     }
 
@@ -163,7 +202,7 @@ impl Explore {
         findings: &[Finding],
         elapsed: Duration,
     ) -> anyhow::Result<()> {
-        let summary = summary(report, findings.len(), elapsed, self.races);
+        let summary = summary(report, findings.len(), elapsed);
         if self.json {
             let text = json::document(
                 findings,
@@ -175,6 +214,8 @@ impl Explore {
                     "decisions": report.decisions,
                     "points": report.points,
                     "shared_places": report.shared_places,
+                    "reads_from_classes": report.classes,
+                    "reads_from_pairs": report.pairs,
                     "steps": report.steps,
                 }),
             )?;
@@ -244,12 +285,13 @@ fn code(report: &Report, findings: &[Finding]) -> Result<Code, Failure> {
     Ok(Code::Clean)
 }
 
-fn summary(report: &Report, findings: usize, elapsed: Duration, races: bool) -> String {
+fn summary(report: &Report, findings: usize, elapsed: Duration) -> String {
     let rate = u128::from(report.schedules) * 1000 / elapsed.as_millis().max(1);
     let mut text = format!(
-        "explored {} schedules ({} distinct, {rate}/s) of {} threads with up to {} decisions each, {} communication points on {} shared places; {findings} finding{}, {} schedules failed",
+        "explored {} schedules ({} distinct, {} reads-from classes, {rate}/s) of {} threads with up to {} decisions each, {} communication points on {} shared places; {findings} finding{}, {} schedules failed",
         report.schedules,
         report.distinct,
+        report.classes,
         report.contexts,
         report.decisions,
         report.points,
@@ -263,17 +305,17 @@ fn summary(report: &Report, findings: usize, elapsed: Duration, races: bool) -> 
             report.unexplained
         ));
     }
-    if !races && !report.races.is_empty() {
+    let doubtful = report
+        .races
+        .iter()
+        .filter(|race| race.confidence != Confidence::Confirmed);
+    let doubtful = doubtful.count();
+    if doubtful > 0 {
         text.push_str(&format!(
-            "; {} data races seen in observed schedules (--races reports them)",
-            report.races.len()
+            "; {doubtful} possible data races in code whose atomic accesses cannot be told from plain ones"
         ));
     }
-    if report.single_delays_done {
-        text.push_str("; every single delay was tried");
-    } else {
-        text.push_str("; not every single delay was tried");
-    }
+    text.push_str(&completeness(report, findings));
     if report.was_cancelled {
         text.push_str("; interrupted before the schedules were used up");
     } else if report.was_stopped {
@@ -285,20 +327,63 @@ fn summary(report: &Report, findings: usize, elapsed: Duration, races: bool) -> 
     text
 }
 
+/// What was tried completely, and what was not.
+fn completeness(report: &Report, findings: usize) -> String {
+    let timers = if report.timed_stops > 0 {
+        ", timers only when nobody can run"
+    } else {
+        ""
+    };
+    match report.exhaustive {
+        Some(all) if all.is_complete => format!(
+            "; all {} interleavings at this granularity explored{timers}: {}",
+            all.interleavings,
+            if findings == 0 {
+                "no failure"
+            } else {
+                "see above"
+            }
+        ),
+        Some(some) => format!(
+            "; {} of about {:.0} interleavings at this granularity explored{timers}{}",
+            some.interleavings,
+            some.estimate,
+            if some.cut_short > 0 {
+                format!("; {} runs did not end by themselves", some.cut_short)
+            } else {
+                String::new()
+            }
+        ),
+        None if report.single_delays_done => "; every single delay was tried".into(),
+        None => "; not every single delay was tried".into(),
+    }
+}
+
 fn progress_bar(schedules: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{pos}/{len} schedules {per_sec} {msg} eta {eta}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(schedules).with_style(style)
+    let is_endless = schedules == u64::MAX;
+    let template = if is_endless {
+        "{pos} schedules {per_sec} {msg} {elapsed}"
+    } else {
+        "{pos}/{len} schedules {per_sec} {msg} eta {eta}"
+    };
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = if is_endless {
+        ProgressBar::no_length()
+    } else {
+        ProgressBar::new(schedules)
+    };
+    bar.with_style(style)
 }
 
 fn show(bar: &ProgressBar, progress: Progress) {
     bar.set_position(progress.schedules);
     bar.set_message(format!(
-        "{} distinct, {} failures, {} points",
-        progress.distinct, progress.failures, progress.points
+        "{} distinct, {} classes, {} failures, {} points",
+        progress.distinct, progress.classes, progress.failures, progress.points
     ));
 }
 

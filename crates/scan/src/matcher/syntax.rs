@@ -278,6 +278,9 @@ impl<'e, 'p> Matcher<'e, 'p> {
             StmtKind::Access(name) if matches!(here.kind, Kind::Read | Kind::Write) => {
                 self.access(stmt, name, event, state)
             }
+            StmtKind::Update(name) if here.kind == Kind::Call => {
+                self.wrapped_update(stmt, name, event, state)
+            }
             StmtKind::Call {
                 callee,
                 args,
@@ -409,6 +412,16 @@ impl<'e, 'p> Matcher<'e, 'p> {
         }
         for state in &mut out {
             state.floor = here.end;
+            // A branch that leaves does not lead on, but the other one does.
+            let leaves = state.last.is_some_and(|last| {
+                matches!(
+                    self.events[at(last)].kind,
+                    Kind::Return | Kind::Goto | Kind::Break | Kind::Continue
+                )
+            });
+            if leaves {
+                state.last = Some(event);
+            }
         }
         // `if (!c) return;` makes the rest of the block depend on `c`.
         let leaves = here.aux == here.end && self.never_falls_through(event);
@@ -559,6 +572,30 @@ impl<'e, 'p> Matcher<'e, 'p> {
             place,
             expr: self.events[at(event)].expr,
             key,
+        };
+        self.with(stmt, event, state, name, bound)
+    }
+
+    /// An update made by a small function for its caller: `sock_hold(sk)`.
+    fn wrapped_update<'s>(
+        &self,
+        stmt: &Stmt,
+        name: &Name,
+        event: u32,
+        state: &State<'s>,
+    ) -> Vec<State<'s>> {
+        let place = self.place(event);
+        let Some((inner, param)) = self.engine.wrapped_access(place) else {
+            return Vec::new();
+        };
+        let given = self.view.unit.named_call(self.events[at(event)].expr);
+        let Some(arg) = given.and_then(|(_, args)| args.get(param).copied()) else {
+            return Vec::new();
+        };
+        let bound = Bound::Object {
+            place,
+            expr: arg,
+            key: self.engine.accesses.key(inner),
         };
         self.with(stmt, event, state, name, bound)
     }

@@ -3,8 +3,8 @@
 use raddle_report::Severity;
 
 use super::ast::{
-    Arg, Args, Callee, Compare, Condition, Fun, Name, PREDICATES, Pattern, Stmt, StmtKind, Sub,
-    Test,
+    Arg, Args, Callee, Compare, Condition, Fun, Name, PREDICATES, Pattern, Predicate, Stmt,
+    StmtKind, Sub, Test,
 };
 use super::error::PatternError;
 use super::token::{Kind, Token, tokens};
@@ -36,9 +36,40 @@ pub(crate) fn parse(file: &str, source: &str) -> Result<Vec<Pattern>> {
         return Ok(patterns);
     }
     while parser.here().kind != Kind::End {
-        patterns.push(parser.bug()?);
+        let mut pattern = parser.bug()?;
+        if let Some(first) = patterns
+            .iter()
+            .find(|first: &&Pattern| first.name == pattern.name)
+        {
+            inherit(&mut pattern, first);
+        }
+        patterns.push(pattern);
     }
     Ok(patterns)
+}
+
+/// A further description of a bug says only what is different.
+fn inherit(pattern: &mut Pattern, first: &Pattern) {
+    for (own, of_first) in [
+        (&mut pattern.why, &first.why),
+        (&mut pattern.about, &first.about),
+    ] {
+        if own.is_empty() {
+            own.clone_from(of_first);
+        }
+    }
+}
+
+/// Whether some condition speaks of the locks of sub-patterns.
+fn speaks_of_locks(conditions: &[Condition]) -> bool {
+    conditions.iter().any(|condition| match condition {
+        Condition::Not(inner) => speaks_of_locks(std::slice::from_ref(inner)),
+        Condition::And(parts) | Condition::Or(parts) => speaks_of_locks(parts),
+        Condition::Test(test) => matches!(
+            test.predicate,
+            Predicate::DisjointLocks | Predicate::NoGate | Predicate::AnyLocks
+        ),
+    })
 }
 
 fn empty(name: String) -> Pattern {
@@ -54,6 +85,7 @@ fn empty(name: String) -> Pattern {
         labels: Vec::new(),
         weight: 0,
         object: None,
+        disjoint_by_default: true,
     }
 }
 
@@ -162,7 +194,8 @@ impl Parser<'_> {
     }
 
     fn finish(&mut self, start: usize) -> Result<Pattern> {
-        let pattern = std::mem::replace(&mut self.pattern, empty(String::new()));
+        let mut pattern = std::mem::replace(&mut self.pattern, empty(String::new()));
+        pattern.disjoint_by_default = !speaks_of_locks(&pattern.conditions);
         if pattern.subs.is_empty() {
             return self.error_at(
                 (start, start + 1),

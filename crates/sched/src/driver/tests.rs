@@ -5,7 +5,8 @@ use raddle_world::World;
 
 use crate::toy::{Do, Toy};
 use crate::{
-    BasicPos, DelayBounded, Drive, End, Follow, Pct, Profile, RandomWalk, Scheduler, Urw, drive,
+    DelayBounded, Drive, End, Follow, Pct, Pos, Profile, RandomWalk, ReadsFrom, Scheduler, Urw,
+    drive,
 };
 
 const LIMITS: Limits = Limits {
@@ -39,10 +40,11 @@ fn deadlock() -> Toy {
 
 fn schedulers(seed: u64, profile: &Profile) -> Vec<Box<dyn Scheduler>> {
     vec![
-        Box::new(RandomWalk::new(seed)),
+        Box::new(RandomWalk::new(seed, profile)),
         Box::new(Pct::new(seed, 3, profile)),
-        Box::new(BasicPos::new(seed)),
+        Box::new(Pos::new(seed)),
         Box::new(Urw::new(seed, profile, Vec::new())),
+        Box::new(ReadsFrom::new(seed, Vec::new())),
     ]
 }
 
@@ -50,9 +52,7 @@ fn profile(toy: &Toy) -> Profile {
     let mut world = toy.clone();
     let mut scheduler = DelayBounded::new(Vec::new());
     let driven = drive(&mut world, &mut scheduler, LIMITS, &mut |_, _| {});
-    let mut profile = Profile::default();
-    profile.note(driven.decisions, driven.stops_by_path(&world));
-    profile
+    driven.profile(&world)
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn spinning_contexts_do_not_stop_the_others() {
 #[test]
 fn a_loop_that_nobody_ends_is_a_hang() {
     let toy = Toy::new(vec![vec![Do::SpinOn(0)], vec![Do::Work]]);
-    let driven = run(&toy, &mut RandomWalk::new(1));
+    let driven = run(&toy, &mut RandomWalk::new(1, &Profile::default()));
     assert_eq!(driven.end, End::Hanging);
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Explore {
     /// Workers; results do not depend on it. Default: one per core.
     #[arg(long, short, value_name = "N")]
     jobs: Option<usize>,
-    /// `portfolio`, or one algorithm: ski, delay, pct2, pct3, random, basic-pos, urw, surw.
+    /// `portfolio`, or one algorithm: ski, delay, pct2, pct3, random, pos, urw, surw.
     #[arg(long, value_name = "NAME", default_value = "portfolio")]
     scheduler: String,
     /// Let processors take interrupts as soon as they can, instead of choosing when.
