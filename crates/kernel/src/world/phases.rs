@@ -14,10 +14,12 @@ const TURN: u64 = 20_000;
 const CHUNK: u64 = 5_000_000;
 /// Steps of a boot at most: several times what the largest distribution kernel takes.
 const BOOT_STEPS_MAX: u64 = 12_000_000_000;
-/// Steps of a set-up, and of the checks, at most.
+/// Steps of a set-up at most.
 const SETUP_STEPS_MAX: u64 = 3_000_000_000;
 /// Virtual time of a set-up, and of the checks, at most: sleeping costs no steps.
 const SETUP_TIME_MAX: u64 = 120_000_000_000;
+/// Steps of the checks at most: they are part of every schedule.
+const CHECK_STEPS_MAX: u64 = 500_000_000;
 
 /// How far a boot is.
 #[derive(Debug)]
@@ -240,7 +242,7 @@ impl KernelWorld {
     pub(super) fn run_checks(&mut self) {
         self.state.phase = Phase::Check;
         let began = self.machine.now();
-        let end = self.take_turns(SETUP_STEPS_MAX, began + SETUP_TIME_MAX);
+        let end = self.take_turns(CHECK_STEPS_MAX, began + SETUP_TIME_MAX);
         if end != TurnEnd::Over {
             self.finish(RunEnd::Stuck);
         }
