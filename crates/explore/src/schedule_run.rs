@@ -7,7 +7,7 @@ use raddle_detect::{Communication, Failure, Race, Races};
 use raddle_linux::{LinuxWorld, Observe};
 use raddle_sched::{AbstractSchedule, Drive, Profile, Scheduler, drive};
 use raddle_stdx::width::to_u64;
-use raddle_world::{Event, EventKind, World};
+use raddle_world::{ContextId, Event, EventKind, World};
 
 use crate::judge::{Rules, Writing, judge};
 use crate::session::Session;
@@ -82,6 +82,9 @@ pub(crate) fn run_watched(
                     EventKind::Output { .. } => writing.event(event),
                     EventKind::Access(access)
                         if !access.how.is_atomic() && is_library(event.pc) => {}
+                    EventKind::Free { addr } if observes => {
+                        take_away(world, &mut communication, event.context, *addr);
+                    }
                     _ if observes => {
                         if let EventKind::Access(access) = &event.kind
                             && points.contains(&event.pc)
@@ -119,5 +122,20 @@ pub(crate) fn run_watched(
         contexts: to_u64(session.world.contexts().iter().count()),
         drive: driven,
         learned,
+    }
+}
+
+/// Bytes of a freed block that are looked at.
+const FREED_MAX: u64 = 4096;
+
+/// A freed block meets whoever has used it.
+fn take_away(world: &LinuxWorld, communication: &mut Communication, by: ContextId, addr: u64) {
+    let Some(block) = world.block_at(by, addr) else {
+        return;
+    };
+    for offset in (0..block.size.min(FREED_MAX)).step_by(8) {
+        if let Some(location) = world.location(by, addr + offset) {
+            communication.taken_away(by, location);
+        }
     }
 }

@@ -51,6 +51,16 @@ struct Hit {
     why: Halted,
 }
 
+impl Hit {
+    /// The moment to stop at on the way back: a watched value has its old content before the access.
+    fn before(self) -> u64 {
+        match self.why {
+            Halted::Watch { .. } => self.at.saturating_sub(1),
+            _ => self.at,
+        }
+    }
+}
+
 /// A recorded run and a moment in it.
 #[derive(Debug)]
 pub struct Travel<'r> {
@@ -144,11 +154,15 @@ impl<'r> Travel<'r> {
         let now = self.now;
         let found = match direction {
             Direction::Forward => hits.iter().find(|hit| hit.at > now),
-            Direction::Backward => hits.iter().rev().find(|hit| hit.at < now),
+            Direction::Backward => hits.iter().rev().find(|hit| hit.before() < now),
         };
         match (found, direction) {
-            (Some(hit), _) => {
+            (Some(hit), Direction::Forward) => {
                 self.go_to(hit.at);
+                hit.why
+            }
+            (Some(hit), Direction::Backward) => {
+                self.go_to(hit.before());
                 hit.why
             }
             (None, Direction::Forward) => {

@@ -2,10 +2,10 @@
 
 use raddle_config::hooks::Effect;
 use raddle_mem::{AddressSpace, Frames, GuestAddr, PAGE_SIZE};
-use raddle_stdx::width::to_u64;
+use raddle_stdx::width::{low_u16, to_u64};
 use raddle_symbols::unwind::RIP;
 use raddle_symbols::{Registers, SymbolSpace};
-use raddle_world::ContextId;
+use raddle_world::{ContextId, Location};
 use raddle_x86::Cpu;
 
 use crate::heap::Block;
@@ -93,6 +93,20 @@ impl LinuxWorld {
                 Some(if is_exact { pc } else { pc.wrapping_sub(1) })
             })
             .collect()
+    }
+
+    /// Where an address of a live context's process is, if its page is present.
+    pub fn location(&self, who: ContextId, addr: u64) -> Option<Location> {
+        let tid = self.tid(who)?;
+        let pte = self
+            .kernel()
+            .space_of(tid)
+            .map
+            .pte(GuestAddr(addr).page())?;
+        Some(Location {
+            frame: pte.frame.0,
+            offset: low_u16(addr & 0xFFF),
+        })
     }
 
     /// All registers of a live context that a debugger shows.

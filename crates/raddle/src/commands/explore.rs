@@ -13,6 +13,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use raddle_explore::{Progress, Report, SnapshotAt, StartFailure, explore, libtest};
+use raddle_linux::StartError;
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Severity};
 use raddle_report::render::{json, junit, sarif, terminal};
@@ -313,9 +314,29 @@ pub(super) fn start_failure(failure: StartFailure) -> Failure {
         StartFailure::EndedAlone { .. } => Code::Vacuous,
         _ => Code::Usage,
     };
+    let hint = missing_interpreter(&failure);
     Failure {
         code,
-        error: anyhow!(failure),
+        error: anyhow!("{failure}{hint}"),
+    }
+}
+
+/// Scripts fail like missing programs when their interpreter is missing.
+fn missing_interpreter(failure: &StartFailure) -> String {
+    let StartFailure::Start(StartError::Program { program, .. }) = failure else {
+        return String::new();
+    };
+    let Ok(bytes) = std::fs::read(program) else {
+        return String::new();
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let first = text.lines().next().unwrap_or_default();
+    match first.strip_prefix("#!") {
+        Some(rest) => {
+            let interpreter = rest.split_whitespace().next().unwrap_or_default();
+            format!("; it is a script, and its interpreter is `{interpreter}`")
+        }
+        None => String::new(),
     }
 }
 
