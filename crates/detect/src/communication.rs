@@ -24,6 +24,8 @@ struct Place {
 #[derive(Debug, Default)]
 pub struct Communication {
     places: FxHashMap<u64, Place>,
+    /// Instructions that wrote.
+    writers: BTreeSet<u64>,
 }
 
 /// The places of a run where contexts met, each with the instructions that touched it.
@@ -31,19 +33,27 @@ pub type Meetings = BTreeSet<Vec<u64>>;
 
 impl Communication {
     pub fn event(&mut self, event: &Event) {
-        let (location, writes) = match event.kind {
-            EventKind::Read { location, .. } => (location, false),
-            EventKind::Write { location, .. } | EventKind::Update { location, .. } => {
-                (location, true)
-            }
-            _ => return,
+        let EventKind::Access(access) = &event.kind else {
+            return;
         };
-        let place = self.places.entry(key(location)).or_default();
+        let place = self.places.entry(key(access.location)).or_default();
         let first = *place.first.get_or_insert(event.context);
         place.is_shared |= first != event.context;
+        let writes = access.how.writes();
         place.is_written |= writes;
+        if writes && !self.writers.contains(&event.pc) {
+            self.writers.insert(event.pc);
+        }
         if !place.pcs.contains(&event.pc) {
             place.pcs.push(event.pc);
+        }
+    }
+
+    /// Memory that somebody has touched is taken away, which is as good as a write for whoever still uses it.
+    pub fn taken_away(&mut self, by: ContextId, location: Location) {
+        if let Some(place) = self.places.get_mut(&key(location)) {
+            place.is_shared |= place.first.is_some_and(|first| first != by);
+            place.is_written = true;
         }
     }
 
@@ -69,6 +79,11 @@ impl Communication {
             .collect()
     }
 
+    /// Instructions that wrote somewhere.
+    pub fn writers(&self) -> &BTreeSet<u64> {
+        &self.writers
+    }
+
     /// Whether several contexts touched this place, one of them writing.
     pub fn is_meeting(&self, location: Location) -> bool {
         self.places
@@ -92,30 +107,26 @@ fn key(location: Location) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use raddle_world::{Access, AccessKind};
+
     use super::*;
 
     fn access(context: u32, pc: u64, offset: u16, writes: bool) -> Event {
-        let location = Location { frame: 1, offset };
-        let (addr, size, value) = (0, 8, None);
         Event {
             context: ContextId(context),
             step: 0,
             pc,
-            kind: if writes {
-                EventKind::Write {
-                    addr,
-                    location,
-                    size,
-                    value,
-                }
-            } else {
-                EventKind::Read {
-                    addr,
-                    location,
-                    size,
-                    value,
-                }
-            },
+            kind: EventKind::Access(Access {
+                how: if writes {
+                    AccessKind::Write
+                } else {
+                    AccessKind::Read
+                },
+                size: 8,
+                location: Location { frame: 1, offset },
+                addr: 0,
+                value: None,
+            }),
         }
     }
 

@@ -4,20 +4,24 @@
 //! their numbers after it has ended. Each worker has a world of its own and takes the next job when it is free.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use raddle_detect::Race;
 use raddle_report::Finding;
-use raddle_sched::{End, Profile};
+use raddle_sched::{AbstractSchedule, End, Profile, ReadsFromPair};
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_stdx::{Digest, Prng};
-use raddle_trace::{Inputs, Limits, Recording};
+use raddle_trace::{Checks, Inputs, Limits, Recording};
 
+use crate::exhaustive::{self, Exhaustive};
 use crate::explain;
-use crate::portfolio::{Algorithm, scheduler};
-use crate::schedule_run::{Outcome, Rules, run_schedule};
-use crate::session::{Session, SnapshotAt, StartFailure};
+use crate::feedback::{Feedback, Pool};
+use crate::judge::{Judge, Rules};
+use crate::portfolio::{Algorithm, Material, scheduler};
+use crate::schedule_run::{Outcome, run_schedule};
+use crate::session::{Focus, Session, SnapshotAt, StartFailure};
 
 /// Steps in a row before the default order goes on to the next context.
 const PATIENCE: u64 = 100_000;
@@ -47,12 +51,33 @@ pub struct Options {
     pub algorithm: Option<Algorithm>,
     /// Look for data races in every schedule.
     pub races: bool,
+    /// What ends a run at the moment it goes wrong.
+    pub checks: Checks,
     /// Status that counts as right; none for that of the default order.
     pub expected_exit: Option<i32>,
+    /// The right standard output and the command that judges it, for the recording; `judge` acts on them.
+    pub expected_output: Option<String>,
+    pub oracle: Option<String>,
+    /// The user's own idea of a right result.
+    pub judge: Option<Judge>,
     /// Steps of one schedule at most; none for a multiple of the default order's.
     pub steps_max: Option<u64>,
     /// Different failures to minimise and explain at most.
     pub findings_max: usize,
+    /// Explore all interleavings instead of sampling them.
+    pub exhaustive: bool,
+    /// Whether timers and time-outs may come while others can still run.
+    pub varies_time: bool,
+    /// Decide only inside these functions and lines; empty for everywhere.
+    pub focus: Vec<Focus>,
+    /// When it becomes true, no further schedule is begun; what was found is explained.
+    pub cancel: Arc<AtomicBool>,
+}
+
+impl Options {
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
 }
 
 /// How far a campaign is.
@@ -62,6 +87,8 @@ pub struct Progress {
     pub distinct: u64,
     pub failures: u64,
     pub points: u64,
+    /// Runs that differ in who read whose write.
+    pub classes: u64,
 }
 
 /// What a campaign found out.
@@ -81,14 +108,24 @@ pub struct Report {
     pub decisions: u64,
     pub points: u64,
     pub shared_places: u64,
+    /// Runs that differ in who read whose write.
+    pub classes: u64,
+    /// Pairs of a write and a read of another context.
+    pub pairs: u64,
     pub steps: u64,
     /// The first thing that was not supported, and how many schedules ended there.
     pub unsupported: Option<(String, u64)>,
     /// Whether all sets of at most one delay were run.
     pub single_delays_done: bool,
+    /// It was cancelled: the last generation is not complete.
+    pub was_cancelled: bool,
     /// The caller stopped it before the schedules were used up.
     pub was_stopped: bool,
     pub baseline_steps: u64,
+    /// Stops of the default order with a timer or time-out running.
+    pub timed_stops: u64,
+    /// Only in exhaustive mode.
+    pub exhaustive: Option<Exhaustive>,
 }
 
 /// Explores. `progress` is told after each generation; false from it ends the campaign.
@@ -96,14 +133,32 @@ pub fn explore(
     options: &Options,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Report, StartFailure> {
-    let mut session = Session::start(&options.inputs, &options.snapshot_at)?;
+    let mut session = Session::start(&options.inputs, &options.snapshot_at, options.checks)?;
     let rules = first_rules(options);
-    let mut scheduler = scheduler(Algorithm::Default, 0, &Profile::default(), &[]);
-    let mut baseline = run_schedule(&mut session, &mut *scheduler, rules, true);
+    let profile = Profile::default();
+    let material = Material {
+        profile: &profile,
+        groups: &[],
+        focus: &[],
+        is_timed: false,
+    };
+    let mut scheduler = scheduler(Algorithm::Default, 0, &Vec::new(), material);
+    let mut baseline = run_schedule(&mut session, &mut *scheduler, &rules, true);
     baseline.is_default = true;
+    baseline.profile = Some(baseline.drive.profile(&session.world));
     let rules = final_rules(options, rules, &baseline);
+    if options.exhaustive {
+        let mut report = Report {
+            baseline_steps: baseline.drive.steps,
+            timed_stops: baseline.drive.timed_stops,
+            ..Report::default()
+        };
+        exhaustive::search(&mut session, options, rules, &mut report, progress);
+        return Ok(report);
+    }
     let mut campaign = Campaign::new(options, rules);
-    campaign.merge(&mut [judge_again(baseline, rules)]);
+    campaign.focus = session.focus(&options.focus)?;
+    campaign.merge(&mut [baseline]);
     campaign.run_generations(progress);
     Ok(campaign.finish(&mut session))
 }
@@ -114,14 +169,17 @@ fn first_rules(options: &Options) -> Rules {
             patience: PATIENCE,
             steps: options.steps_max.unwrap_or(2_000_000_000),
         },
-        expected_exit: options.expected_exit.unwrap_or(-1),
+        expected_exit: options.expected_exit,
+        judge: options.judge.clone(),
     }
 }
 
 /// The default order says which exit status is right and how long a run takes.
 fn final_rules(options: &Options, first: Rules, baseline: &Outcome) -> Rules {
     let status = match baseline.drive.end {
-        End::Exited { status } if status & 0x7F == 0 => status >> 8 & 0xFF,
+        End::Exited { status } if status & 0x7F == 0 && baseline.failure.is_none() => {
+            status >> 8 & 0xFF
+        }
         _ => 0,
     };
     let steps = baseline.drive.steps.saturating_mul(HANG_FACTOR);
@@ -130,27 +188,20 @@ fn final_rules(options: &Options, first: Rules, baseline: &Outcome) -> Rules {
             steps: options.steps_max.unwrap_or(steps.max(HANG_STEPS_MIN)),
             ..first.limits
         },
-        expected_exit: options.expected_exit.unwrap_or(status),
+        expected_exit: Some(options.expected_exit.unwrap_or(status)),
+        judge: first.judge,
     }
-}
-
-/// The first run was judged before the right exit status was known.
-fn judge_again(mut baseline: Outcome, rules: Rules) -> Outcome {
-    if let End::Exited { status } = baseline.drive.end
-        && status & 0x7F == 0
-        && status >> 8 & 0xFF == rules.expected_exit
-    {
-        baseline.failure = None;
-    }
-    baseline
 }
 
 /// One schedule to run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Job {
     index: u64,
     seed: u64,
     algorithm: Algorithm,
+    /// For reads-from guidance.
+    wishes: AbstractSchedule,
+    is_timed: bool,
     observes: bool,
 }
 
@@ -162,6 +213,7 @@ struct Generation {
     points: Vec<u64>,
     groups: Vec<Vec<u64>>,
     profile: Profile,
+    focus: Vec<Range<u64>>,
     rules: Rules,
 }
 
@@ -174,9 +226,14 @@ struct Campaign<'a> {
     groups: BTreeSet<Vec<u64>>,
     /// Points changed in the last generation.
     is_learning: bool,
-    /// Number of the next set of delays.
+    /// Number of the next set of delays, and of preemptions.
     delays: u64,
+    preemptions: u64,
+    feedback: Feedback,
+    focus: Vec<Range<u64>>,
     seen: BTreeSet<u64>,
+    classes: BTreeSet<u64>,
+    pairs: BTreeSet<ReadsFromPair>,
     /// First failing outcome of each kind, by fingerprint.
     failures: BTreeMap<String, Outcome>,
     order: Vec<String>,
@@ -194,7 +251,12 @@ impl<'a> Campaign<'a> {
             groups: BTreeSet::new(),
             is_learning: true,
             delays: 0,
+            preemptions: 0,
+            feedback: Feedback::default(),
+            focus: Vec::new(),
             seen: BTreeSet::new(),
+            classes: BTreeSet::new(),
+            pairs: BTreeSet::new(),
             failures: BTreeMap::new(),
             order: Vec::new(),
             races: BTreeMap::new(),
@@ -222,7 +284,9 @@ impl<'a> Campaign<'a> {
                     // A worker that could not start has gone; the others do its share.
                     drop(queue.send(Arc::clone(&generation)));
                 }
-                let mut done: Vec<Outcome> = outcomes.iter().take(generation.jobs.len()).collect();
+                let received = outcomes.iter().take(generation.jobs.len());
+                let mut done: Vec<Outcome> = received.flatten().collect();
+                self.report.was_cancelled = self.options.is_cancelled();
                 if done.is_empty() {
                     break;
                 }
@@ -233,12 +297,14 @@ impl<'a> Campaign<'a> {
                     distinct: to_u64(self.seen.len()),
                     failures: to_u64(self.order.len()),
                     points: to_u64(self.points.len()),
+                    classes: to_u64(self.classes.len()),
                 });
                 if !goes_on {
                     self.report.was_stopped = true;
                     break;
                 }
-                if self.options.until_found && !self.order.is_empty() {
+                let has_enough = self.options.until_found && !self.order.is_empty();
+                if has_enough || self.report.was_cancelled {
                     break;
                 }
             }
@@ -249,8 +315,9 @@ impl<'a> Campaign<'a> {
         let size = GENERATIONS[number.min(GENERATIONS.len() - 1)];
         let size = size.min(self.options.schedules - self.report.schedules);
         let first = self.report.schedules;
+        let pool = self.feedback.pool();
         let jobs = (first..first + size)
-            .map(|index| self.job(index, index == first, number))
+            .map(|index| self.job(index, index == first, number, &pool))
             .collect();
         Generation {
             jobs,
@@ -258,24 +325,41 @@ impl<'a> Campaign<'a> {
             points: self.points.iter().copied().take(POINTS_MAX).collect(),
             groups: self.groups.iter().cloned().collect(),
             profile: self.profile.clone(),
-            rules: self.rules,
+            focus: self.focus.clone(),
+            rules: self.rules.clone(),
         }
     }
 
-    fn job(&mut self, index: u64, is_first: bool, generation: usize) -> Job {
+    fn job(&mut self, index: u64, is_first: bool, generation: usize, pool: &Pool) -> Job {
+        let seed = Prng::derive_seed(self.options.seed, index);
         let mut algorithm = match self.options.algorithm {
             _ if is_first && self.is_learning => Algorithm::Default,
             Some(algorithm) => algorithm,
             None => Algorithm::of_turn(index),
         };
-        if let Algorithm::Delay { number } = &mut algorithm {
-            *number = self.delays;
-            self.delays += 1;
+        match &mut algorithm {
+            Algorithm::Delay { number } => {
+                *number = self.delays;
+                self.delays += 1;
+            }
+            Algorithm::Preemption { number } => {
+                *number = self.preemptions;
+                self.preemptions += 1;
+            }
+            _ => {}
         }
+        let wishes = if algorithm == Algorithm::ReadsFrom {
+            self.feedback.wishes(seed, pool)
+        } else {
+            Vec::new()
+        };
+        let has_timers = self.options.varies_time && self.profile.timed_stops > 0;
         Job {
             index,
-            seed: Prng::derive_seed(self.options.seed, index),
+            seed,
             algorithm,
+            wishes,
+            is_timed: has_timers && Prng::new(Prng::derive_seed(seed, 4)).chance(1, 2),
             observes: self.options.races
                 || generation == 0
                 || index.is_multiple_of(SAMPLE)
@@ -292,6 +376,12 @@ impl<'a> Campaign<'a> {
             self.report.contexts = self.report.contexts.max(outcome.contexts);
             self.report.decisions = self.report.decisions.max(outcome.drive.decisions);
             self.seen.insert(identity(outcome));
+            self.classes.insert(outcome.drive.class);
+            self.pairs.extend(&outcome.drive.pairs);
+            // What other algorithms stumble on would only hide what is new to this one.
+            if outcome.is_guided {
+                self.feedback.note(&outcome.drive.pairs, &outcome.wishes);
+            }
             if let End::Unsupported(text) = &outcome.drive.end {
                 let entry = self.report.unsupported.get_or_insert((text.clone(), 0));
                 entry.1 += 1;
@@ -310,17 +400,17 @@ impl<'a> Campaign<'a> {
         if self.is_learning {
             // Numbers of decisions mean other places now.
             self.delays = 0;
+            self.preemptions = 0;
         } else if self.delays >= self.profile.decisions {
             self.report.single_delays_done = true;
         }
     }
 
     fn learn(&mut self, outcome: &Outcome) {
-        if outcome.is_default {
+        if let Some(profile) = &outcome.profile {
             self.report.baseline_steps = outcome.drive.steps;
-            self.profile = Profile::default();
-            self.profile
-                .note(outcome.drive.decisions, outcome.stops.clone());
+            self.report.timed_stops = profile.timed_stops;
+            self.profile.clone_from(profile);
         }
         let Some(learned) = &outcome.learned else {
             return;
@@ -329,6 +419,7 @@ impl<'a> Campaign<'a> {
         for group in &learned.meetings {
             self.points.extend(group.iter().copied());
             self.groups.insert(group.clone());
+            self.feedback.learn(group, &learned.writers);
         }
         for race in &learned.races {
             let pair = (
@@ -344,14 +435,16 @@ impl<'a> Campaign<'a> {
     fn finish(mut self, session: &mut Session) -> Report {
         self.report.distinct = to_u64(self.seen.len());
         self.report.points = to_u64(self.points.len());
+        self.report.classes = to_u64(self.classes.len());
+        self.report.pairs = to_u64(self.pairs.len());
         for fingerprint in self.order.iter().take(self.options.findings_max) {
             let outcome = &self.failures[fingerprint];
-            let explained = explain::finding(session, outcome, self.rules, self.options);
+            let explained = explain::finding(session, outcome, &self.rules, self.options);
             self.report.findings.push(explained);
         }
         let explained = self.order.len().min(self.options.findings_max);
         self.report.unexplained = to_u64(self.order.len() - explained);
-        self.report.races = explain::races(session, &self.races, self.rules);
+        self.report.races = explain::races(session, &self.races, &self.rules);
         self.report
     }
 }
@@ -369,45 +462,56 @@ fn identity(outcome: &Outcome) -> u64 {
     digest.value()
 }
 
-/// A worker: its own world, job after job.
+/// A worker: its own world, job after job. A job that is not done any more, because the campaign was cancelled,
+/// has no outcome.
 fn work(
     options: &Options,
     generations: &mpsc::Receiver<Arc<Generation>>,
-    outcomes: &mpsc::Sender<Outcome>,
+    outcomes: &mpsc::Sender<Option<Outcome>>,
 ) {
     // The first world started, and starting is deterministic.
-    let Ok(mut session) = Session::start(&options.inputs, &options.snapshot_at) else {
+    let Ok(mut session) = Session::start(&options.inputs, &options.snapshot_at, options.checks)
+    else {
         return;
     };
     let mut points = 0;
     for generation in generations {
         if points != generation.points.len() {
             points = generation.points.len();
-            generation
-                .points
-                .iter()
-                .for_each(|pc| session.world.add_point(*pc));
+            session.add_points(&generation.points);
         }
         loop {
             let taken = generation.next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = generation.jobs.get(taken) else {
                 break;
             };
-            let mut scheduler = scheduler(
-                job.algorithm,
-                job.seed,
-                &generation.profile,
-                &generation.groups,
-            );
+            if options.is_cancelled() {
+                if outcomes.send(None).is_err() {
+                    return;
+                }
+                continue;
+            }
+            let material = Material {
+                profile: &generation.profile,
+                groups: &generation.groups,
+                focus: &generation.focus,
+                is_timed: job.is_timed,
+            };
+            let mut scheduler = scheduler(job.algorithm, job.seed, &job.wishes, material);
             let mut outcome = run_schedule(
                 &mut session,
                 &mut *scheduler,
-                generation.rules,
+                &generation.rules,
                 job.observes,
             );
             outcome.index = job.index;
             outcome.is_default = job.algorithm == Algorithm::Default;
-            if outcomes.send(outcome).is_err() {
+            outcome.wishes.clone_from(&job.wishes);
+            outcome.is_guided = job.algorithm == Algorithm::ReadsFrom;
+            if outcome.is_default {
+                outcome.profile = Some(outcome.drive.profile(&session.world));
+            }
+            if outcomes.send(Some(outcome)).is_err() {
                 return;
             }
         }

@@ -1,24 +1,16 @@
 //! One schedule, from the snapshot to its end and to a judgement.
 
+use std::collections::BTreeSet;
+
 use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Failure, Race, Races};
 use raddle_linux::{LinuxWorld, Observe};
-use raddle_sched::{Drive, End, Scheduler, drive};
+use raddle_sched::{AbstractSchedule, Drive, Profile, Scheduler, drive};
 use raddle_stdx::width::to_u64;
-use raddle_trace::{Limits, Path};
-use raddle_world::{ContextId, EventKind, Liveness, World};
+use raddle_world::{ContextId, Event, EventKind, World};
 
+use crate::judge::{Rules, Writing, judge};
 use crate::session::Session;
-
-/// Bytes of standard error that are kept for a judgement.
-const WORDS_MAX: usize = 16 << 10;
-
-/// How to run and to judge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rules {
-    pub(crate) limits: Limits,
-    pub(crate) expected_exit: i32,
-}
 
 /// A schedule that was run.
 #[derive(Debug, Clone)]
@@ -28,7 +20,12 @@ pub(crate) struct Outcome {
     pub(crate) is_default: bool,
     pub(crate) drive: Drive,
     pub(crate) failure: Option<Failure>,
-    pub(crate) stops: Vec<(Path, u64)>,
+    /// Only if nobody was interrupted on purpose.
+    pub(crate) profile: Option<Profile>,
+    /// Whether reads-from guidance ran it.
+    pub(crate) is_guided: bool,
+    /// What was wished for then.
+    pub(crate) wishes: AbstractSchedule,
     pub(crate) contexts: u64,
     /// Only if memory was observed.
     pub(crate) learned: Option<Learned>,
@@ -39,6 +36,8 @@ pub(crate) struct Outcome {
 pub(crate) struct Learned {
     pub(crate) meetings: Meetings,
     pub(crate) shared_places: u64,
+    /// Instructions at meeting places that wrote.
+    pub(crate) writers: BTreeSet<u64>,
     pub(crate) races: Vec<Race>,
 }
 
@@ -46,8 +45,19 @@ pub(crate) struct Learned {
 pub(crate) fn run_schedule(
     session: &mut Session,
     scheduler: &mut dyn Scheduler,
-    rules: Rules,
+    rules: &Rules,
     observes: bool,
+) -> Outcome {
+    run_watched(session, scheduler, rules, observes, &mut |_, _| {})
+}
+
+/// Runs one schedule; somebody else sees the events, too.
+pub(crate) fn run_watched(
+    session: &mut Session,
+    scheduler: &mut dyn Scheduler,
+    rules: &Rules,
+    observes: bool,
+    watch: &mut dyn FnMut(&LinuxWorld, &[Event]),
 ) -> Outcome {
     session.restore();
     session.world.set_observe(if observes {
@@ -57,25 +67,31 @@ pub(crate) fn run_schedule(
     });
     let mut communication = Communication::default();
     let mut races = Races::default();
-    let mut words = Vec::new();
+    let mut writing = Writing::default();
     let libraries = session.libraries().to_vec();
     let is_library = |pc: u64| libraries.iter().any(|range| range.contains(&pc));
+    let (atomics, points) = (&mut session.atomics, &session.points);
     let driven = drive(
         &mut session.world,
         scheduler,
         rules.limits,
-        &mut |_, events| {
-            for event in &events {
+        &mut |world, events| {
+            watch(world, events);
+            for event in events {
                 match &event.kind {
-                    EventKind::Output {
-                        descriptor: 2,
-                        bytes,
-                    } if words.len() < WORDS_MAX => words.extend_from_slice(bytes),
-                    EventKind::Read { .. }
-                    | EventKind::Write { .. }
-                    | EventKind::Update { atomic: false, .. }
-                        if is_library(event.pc) => {}
+                    EventKind::Output { .. } => writing.event(event),
+                    EventKind::Access(access)
+                        if !access.how.is_atomic() && is_library(event.pc) => {}
+                    EventKind::Free { addr } if observes => {
+                        take_away(world, &mut communication, event.context, *addr);
+                    }
                     _ if observes => {
+                        if let EventKind::Access(access) = &event.kind
+                            && points.contains(&event.pc)
+                            && atomics.is_atomic(event.pc, access.addr)
+                        {
+                            races.mark_atomic(access);
+                        }
                         communication.event(event);
                         races.event(event);
                     }
@@ -87,54 +103,39 @@ pub(crate) fn run_schedule(
     session.world.set_observe(Observe::None);
     let learned = observes.then(|| Learned {
         meetings: communication.meetings(&mut |pc| !session.is_library(pc)),
+        writers: communication.writers().clone(),
         shared_places: communication.shared_places(),
-        races: races.found().copied().collect(),
+        // What is atomic was asked only at points that were known before.
+        races: races
+            .found()
+            .filter(|race| session.is_point(race.first.pc) && session.is_point(race.second.pc))
+            .copied()
+            .collect(),
     });
     Outcome {
         index: 0,
         is_default: false,
-        failure: judge(&session.world, &driven, rules, &words),
-        stops: driven.stops_by_path(&session.world),
+        failure: judge(&session.world, &driven, rules, &writing),
+        profile: None,
+        is_guided: false,
+        wishes: Vec::new(),
         contexts: to_u64(session.world.contexts().iter().count()),
         drive: driven,
         learned,
     }
 }
 
-fn judge(world: &LinuxWorld, drive: &Drive, rules: Rules, words: &[u8]) -> Option<Failure> {
-    match &drive.end {
-        End::Exited { status } => Failure::of_status(
-            *status,
-            rules.expected_exit,
-            &String::from_utf8_lossy(words),
-            world.crash(),
-        ),
-        End::Stuck => Some(Failure::Deadlock {
-            calls: places(world),
-        }),
-        End::Hanging => Some(Failure::Hang {
-            places: places(world),
-        }),
-        End::Unsupported(_) => None,
-    }
-}
+/// Bytes of a freed block that are looked at.
+const FREED_MAX: u64 = 4096;
 
-/// Where live contexts stand: the return address of the known function they are in, or their own place.
-fn places(world: &LinuxWorld) -> Vec<u64> {
-    let mut places: Vec<u64> = world
-        .contexts()
-        .iter()
-        .filter(|(_, context)| context.liveness != Liveness::Done)
-        .filter_map(|(id, _)| place(world, id))
-        .collect();
-    places.sort_unstable();
-    places.dedup();
-    places
-}
-
-fn place(world: &LinuxWorld, who: ContextId) -> Option<u64> {
-    match world.pending_call(who) {
-        Some(call) => Some(call.return_pc),
-        None => world.registers(who)?.pc(),
+/// A freed block meets whoever has used it.
+fn take_away(world: &LinuxWorld, communication: &mut Communication, by: ContextId, addr: u64) {
+    let Some(block) = world.block_at(by, addr) else {
+        return;
+    };
+    for offset in (0..block.size.min(FREED_MAX)).step_by(8) {
+        if let Some(location) = world.location(by, addr + offset) {
+            communication.taken_away(by, location);
+        }
     }
 }

@@ -12,6 +12,7 @@ use crate::elf::{ElfError, USER_END};
 use crate::errno::Errno;
 use crate::files;
 use crate::futex;
+use crate::heap::Heap;
 use crate::kernel::{Kernel, Space};
 use crate::life;
 use crate::load::{self, Loaded};
@@ -77,6 +78,7 @@ pub(crate) fn exec(kernel: &mut Kernel, tid: Tid, request: Request) -> Result<()
             users: 1,
             brk_start: 0,
             brk: 0,
+            heap: Heap::default(),
         },
     );
     match build(kernel, tid, id, &file, &request) {
@@ -386,6 +388,7 @@ fn commit(kernel: &mut Kernel, tid: Tid, id: SpaceId, start: Start, file: &load:
     thread.cpu.set_reg(Reg::Rsp, start.stack);
     thread.activity = Activity::User;
     thread.alt_stack = AltStack::NONE;
+    thread.torn = None;
     thread.stopped_at_point = None;
     thread.name = Arc::clone(&name);
     let context = thread.context;

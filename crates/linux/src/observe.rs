@@ -1,9 +1,9 @@
 //! Memory accesses that the engine observed, as events.
 
 use raddle_mem::GuestAddr;
-use raddle_stdx::width::{low_u16, to_usize};
-use raddle_world::{Event, EventKind, Location};
-use raddle_x86::{Engine, LogKind, Record};
+use raddle_stdx::width::{low_u8, low_u16, to_usize};
+use raddle_world::{Access, AccessKind, Event, EventKind, Location};
+use raddle_x86::{Engine, LogKind};
 
 use crate::kernel::Kernel;
 use crate::thread::Tid;
@@ -19,56 +19,40 @@ pub(crate) fn drain(engine: &mut Engine, kernel: &mut Kernel, tid: Tid) {
     let map = &kernel.state.spaces[&kernel.process_of(tid).space].map;
     // Accesses cluster on few pages: remember where they are instead of asking the page table each time.
     let mut known = [(u64::MAX, 0_u32); KNOWN_PAGES];
-    for record in engine.log().records() {
+    let events = &mut kernel.events;
+    engine.log().for_each(|record| {
         let page = GuestAddr(record.addr).page();
         let slot = &mut known[to_usize(page.0) % KNOWN_PAGES];
         if slot.0 != page.0 {
-            let Some(pte) = map.pte(page) else { continue };
+            let Some(pte) = map.pte(page) else { return };
             *slot = (page.0, pte.frame.0);
         }
         let location = Location {
             frame: slot.1,
             offset: low_u16(record.addr & 0xFFF),
         };
-        kernel.events.push(Event {
+        // Not `push`: room is made before the event is, so that it is built in its place instead of copied there.
+        events.extend(std::iter::once_with(|| Event {
             context,
             step: first_step + record.step,
             pc: record.pc,
-            kind: kind(&record, location),
-        });
-    }
+            kind: EventKind::Access(Access {
+                how: access_kind(record.kind),
+                size: low_u8(u64::from(record.size)),
+                location,
+                addr: record.addr,
+                value: record.value,
+            }),
+        }));
+    });
     engine.clear_log();
 }
 
-fn kind(record: &Record, location: Location) -> EventKind {
-    let Record { addr, value, .. } = *record;
-    let size = u8::try_from(record.size).unwrap_or(u8::MAX);
-    match record.kind {
-        LogKind::Read | LogKind::Block => EventKind::Read {
-            addr,
-            location,
-            size,
-            value,
-        },
-        LogKind::Write => EventKind::Write {
-            addr,
-            location,
-            size,
-            value,
-        },
-        LogKind::Update => EventKind::Update {
-            addr,
-            location,
-            size,
-            value,
-            atomic: false,
-        },
-        LogKind::AtomicUpdate => EventKind::Update {
-            addr,
-            location,
-            size,
-            value,
-            atomic: true,
-        },
+fn access_kind(kind: LogKind) -> AccessKind {
+    match kind {
+        LogKind::Read | LogKind::Block => AccessKind::Read,
+        LogKind::Write => AccessKind::Write,
+        LogKind::Update => AccessKind::Update,
+        LogKind::AtomicUpdate => AccessKind::AtomicUpdate,
     }
 }

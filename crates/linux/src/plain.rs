@@ -21,7 +21,7 @@ pub struct Limits {
 pub enum End {
     /// The first process ended with this wait status.
     Exited { status: i32 },
-    /// Nobody can ever run again; one line per thread says what it waits for.
+    /// Nobody can ever run again; for each thread what it waits for and its stack.
     Deadlock { threads: Vec<String> },
     /// The program needs something that we do not have; or a limit of memory or processes was hit.
     Unsupported(String),
@@ -43,7 +43,7 @@ impl Plain {
         &mut self,
         world: &mut LinuxWorld,
         limits: Limits,
-        sink: &mut dyn FnMut(Vec<Event>) -> bool,
+        sink: &mut dyn FnMut(&[Event]) -> bool,
     ) -> End {
         let mut idle_jumps = 0;
         loop {
@@ -51,7 +51,7 @@ impl Plain {
                 idle_jumps += 1;
                 if idle_jumps > IDLE_JUMPS_MAX || !world.advance_time() {
                     return End::Deadlock {
-                        threads: world.describe_waits(),
+                        threads: world.describe_stacks(),
                     };
                 }
                 continue;
@@ -69,7 +69,9 @@ impl Plain {
                 steps_max = steps_max.min(limit - made);
             }
             let stop = world.run(next, Until::Steps(steps_max));
-            let goes_on = sink(world.take_events());
+            let events = world.take_events();
+            let goes_on = sink(&events);
+            world.recycle_events(events);
             match stop {
                 Stop::WorldDone { status } => return End::Exited { status },
                 Stop::Unsupported(text) => return End::Unsupported(text),

@@ -69,8 +69,8 @@ fn finish(world: &mut LinuxWorld) -> (String, u64) {
     let mut output = String::new();
     let end = Plain::default().run(world, RunLimits::default(), &mut |events| {
         for event in events {
-            if let EventKind::Output { bytes, .. } = event.kind {
-                output.push_str(&String::from_utf8_lossy(&bytes));
+            if let EventKind::Output { bytes, .. } = &event.kind {
+                output.push_str(&String::from_utf8_lossy(bytes));
             }
         }
         true

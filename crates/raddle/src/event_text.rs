@@ -1,7 +1,8 @@
 //! Events as one readable line each.
 
+use raddle_explore::TraceLine;
 use raddle_linux::syscall_name;
-use raddle_world::{Event, EventKind};
+use raddle_world::{Access, AccessKind, Event, EventKind, LockMode};
 
 /// Writes events as text; the columns are context, its step, program counter, what happened.
 #[derive(Debug, Default)]
@@ -18,6 +19,17 @@ impl EventText {
             describe(&event.kind)
         )
     }
+}
+
+/// A line of a traced replay: who, where, what.
+pub(crate) fn traced(line: &TraceLine<'_>) -> String {
+    format!(
+        "{:<18} {:>9}  {:<34} {}",
+        line.context,
+        line.event.step,
+        line.place,
+        describe(&line.event.kind)
+    )
 }
 
 fn describe(kind: &EventKind) -> String {
@@ -44,7 +56,42 @@ fn describe(kind: &EventKind) -> String {
         EventKind::Unmap { addr, size } => format!("unmap {addr:#x} {size:#x}"),
         EventKind::SignalEnter { number } => format!("signal {number}"),
         EventKind::SignalLeave => "signal return".into(),
-        other => format!("{other:?}"),
+        EventKind::Access(access) => describe_access(access),
+        EventKind::Acquire { object, mode } => {
+            format!("acquire {object:#x}{}", describe_mode(*mode))
+        }
+        EventKind::Release { object, mode } => {
+            format!("release {object:#x}{}", describe_mode(*mode))
+        }
+        EventKind::WaitBegin { object } => format!("wait {object:#x}"),
+        EventKind::WaitEnd { object } => format!("waited {object:#x}"),
+        EventKind::Notify { object, everyone } => {
+            format!("notify {object:#x}{}", if *everyone { " all" } else { "" })
+        }
+        EventKind::BarrierEnter { object } => format!("barrier {object:#x}"),
+        EventKind::BarrierLeave { object } => format!("barrier left {object:#x}"),
+        EventKind::Alloc { addr, size } => format!("alloc {addr:#x} {size}"),
+        EventKind::Free { addr } => format!("free {addr:#x}"),
+    }
+}
+
+fn describe_access(access: &Access) -> String {
+    let verb = match access.how {
+        AccessKind::Read => "read",
+        AccessKind::Write => "write",
+        AccessKind::Update => "update",
+        AccessKind::AtomicUpdate => "atomic update",
+    };
+    let value = access
+        .value
+        .map_or_else(String::new, |value| format!(" = {value:#x}"));
+    format!("{verb} {:#x} {}{value}", access.addr, access.size)
+}
+
+fn describe_mode(mode: LockMode) -> &'static str {
+    match mode {
+        LockMode::Exclusive => "",
+        LockMode::Shared => " shared",
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use raddle_world::{Event, EventKind, LockMode};
+use raddle_world::{AccessKind, Event, EventKind, LockMode};
 
 /// Encodes one stream of events.
 #[derive(Debug, Default)]
@@ -62,9 +62,11 @@ fn put(out: &mut Vec<u8>, mut value: u64) {
 
 fn tag(kind: &EventKind) -> u8 {
     match kind {
-        EventKind::Read { .. } => 1,
-        EventKind::Write { .. } => 2,
-        EventKind::Update { .. } => 3,
+        EventKind::Access(access) => match access.how {
+            AccessKind::Read => 1,
+            AccessKind::Write => 2,
+            AccessKind::Update | AccessKind::AtomicUpdate => 3,
+        },
         EventKind::Acquire { .. } => 4,
         EventKind::Release { .. } => 5,
         EventKind::WaitBegin { .. } => 6,
@@ -90,30 +92,17 @@ fn tag(kind: &EventKind) -> u8 {
 fn put_fields(out: &mut Vec<u8>, kind: &EventKind) {
     let mut all = |words: &[u64]| words.iter().for_each(|word| put(out, *word));
     match kind {
-        EventKind::Read {
-            addr, size, value, ..
+        EventKind::Access(access) => {
+            all(&[
+                access.addr,
+                u64::from(access.size),
+                u64::from(access.value.is_some()),
+                access.value.unwrap_or(0),
+            ]);
+            if matches!(access.how, AccessKind::Update | AccessKind::AtomicUpdate) {
+                all(&[u64::from(access.how.is_atomic())]);
+            }
         }
-        | EventKind::Write {
-            addr, size, value, ..
-        } => all(&[
-            *addr,
-            u64::from(*size),
-            u64::from(value.is_some()),
-            value.unwrap_or(0),
-        ]),
-        EventKind::Update {
-            addr,
-            size,
-            value,
-            atomic,
-            ..
-        } => all(&[
-            *addr,
-            u64::from(*size),
-            u64::from(value.is_some()),
-            value.unwrap_or(0),
-            u64::from(*atomic),
-        ]),
         EventKind::Acquire { object, mode } | EventKind::Release { object, mode } => {
             all(&[*object, u64::from(*mode == LockMode::Shared)]);
         }
@@ -130,7 +119,7 @@ fn put_fields(out: &mut Vec<u8>, kind: &EventKind) {
         EventKind::Free { addr } => all(&[*addr]),
         EventKind::SyscallEnter { number, arguments } => {
             all(&[u64::from(*number)]);
-            all(arguments);
+            all(arguments.as_slice());
         }
         EventKind::SyscallLeave { number, result } => {
             all(&[u64::from(*number), result.cast_unsigned()]);

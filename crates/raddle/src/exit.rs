@@ -15,6 +15,8 @@ pub(crate) enum Code {
     Unsupported,
     /// Nothing was interleaved: the run proves nothing.
     Vacuous,
+    /// Ended by Ctrl-C without findings; what was found before it is reported all the same.
+    Interrupted,
     /// A status passed through from a program that raddle ran.
     Guest(u8),
 }
@@ -27,6 +29,7 @@ impl From<Code> for ExitCode {
             Code::Usage => 2,
             Code::Unsupported => 3,
             Code::Vacuous => 4,
+            Code::Interrupted => crate::interrupt::STATUS,
             Code::Guest(status) => status,
         })
     }

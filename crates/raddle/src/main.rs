@@ -8,11 +8,15 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod commands;
+mod diff_lines;
 mod event_text;
 mod event_wire;
 mod exit;
+mod gdb;
+mod interrupt;
 mod message;
 mod program_options;
+mod project;
 
 /// Find, explain, reproduce and survive concurrency bugs.
 #[derive(Debug, Parser)]

@@ -2,9 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn raddle() -> Command {
     Command::new(env!("CARGO_BIN_EXE_raddle"))
@@ -216,11 +217,42 @@ fn limits_end_runs_cleanly() {
         "--max-memory",
     );
     check_error(&["--", &program, "deadlock"], "waits for the futex at");
+    let traced = compile("limits", &["-g"]).display().to_string();
+    check_error(&["--", &traced, "deadlock"], "limits.c:9");
     let refused = raddle()
         .args(["run", "--max-memory", "64M", "--", &program, "huge"])
         .output()
         .unwrap();
     assert_eq!(text(&refused.stdout), "refused\n");
+}
+
+#[test]
+fn an_interrupt_shows_where_the_program_is() {
+    let program = compile("limits", &["-g"]);
+    let mut child = raddle()
+        .args(["run", "--stats", "--"])
+        .arg(&program)
+        .arg("loop")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut ready)
+        .unwrap();
+    assert_eq!(ready, "looping\n");
+    let sent = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+    let output = child.wait_with_output().unwrap();
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{message}");
+    assert!(message.contains("interrupted"), "{message}");
+    assert!(message.contains("main at "), "{message}");
+    assert!(message.contains("instructions in"), "{message}");
 }
 
 #[test]

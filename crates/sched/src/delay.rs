@@ -46,28 +46,18 @@ impl DelayBounded {
 
 impl Scheduler for DelayBounded {
     fn pick(&mut self, view: &View<'_>) -> ContextId {
-        let is_spinning = view.reason.asks_for_another();
-        let default = if is_spinning && view.default == view.current {
-            successor(view, view.current)
-        } else {
-            view.default
-        };
+        let default = view.sensible_default();
         if view.runnable.len() < 2 {
             return default;
         }
         let now = self.decisions;
         self.decisions += 1;
         if self.delays.binary_search(&now).is_ok() {
-            successor(view, default)
+            view.successor(default)
         } else {
             default
         }
     }
-}
-
-fn successor(view: &View<'_>, who: ContextId) -> ContextId {
-    let next = view.runnable.iter().find(|id| **id > who);
-    *next.unwrap_or(&view.runnable[0])
 }
 
 #[cfg(test)]

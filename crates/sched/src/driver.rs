@@ -2,20 +2,28 @@
 //! the default order.
 //!
 //! What the default order does must not depend on how a run is cut into slices, since a replay cuts it
-//! differently: it depends only on blocking, yielding and on the steps since the last switch.
+//! differently: it depends only on blocking, yielding and on the steps since the last switch. Whom the driver
+//! sets aside for spinning, and jumps of the clock, are deviations like any other.
 
-use raddle_stdx::width::to_u64;
+use std::collections::BTreeMap;
+
+use raddle_stdx::Digest;
 use raddle_trace::{Deviation, Limits, Position, Schedule};
-use raddle_world::{ContextId, Event, Liveness, Stop, Until, World};
+use raddle_world::{ContextId, Event, Liveness, Pending, PendingKind, Stop, Until, World};
 
-use crate::scheduler::{Reason, Scheduler, View};
+use crate::operation::touch;
+use crate::reads_from_trace::{ReadsFromPair, ReadsFromTrace};
+use crate::scheduler::{Profile, Reason, Scheduler, View};
+use crate::waiting::{Progress, Waiting};
 
 /// Time jumps in a row that wake nobody: only periodic timers that nobody hears are left.
 const IDLE_JUMPS_MAX: u32 = 10_000;
-/// Register states remembered to notice a loop without progress.
-const SPIN_MEMORY: usize = 8;
 /// Length of a turn in the fair phase.
 const FAIR_TURN: u64 = 5_000;
+/// Stops that are remembered one by one.
+const TRAIL_MAX: usize = 100_000;
+/// Jumps of the clock in a run while somebody could run.
+const JUMPS_MAX: u64 = 64;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,9 +49,44 @@ pub struct Drive {
     pub decisions: u64,
     /// Times another context went on than before.
     pub switches: u64,
+    /// Stops while a timer or time-out was running.
+    pub timed_stops: u64,
     /// Stops of each context, by its number.
     pub stops: Vec<u64>,
     pub steps: u64,
+    /// Where the current context stood at each decision.
+    pub trail: Vec<u64>,
+    /// The stops at flagged points: who, and where.
+    pub points: Vec<(ContextId, u64)>,
+    /// What each context did, as a digest.
+    pub kinds: Vec<u64>,
+    /// Which places read from which; empty in a replay.
+    pub pairs: Vec<ReadsFromPair>,
+    /// Equal for runs in which everybody reads from the same writes.
+    pub class: u64,
+    /// Times a context was set aside because it waited in a loop.
+    pub set_aside: u64,
+}
+
+impl Drive {
+    fn at(last: (ContextId, Position)) -> Self {
+        Self {
+            end: End::Stuck,
+            schedule: Schedule::default(),
+            last,
+            decisions: 0,
+            switches: 0,
+            timed_stops: 0,
+            stops: Vec::new(),
+            steps: 0,
+            trail: Vec::new(),
+            points: Vec::new(),
+            kinds: Vec::new(),
+            pairs: Vec::new(),
+            class: 0,
+            set_aside: 0,
+        }
+    }
 }
 
 /// Runs a world to its end. `limits.steps` is split: in its second half everybody gets turns, so that a run
@@ -52,9 +95,9 @@ pub fn drive<W: World>(
     world: &mut W,
     scheduler: &mut dyn Scheduler,
     limits: Limits,
-    sink: &mut dyn FnMut(&mut W, Vec<Event>),
+    sink: &mut dyn FnMut(&mut W, &[Event]),
 ) -> Drive {
-    let mut state = Driving::new(world, limits);
+    let mut state = Driving::new(world, limits, scheduler.is_replay());
     let end = loop {
         if !state.refresh(world) {
             break End::Stuck;
@@ -62,38 +105,53 @@ pub fn drive<W: World>(
         let next = state.choose(world, scheduler);
         match state.run(world, scheduler, next) {
             Stop::WorldDone { status } => {
-                let events = world.take_events();
-                sink(world, events);
+                pass_events(world, sink);
                 break End::Exited { status };
             }
             Stop::Unsupported(text) => break End::Unsupported(text),
             _ => {}
         }
-        let events = world.take_events();
-        if !events.is_empty() {
-            sink(world, events);
-        }
+        pass_events(world, sink);
         if state.drive.steps >= limits.steps {
             break End::Hanging;
         }
     };
-    Drive { end, ..state.drive }
+    state.finish(world, end)
+}
+
+fn pass_events<W: World>(world: &mut W, sink: &mut dyn FnMut(&mut W, &[Event])) {
+    let events = world.take_events();
+    if !events.is_empty() {
+        sink(world, &events);
+    }
+    world.recycle_events(events);
 }
 
 struct Driving {
     drive: Drive,
     limits: Limits,
+    is_replay: bool,
     reason: Reason,
+    /// Where the current context stands.
+    place: u64,
     since_switch: u64,
     runnable: Vec<ContextId>,
+    /// Those that a scheduler may choose from.
+    candidates: Vec<ContextId>,
     /// For each context: step count at which it last blocked, and how often there.
     blocks: Vec<(u64, u32)>,
-    /// Register states of the current context since it was switched to.
-    seen: Vec<u64>,
+    /// What each context would do next, by its number.
+    next: Vec<Option<Pending>>,
+    /// The step count at which each context was last stopped in the middle of an instruction.
+    torn: Vec<Option<u64>>,
+    kinds: Vec<Digest>,
+    waiting: Waiting,
+    reads_from: ReadsFromTrace,
+    jumps: u64,
 }
 
 impl Driving {
-    fn new<W: World>(world: &W, limits: Limits) -> Self {
+    fn new<W: World>(world: &W, limits: Limits, is_replay: bool) -> Self {
         let current = world.contexts().runnable().next().unwrap_or(ContextId(0));
         let steps = world.contexts().get(current).steps;
         let phase = if world.is_entering_call(current) {
@@ -102,29 +160,37 @@ impl Driving {
             Position::PLAIN
         };
         Self {
-            drive: Drive {
-                end: End::Stuck,
-                schedule: Schedule::default(),
-                last: (current, Position { steps, phase }),
-                decisions: 0,
-                switches: 0,
-                stops: Vec::new(),
-                steps: 0,
-            },
+            drive: Drive::at((current, Position { steps, phase })),
             limits,
+            is_replay,
             reason: Reason::Start,
+            place: 0,
             since_switch: 0,
             runnable: Vec::new(),
+            candidates: Vec::new(),
             blocks: Vec::new(),
-            seen: Vec::new(),
+            next: Vec::new(),
+            torn: Vec::new(),
+            kinds: Vec::new(),
+            waiting: Waiting::default(),
+            reads_from: ReadsFromTrace::default(),
+            jumps: 0,
         }
+    }
+
+    fn finish<W: World>(mut self, world: &W, end: End) -> Drive {
+        self.drive.end = end;
+        self.drive.class = self.reads_from.class(world.contexts());
+        self.drive.pairs = self.reads_from.pairs().iter().copied().collect();
+        self.drive.kinds = self.kinds.iter().map(|kind| kind.value()).collect();
+        self.drive.set_aside = self.waiting.times;
+        self.drive
     }
 
     /// Finds out who can run, letting time pass if nobody can; false if nobody ever can.
     fn refresh<W: World>(&mut self, world: &mut W) -> bool {
         for _ in 0..IDLE_JUMPS_MAX {
-            self.runnable.clear();
-            self.runnable.extend(world.contexts().runnable());
+            self.list_runnable(world);
             if !self.runnable.is_empty() {
                 return true;
             }
@@ -135,27 +201,63 @@ impl Driving {
         false
     }
 
-    fn choose<W: World>(&mut self, world: &W, scheduler: &mut dyn Scheduler) -> ContextId {
+    fn list_runnable<W: World>(&mut self, world: &W) {
+        self.runnable.clear();
+        self.runnable.extend(world.contexts().runnable());
+    }
+
+    /// Who may be chosen: contexts that wait in loops are left out as long as there are others.
+    fn list_candidates(&mut self) {
+        self.candidates.clear();
+        self.candidates.extend_from_slice(&self.runnable);
+        if self.is_replay || self.waiting.is_empty() {
+            return;
+        }
+        self.candidates.retain(|id| !self.waiting.is_aside(*id));
+        if self.candidates.is_empty() {
+            self.waiting.revive_all();
+            self.candidates.extend_from_slice(&self.runnable);
+        }
+    }
+
+    fn view<'a, W: World>(&'a self, world: &'a W, default: ContextId) -> View<'a> {
         let (current, at) = self.drive.last;
-        let default = self.default_next(current);
-        let view = View {
+        let default = if self.candidates.contains(&default) {
+            default
+        } else {
+            successor(&self.candidates, current)
+        };
+        View {
             current,
             at,
             reason: self.reason,
-            runnable: &self.runnable,
+            place: self.place,
+            runnable: &self.candidates,
             default,
             contexts: world.contexts(),
-        };
-        let mut next = scheduler.pick(&view);
-        if self.is_fair_phase(scheduler) {
-            next = self.fair_next(current);
+            next: &self.next,
+            stops: &self.drive.stops,
         }
+    }
+
+    fn choose<W: World>(&mut self, world: &mut W, scheduler: &mut dyn Scheduler) -> ContextId {
+        let (current, at) = self.drive.last;
+        self.list_candidates();
+        self.jump(world, scheduler);
+        let default = self.default_next(current);
+        let mut next = scheduler.pick(&self.view(world, default));
         assert!(
-            self.runnable.contains(&next),
+            self.candidates.contains(&next),
             "a scheduler picks somebody who can run"
         );
-        if self.runnable.len() > 1 {
+        if self.is_fair_phase() {
+            next = self.fair_next(current);
+        }
+        if self.candidates.len() > 1 {
             self.drive.decisions += 1;
+            if self.drive.trail.len() < TRAIL_MAX {
+                self.drive.trail.push(self.place);
+            }
         }
         if next != default {
             let path = |id| world.contexts().get(id).path.to_vec();
@@ -170,13 +272,36 @@ impl Driving {
         }
         if next != current {
             self.drive.switches += 1;
-            self.seen.clear();
+            self.waiting.switch();
         }
         next
     }
 
-    fn is_fair_phase(&self, scheduler: &dyn Scheduler) -> bool {
-        !scheduler.is_replay() && self.drive.steps >= self.limits.steps / 2
+    /// Lets the clock jump as often as the scheduler wants.
+    fn jump<W: World>(&mut self, world: &mut W, scheduler: &mut dyn Scheduler) {
+        let mut is_first = true;
+        while world.next_deadline().is_some() {
+            self.drive.timed_stops += u64::from(is_first);
+            is_first = false;
+            let (current, at) = self.drive.last;
+            let default = self.default_next(current);
+            if self.jumps >= JUMPS_MAX || !scheduler.jumps(&self.view(world, default)) {
+                return;
+            }
+            self.jumps += 1;
+            self.drive.schedule.deviations.push(Deviation {
+                context: world.contexts().get(current).path.to_vec(),
+                at,
+                to: Deviation::CLOCK,
+            });
+            world.advance_time();
+            self.list_runnable(world);
+            self.list_candidates();
+        }
+    }
+
+    fn is_fair_phase(&self) -> bool {
+        !self.is_replay && self.drive.steps >= self.limits.steps / 2
     }
 
     fn fair_next(&self, current: ContextId) -> ContextId {
@@ -184,7 +309,7 @@ impl Driving {
         if self.runnable.contains(&current) && !is_over {
             current
         } else {
-            self.successor(current)
+            successor(&self.runnable, current)
         }
     }
 
@@ -194,27 +319,31 @@ impl Driving {
         if self.runnable.contains(&current) && !must_leave && self.reason != Reason::Blocked {
             current
         } else {
-            self.successor(current)
+            successor(&self.runnable, current)
         }
     }
 
-    /// The runnable context after this one in the order of creation, round the circle.
-    fn successor(&self, current: ContextId) -> ContextId {
-        let next = self.runnable.iter().find(|id| **id > current);
-        *next.unwrap_or(&self.runnable[0])
-    }
-
-    fn run<W: World>(&mut self, world: &mut W, scheduler: &dyn Scheduler, next: ContextId) -> Stop {
+    fn run<W: World>(
+        &mut self,
+        world: &mut W,
+        scheduler: &mut dyn Scheduler,
+        next: ContextId,
+    ) -> Stop {
         let before = world.contexts().get(next).steps;
         let patience = self.limits.patience - self.since_switch;
         let bound = scheduler.bound(world.contexts().get(next));
-        let fair = if self.is_fair_phase(scheduler) {
+        let fair = if self.is_fair_phase() {
             FAIR_TURN
         } else {
             u64::MAX
         };
         let left = self.limits.steps - self.drive.steps;
         let steps_max = patience.min(bound).min(left).min(fair);
+        self.grow(next);
+        if let Some(stop) = self.tear(world, scheduler, next) {
+            return stop;
+        }
+        self.note_operation(world, next);
         let stop = world.run(next, Until::Sync { steps_max });
         let context = world.contexts().get(next);
         let steps = context.steps;
@@ -222,10 +351,6 @@ impl Driving {
         self.since_switch += made;
         self.drive.steps += made;
         let index = next.0 as usize;
-        if self.drive.stops.len() <= index {
-            self.drive.stops.resize(index + 1, 0);
-            self.blocks.resize(index + 1, (0, 0));
-        }
         self.drive.stops[index] += 1;
         let is_blocked = matches!(context.liveness, Liveness::Blocked(_));
         let phase = if is_blocked {
@@ -239,8 +364,97 @@ impl Driving {
             Position::PLAIN
         };
         self.drive.last = (next, Position { steps, phase });
+        self.look(world, next, &stop);
         self.reason = self.reason_of(&stop, world, next);
         stop
+    }
+
+    /// Stops a context in the middle of an instruction that reads and writes shared memory without a lock.
+    fn tear<W: World>(
+        &mut self,
+        world: &mut W,
+        scheduler: &mut dyn Scheduler,
+        who: ContextId,
+    ) -> Option<Stop> {
+        let index = who.0 as usize;
+        let steps = world.contexts().get(who).steps;
+        if self.torn[index] == Some(steps) {
+            return None;
+        }
+        let is_wanted = if self.is_replay {
+            scheduler.tears(world.contexts().get(who))
+        } else {
+            self.next[index].as_ref().is_some_and(is_tearable)
+        };
+        if !is_wanted || !world.tear(who) {
+            return None;
+        }
+        let next = self.next[index].take();
+        self.torn[index] = Some(steps);
+        self.drive.stops[index] += 1;
+        self.place = world.place(who);
+        let phase = Position::TORN;
+        self.drive.last = (who, Position { steps, phase });
+        let pc = next.as_ref().map_or(0, |next| next.pc);
+        if let Some(next) = next {
+            self.next[index] = Some(half(&next, true));
+            self.note_operation(world, who);
+            self.next[index] = Some(half(&next, false));
+        }
+        self.reason = Reason::Point { pc };
+        Some(Stop::Point { pc })
+    }
+
+    /// Makes room for what is known of a context.
+    fn grow(&mut self, who: ContextId) {
+        let needed = who.0 as usize + 1;
+        if self.drive.stops.len() < needed {
+            self.drive.stops.resize(needed, 0);
+            self.blocks.resize(needed, (0, 0));
+            self.next.resize(needed, None);
+            self.torn.resize(needed, None);
+            self.kinds.resize(needed, Digest::default());
+        }
+    }
+
+    /// The chosen context is about to do what it stands before.
+    fn note_operation<W: World>(&mut self, world: &W, who: ContextId) {
+        self.waiting.run(who);
+        let Some(next) = self.next[who.0 as usize].take() else {
+            return;
+        };
+        let place = world.place(who);
+        self.reads_from.note(who, place, &next, world.contexts());
+        if let Some(touch) = touch(&next)
+            && touch.writes
+        {
+            self.waiting.written(who, touch.object);
+        }
+    }
+
+    /// Looks at where a context has come to.
+    fn look<W: World>(&mut self, world: &mut W, who: ContextId, stop: &Stop) {
+        let is_standing = matches!(stop, Stop::Point { .. } | Stop::Sync | Stop::Steps);
+        self.place = if is_standing { world.place(who) } else { 0 };
+        if self.is_replay {
+            return;
+        }
+        let index = who.0 as usize;
+        if !is_standing {
+            // A context that waits for a lock will try again; what else it waits for is the world's secret.
+            let next = matches!(stop, Stop::Blocked).then(|| world.pending(who));
+            self.next[index] = next.filter(|n| !matches!(n.kind, PendingKind::Syscall { .. }));
+            return;
+        }
+        self.next[index] = Some(world.pending(who));
+        if let Stop::Point { pc } = *stop
+            && self.drive.points.len() < TRAIL_MAX
+        {
+            self.drive.points.push((who, pc));
+        }
+        if !world.is_entering_call(who) {
+            self.kinds[index].word(self.place);
+        }
     }
 
     fn reason_of<W: World>(&mut self, stop: &Stop, world: &W, who: ContextId) -> Reason {
@@ -249,36 +463,61 @@ impl Driving {
             return Reason::Starving;
         }
         match *stop {
-            Stop::Yielded => Reason::Yielded,
+            Stop::Yielded => {
+                self.waiting.yields(who);
+                Reason::Yielded
+            }
             Stop::Steps => Reason::Bound,
-            Stop::Point { pc } => {
-                if self.repeats(world.register_digest(who)) {
-                    Reason::Spinning
-                } else {
-                    Reason::Point { pc }
+            Stop::Point { pc } if !self.is_replay => {
+                let touch = self.next[who.0 as usize].as_ref().and_then(touch);
+                let (object, writes) = match touch {
+                    Some(touch) => (Some(touch.object), touch.writes),
+                    None => (None, false),
+                };
+                let registers = world.register_digest(who);
+                match self.waiting.stop(who, registers, object, writes) {
+                    Progress::Repeats => Reason::Spinning,
+                    Progress::Made => Reason::Point { pc },
                 }
             }
+            Stop::Point { pc } => Reason::Point { pc },
             Stop::Sync => Reason::Sync,
             _ => Reason::Blocked,
         }
     }
-
-    /// Whether this register state was seen a short while ago.
-    fn repeats(&mut self, digest: u64) -> bool {
-        if self.seen.contains(&digest) {
-            self.seen.clear();
-            return true;
-        }
-        if self.seen.len() == SPIN_MEMORY {
-            self.seen.remove(0);
-        }
-        self.seen.push(digest);
-        false
-    }
 }
 
-/// Stops of a run by the paths of its contexts, for a profile.
+/// Whether an operation reads and writes one place without a lock.
+fn is_tearable(next: &Pending) -> bool {
+    let PendingKind::Access {
+        reads,
+        writes,
+        atomic,
+        ..
+    } = next.kind
+    else {
+        return false;
+    };
+    reads && writes && !atomic
+}
+
+/// The reading or the writing half of an operation.
+fn half(next: &Pending, is_read: bool) -> Pending {
+    let mut half = next.clone();
+    if let PendingKind::Access { reads, writes, .. } = &mut half.kind {
+        (*reads, *writes) = (is_read, !is_read);
+    }
+    half
+}
+
+/// The context after this one in a list in the order of creation, round the circle.
+fn successor(among: &[ContextId], current: ContextId) -> ContextId {
+    let next = among.iter().find(|id| **id > current);
+    *next.unwrap_or(&among[0])
+}
+
 impl Drive {
+    /// Stops of a run by the paths of its contexts, for a profile.
     pub fn stops_by_path<W: World>(&self, world: &W) -> Vec<(raddle_trace::Path, u64)> {
         let table = world.contexts();
         self.stops
@@ -289,9 +528,28 @@ impl Drive {
             .collect()
     }
 
-    /// Decisions that were not the default.
-    pub fn deviations(&self) -> u64 {
-        to_u64(self.schedule.len())
+    /// What this run tells about the size of the program.
+    pub fn profile<W: World>(&self, world: &W) -> Profile {
+        let table = world.contexts();
+        let path = |id| table.get(ContextId(id)).path.to_vec();
+        let mut profile = Profile {
+            decisions: self.decisions,
+            timed_stops: self.timed_stops,
+            stops: self.stops_by_path(world).into_iter().collect(),
+            visits: BTreeMap::new(),
+            kinds: self
+                .kinds
+                .iter()
+                .zip(0..)
+                .map(|(kind, id)| (path(id), *kind))
+                .collect(),
+            trail: self.trail.clone(),
+        };
+        for (who, pc) in &self.points {
+            let visits = profile.visits.entry(path(who.0)).or_default();
+            *visits.entry(*pc).or_default() += 1;
+        }
+        profile
     }
 }
 

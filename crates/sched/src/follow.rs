@@ -12,6 +12,8 @@ use crate::scheduler::{Scheduler, View};
 pub struct Follow {
     /// What is still to come, by context.
     coming: BTreeMap<Path, VecDeque<(Position, Path)>>,
+    /// Where an instruction was last to be torn apart.
+    asked: Option<(Path, u64)>,
     missed: u64,
 }
 
@@ -24,7 +26,25 @@ impl Follow {
                 .or_default()
                 .push_back((deviation.at, deviation.to.clone()));
         }
-        Self { coming, missed: 0 }
+        Self {
+            coming,
+            asked: None,
+            missed: 0,
+        }
+    }
+
+    /// The deviation that belongs here, if it is a jump of the clock or a switch, as asked for.
+    fn take(&mut self, view: &View<'_>, is_clock: bool) -> Option<Path> {
+        let path = &*view.contexts.get(view.current).path;
+        let coming = self.coming.get_mut(path)?;
+        while let Some((at, to)) = coming.front()
+            && (*at < view.at || (*at == view.at && to.is_empty() && !is_clock))
+        {
+            coming.pop_front();
+            self.missed += 1;
+        }
+        let taken = coming.pop_front_if(|(at, to)| *at == view.at && to.is_empty() == is_clock)?;
+        Some(taken.1)
     }
 
     /// Deviations that were passed without being applied, and those never reached.
@@ -36,17 +56,7 @@ impl Follow {
 
 impl Scheduler for Follow {
     fn pick(&mut self, view: &View<'_>) -> ContextId {
-        let path = &*view.contexts.get(view.current).path;
-        let Some(coming) = self.coming.get_mut(path) else {
-            return view.default;
-        };
-        while let Some((at, _)) = coming.front()
-            && *at < view.at
-        {
-            coming.pop_front();
-            self.missed += 1;
-        }
-        let Some((_, to)) = coming.pop_front_if(|(at, _)| *at == view.at) else {
+        let Some(to) = self.take(view, false) else {
             return view.default;
         };
         let found = view
@@ -57,6 +67,30 @@ impl Scheduler for Follow {
             self.missed += 1;
         }
         found.copied().unwrap_or(view.default)
+    }
+
+    fn jumps(&mut self, view: &View<'_>) -> bool {
+        self.take(view, true).is_some()
+    }
+
+    fn tears(&mut self, who: &Context) -> bool {
+        let Some(coming) = self.coming.get_mut(&*who.path) else {
+            return false;
+        };
+        let is_here =
+            |(at, _): &(Position, Path)| at.phase == Position::TORN && at.steps == who.steps;
+        if !coming.front().is_some_and(is_here) {
+            return false;
+        }
+        // Asked for the same place again: there is nothing to tear.
+        let question = (who.path.to_vec(), who.steps);
+        if self.asked.as_ref() == Some(&question) {
+            coming.pop_front();
+            self.missed += 1;
+            return false;
+        }
+        self.asked = Some(question);
+        true
     }
 
     fn is_replay(&self) -> bool {

@@ -1,24 +1,42 @@
 //! Schedulers over contexts, one file each, and the driver that runs a world under one of them.
 //!
-//! Reading order: [`scheduler`] (the trait), [`driver`] (the loop), then any algorithm: [`random_walk`],
-//! [`pct`], [`basic_pos`], [`urw`], [`delay`], [`follow`] (replay).
+//! Reading order: [`scheduler`] (the trait), [`driver`] (the loop), [`operation`] (what the next operation of a
+//! context touches), [`reads_from_trace`], then any algorithm: [`random_walk`], [`pct`], [`pos`], [`urw`],
+//! [`reads_from`], [`delay`], [`preemption`], [`directed`], [`follow`] (replay); [`timed`] and [`focused`] wrap
+//! any of them.
 
-pub mod basic_pos;
 pub mod delay;
+pub mod directed;
+pub mod dpor;
 pub mod driver;
+pub mod focused;
 pub mod follow;
+pub mod operation;
 pub mod pct;
+pub mod pos;
+pub mod preemption;
 pub mod random_walk;
+pub mod reads_from;
+pub mod reads_from_trace;
 pub mod scheduler;
+pub mod timed;
 pub mod urw;
+mod waiting;
 
-pub use basic_pos::BasicPos;
 pub use delay::DelayBounded;
+pub use directed::{Directed, Hold};
+pub use dpor::Dpor;
 pub use driver::{Drive, End, drive};
+pub use focused::Focused;
 pub use follow::Follow;
 pub use pct::Pct;
+pub use pos::Pos;
+pub use preemption::PreemptionBounded;
 pub use random_walk::RandomWalk;
+pub use reads_from::{AbstractSchedule, ReadsFrom, Wish};
+pub use reads_from_trace::{ReadsFromPair, ReadsFromTrace};
 pub use scheduler::{Profile, Reason, Scheduler, View};
+pub use timed::Timed;
 pub use urw::Urw;
 
 #[cfg(test)]

@@ -3,12 +3,17 @@
 //!
 //! A uniform choice at every decision makes long undisturbed stretches exponentially rare; see Thomson,
 //! Donaldson, Betts, "Concurrency testing using controlled schedulers" (TOPC 2016), for how well plain random
-//! scheduling does otherwise.
+//! scheduling does otherwise. In half of the runs the choice is first among *kinds* of contexts (those that did
+//! the same in earlier runs) and then within a kind, so that one checker among a hundred workers has its chance.
+
+use std::collections::BTreeMap;
 
 use raddle_stdx::Prng;
+use raddle_stdx::width::{to_u64, to_usize};
+use raddle_trace::Path;
 use raddle_world::ContextId;
 
-use crate::scheduler::{Scheduler, View};
+use crate::scheduler::{Profile, Scheduler, View};
 
 /// A random walk.
 #[derive(Debug, Clone)]
@@ -16,13 +21,20 @@ pub struct RandomWalk {
     prng: Prng,
     /// One switch in this many decisions.
     mean_run: u64,
+    /// Kinds of contexts by path, if choices are among them.
+    kinds: Option<BTreeMap<Path, u64>>,
 }
 
 impl RandomWalk {
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, profile: &Profile) -> Self {
         let mut prng = Prng::new(seed);
-        let mean_run = 1 << (1 + prng.below(6));
-        Self { prng, mean_run }
+        let mean_run = 1 << (1 + prng.below(8));
+        let kinds = prng.chance(1, 2).then(|| profile.kinds.clone());
+        Self {
+            prng,
+            mean_run,
+            kinds,
+        }
     }
 }
 
@@ -31,7 +43,12 @@ impl Scheduler for RandomWalk {
         if view.can_stay() && !self.prng.chance(1, self.mean_run) {
             return view.current;
         }
-        another(&mut self.prng, view)
+        match &self.kinds {
+            Some(kinds) if view.runnable.len() > 2 => {
+                another_kind(&mut self.prng, view, kinds).unwrap_or(view.current)
+            }
+            _ => another(&mut self.prng, view),
+        }
     }
 }
 
@@ -42,9 +59,28 @@ pub(crate) fn another(prng: &mut Prng, view: &View<'_>) -> ContextId {
     if count == 0 {
         return view.current;
     }
-    let index = prng.below(raddle_stdx::width::to_u64(count));
+    let index = to_usize(prng.below(to_u64(count)));
     let mut others = others.copied();
-    others
-        .nth(raddle_stdx::width::to_usize(index))
-        .expect("the index is below their number")
+    others.nth(index).expect("the index is below their number")
+}
+
+/// A uniform choice among the kinds of those that are not the current one, then within the kind.
+fn another_kind(
+    prng: &mut Prng,
+    view: &View<'_>,
+    kinds: &BTreeMap<Path, u64>,
+) -> Option<ContextId> {
+    let mut by_kind: BTreeMap<u64, Vec<ContextId>> = BTreeMap::new();
+    for who in view.runnable.iter().filter(|id| **id != view.current) {
+        let path = &*view.contexts.get(*who).path;
+        let kind = kinds.get(path).copied().unwrap_or(u64::from(who.0));
+        by_kind.entry(kind).or_default().push(*who);
+    }
+    if by_kind.is_empty() {
+        return None;
+    }
+    let kind = to_usize(prng.below(to_u64(by_kind.len())));
+    let members = by_kind.into_values().nth(kind)?;
+    let member = to_usize(prng.below(to_u64(members.len())));
+    members.get(member).copied()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use raddle_trace::{Path, Position};
-use raddle_world::{Context, ContextId, ContextTable};
+use raddle_world::{Context, ContextId, ContextTable, Pending};
 
 /// Why somebody has to be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,18 +34,25 @@ impl Reason {
 }
 
 /// The situation in which a choice is made.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     /// Who ran last.
     pub current: ContextId,
     /// How far it has come.
     pub at: Position,
     pub reason: Reason,
-    /// Who can be chosen; never empty, ascending.
+    /// Where in the program it stands.
+    pub place: u64,
+    /// Who can be chosen; never empty, ascending. Contexts that spin on values that nobody changed are left
+    /// out while there are others.
     pub runnable: &'a [ContextId],
     /// Who would be next in the default order.
     pub default: ContextId,
     pub contexts: &'a ContextTable,
+    /// What each context would do next, by its number, as far as it is known.
+    pub next: &'a [Option<Pending>],
+    /// Stops that each context has made, by its number.
+    pub stops: &'a [u64],
 }
 
 impl View<'_> {
@@ -54,12 +61,47 @@ impl View<'_> {
         self.runnable.contains(&self.current)
             && (self.runnable.len() == 1 || !self.reason.asks_for_another())
     }
+
+    /// The next operation of a context, if it is known.
+    pub fn next_of(&self, who: ContextId) -> Option<&Pending> {
+        self.next.get(who.0 as usize)?.as_ref()
+    }
+
+    /// How many stops a context has made.
+    pub fn stops_of(&self, who: ContextId) -> u64 {
+        self.stops.get(who.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// The runnable context after this one in the order of creation, round the circle.
+    pub fn successor(&self, who: ContextId) -> ContextId {
+        let next = self.runnable.iter().find(|id| **id > who);
+        *next.unwrap_or(&self.runnable[0])
+    }
+
+    /// The default, except that a context that asks for another is not run again while there are others.
+    pub fn sensible_default(&self) -> ContextId {
+        if self.default == self.current && self.reason.asks_for_another() {
+            self.successor(self.current)
+        } else {
+            self.default
+        }
+    }
 }
 
 /// Chooses who runs next.
 pub trait Scheduler {
     /// One of `view.runnable`. Called at every stop, even if there is only one to choose.
     fn pick(&mut self, view: &View<'_>) -> ContextId;
+    /// Whether the clock is to jump to the next timer or time-out before somebody is picked. Asked only if
+    /// there is one; asked again after a jump.
+    fn jumps(&mut self, _view: &View<'_>) -> bool {
+        false
+    }
+    /// Whether the next instruction of a context, which reads and writes one place without a lock, is to be torn
+    /// apart, so that somebody else can come between. Only asked of replays; otherwise it always is.
+    fn tears(&mut self, _who: &Context) -> bool {
+        false
+    }
     /// Whether the schedule is given: then nobody else may interfere, not even for fairness.
     fn is_replay(&self) -> bool {
         false
@@ -70,22 +112,53 @@ pub trait Scheduler {
     }
 }
 
+impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
+    fn pick(&mut self, view: &View<'_>) -> ContextId {
+        (**self).pick(view)
+    }
+
+    fn jumps(&mut self, view: &View<'_>) -> bool {
+        (**self).jumps(view)
+    }
+
+    fn tears(&mut self, who: &Context) -> bool {
+        (**self).tears(who)
+    }
+
+    fn is_replay(&self) -> bool {
+        (**self).is_replay()
+    }
+
+    fn bound(&self, who: &Context) -> u64 {
+        (**self).bound(who)
+    }
+}
+
 /// What earlier runs of the same program told about its size.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {
     /// Decisions in a run: PCT's k.
     pub decisions: u64,
+    /// Stops while a timer or time-out was running.
+    pub timed_stops: u64,
     /// Stops of each context.
     pub stops: BTreeMap<Path, u64>,
+    /// Stops of each context by the program point at which it stood.
+    pub visits: BTreeMap<Path, BTreeMap<u64, u64>>,
+    /// What each context did, as a digest: equal ones run the same code, so far as it was seen.
+    pub kinds: BTreeMap<Path, u64>,
+    /// Where the current context stood at each decision of the default order.
+    pub trail: Vec<u64>,
 }
 
 impl Profile {
-    /// Takes a run into account: the largest counts seen so far are kept.
-    pub fn note(&mut self, decisions: u64, stops: impl IntoIterator<Item = (Path, u64)>) {
-        self.decisions = self.decisions.max(decisions);
-        for (path, count) in stops {
-            let known = self.stops.entry(path).or_default();
-            *known = (*known).max(count);
-        }
+    /// The kind of a context; a context never seen is of its own kind.
+    pub fn kind(&self, path: &[u32]) -> u64 {
+        self.kinds.get(path).copied().unwrap_or_else(|| {
+            let mut digest = raddle_stdx::Digest::default();
+            path.iter()
+                .for_each(|element| digest.word(u64::from(*element)));
+            digest.value()
+        })
     }
 }

@@ -3,13 +3,15 @@
 //! Choosing among contexts with weights that are the numbers of operations they still have to make gives every
 //! interleaving the same probability. The numbers come from earlier runs; operations of contexts that do not
 //! exist yet count for the context that will create them.
-//! The selective form draws a set of interesting program points per run and weighs only those; at other stops
-//! the current context goes on.
+//! The selective form draws a set of interesting program points per run and weighs only those: a draw says
+//! whose interesting operation comes next, and that context runs until it has made it.
+
+use std::collections::BTreeMap;
 
 use raddle_stdx::Prng;
-use raddle_stdx::width::to_u64;
+use raddle_stdx::width::{to_u64, to_usize};
 use raddle_trace::Path;
-use raddle_world::{ContextId, ContextTable};
+use raddle_world::ContextId;
 
 use crate::random_walk::another;
 use crate::scheduler::{Profile, Reason, Scheduler, View};
@@ -18,78 +20,71 @@ use crate::scheduler::{Profile, Reason, Scheduler, View};
 #[derive(Debug, Clone)]
 pub struct Urw {
     prng: Prng,
-    /// Stops that contexts are expected to make in all, by path.
-    expected: Vec<(Path, u64)>,
-    /// Stops made, by context number.
-    made: Vec<u64>,
+    /// Interesting operations that a context and all its descendants are expected to make, by path.
+    expected: BTreeMap<Path, u64>,
+    /// Those that are still to come, by context number; of descendants, only those that do not exist yet.
+    remaining: Vec<u64>,
     /// Only stops at these points count; empty for all.
     interest: Vec<u64>,
+    /// Whose interesting operation comes next, and whether it stands before it.
+    turn: Option<(ContextId, bool)>,
 }
 
 impl Urw {
     /// `interest` must be sorted; empty means every stop.
     pub fn new(seed: u64, profile: &Profile, interest: Vec<u64>) -> Self {
         debug_assert!(interest.is_sorted());
+        let mut expected: BTreeMap<Path, u64> = BTreeMap::new();
+        for (path, stops) in &profile.stops {
+            let count = if interest.is_empty() {
+                *stops
+            } else {
+                let visits = profile.visits.get(path);
+                let at = |pc| visits.and_then(|visits| visits.get(pc)).copied();
+                interest.iter().filter_map(at).sum()
+            };
+            for length in 1..=path.len() {
+                *expected.entry(path[..length].to_vec()).or_default() += count;
+            }
+        }
         Self {
             prng: Prng::new(seed),
-            expected: profile
-                .stops
-                .iter()
-                .map(|(path, count)| (path.clone(), *count))
-                .collect(),
-            made: Vec::new(),
+            expected,
+            remaining: Vec::new(),
             interest,
+            turn: None,
         }
     }
 
     fn counts(&self, reason: Reason) -> bool {
         match reason {
-            Reason::Point { pc } => {
-                self.interest.is_empty() || self.interest.binary_search(&pc).is_ok()
+            _ if self.interest.is_empty() => true,
+            Reason::Point { pc } => self.interest.binary_search(&pc).is_ok(),
+            _ => false,
+        }
+    }
+
+    /// Takes note of contexts that are new: what they will do is no longer their parents' business.
+    fn welcome(&mut self, view: &View<'_>) {
+        let known = self.remaining.len();
+        for (_, context) in view.contexts.iter().skip(known) {
+            let expected = self.expected.get(&*context.path).copied().unwrap_or(0);
+            if let Some(parent) = context.parent
+                && let Some(of_parent) = self.remaining.get_mut(parent.0 as usize)
+            {
+                *of_parent = of_parent.saturating_sub(expected);
             }
-            _ => self.interest.is_empty(),
+            self.remaining.push(expected);
         }
     }
 
-    /// Stops that are still to come from this context and from descendants that do not exist yet.
-    fn remaining(&self, who: ContextId, contexts: &ContextTable) -> u64 {
-        let path = &contexts.get(who).path;
-        let children = contexts.get(who).children;
-        let depth = path.len();
-        let own: u64 = self
-            .expected
-            .iter()
-            .filter(|(known, _)| {
-                known.starts_with(path) && known.get(depth).is_none_or(|child| *child >= children)
-            })
-            .map(|(_, count)| *count)
-            .sum();
-        let made = self.made.get(who.0 as usize).copied().unwrap_or(0);
-        own.saturating_sub(made).max(1)
-    }
-}
-
-impl Scheduler for Urw {
-    fn pick(&mut self, view: &View<'_>) -> ContextId {
-        let index = view.current.0 as usize;
-        if self.made.len() <= index {
-            self.made.resize(index + 1, 0);
-        }
-        self.made[index] += 1;
-        if view.reason.asks_for_another() {
-            return another(&mut self.prng, view);
-        }
-        if view.can_stay() && !self.counts(view.reason) {
-            return view.current;
-        }
-        let weights: Vec<u64> = view
-            .runnable
-            .iter()
-            .map(|who| self.remaining(*who, view.contexts))
-            .collect();
-        let mut drawn = self.prng.below(weights.iter().sum());
-        for (who, weight) in view.runnable.iter().zip(&weights) {
-            if drawn < *weight {
+    fn draw(&mut self, view: &View<'_>) -> ContextId {
+        let weight = |who: &ContextId| self.remaining[who.0 as usize].max(1);
+        let total = view.runnable.iter().map(weight).sum();
+        let mut drawn = self.prng.below(total);
+        for who in view.runnable {
+            let weight = weight(who);
+            if drawn < weight {
                 return *who;
             }
             drawn -= weight;
@@ -98,13 +93,50 @@ impl Scheduler for Urw {
     }
 }
 
-/// How many interesting points a selective walk weighs: enough for one variable's accesses.
+impl Scheduler for Urw {
+    fn pick(&mut self, view: &View<'_>) -> ContextId {
+        self.welcome(view);
+        if let Some((who, true)) = self.turn
+            && who == view.current
+        {
+            // It has made its operation.
+            let remaining = &mut self.remaining[who.0 as usize];
+            *remaining = remaining.saturating_sub(1);
+            self.turn = None;
+        }
+        if view.reason.asks_for_another() {
+            self.turn = None;
+            return another(&mut self.prng, view);
+        }
+        let chosen = match self.turn {
+            Some((who, _)) if view.runnable.contains(&who) => who,
+            _ => self.draw(view),
+        };
+        let stands_before_it = chosen == view.current && self.counts(view.reason);
+        // Another than the current one may stand before its operation, too: then its next stop is after it.
+        let is_standing = stands_before_it
+            || chosen != view.current
+                && (self.interest.is_empty()
+                    || view
+                        .next_of(chosen)
+                        .is_some_and(|next| self.interest.binary_search(&next.pc).is_ok()));
+        self.turn = Some((chosen, is_standing));
+        chosen
+    }
+}
+
+/// Draws the points of one to three of the places where contexts meet.
 pub fn sample_interest(prng: &mut Prng, groups: &[Vec<u64>]) -> Vec<u64> {
     if groups.is_empty() {
         return Vec::new();
     }
-    let index = prng.below(to_u64(groups.len()));
-    let mut points = groups[raddle_stdx::width::to_usize(index)].clone();
+    let count = 1 + prng.below(3);
+    let mut points: Vec<u64> = (0..count)
+        .flat_map(|_| {
+            let index = prng.below(to_u64(groups.len()));
+            groups[to_usize(index)].iter().copied()
+        })
+        .collect();
     points.sort_unstable();
     points.dedup();
     points

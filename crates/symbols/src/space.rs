@@ -176,6 +176,25 @@ impl SymbolSpace {
         addresses
     }
 
+    /// The code of all functions with this name, as the linker has it or as a readable path.
+    pub fn ranges_of_function(&self, name: &str) -> Vec<Range<u64>> {
+        let mut ranges = Vec::new();
+        for mapping in self.modules() {
+            let symbols = mapping.module.symbols();
+            let by_name = symbols.by_name(name);
+            let found = if by_name.is_empty() {
+                symbols.by_path(name)
+            } else {
+                by_name
+            };
+            for symbol in found.iter().filter(|symbol| symbol.kind.is_code()) {
+                let start = symbol.address.0.wrapping_add(mapping.bias);
+                ranges.push(start..start.wrapping_add(symbol.size.max(1)));
+            }
+        }
+        ranges
+    }
+
     /// The run-time addresses of all functions with this readable path, such as `std::mutex::lock`.
     pub fn addresses_of_path(&self, path: &str) -> Vec<u64> {
         let mut addresses = Vec::new();

@@ -28,29 +28,43 @@ pub enum LockMode {
     Shared,
 }
 
+/// How memory was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AccessKind {
+    Read,
+    Write,
+    /// A read-modify-write of several steps as seen by others.
+    Update,
+    /// A read-modify-write that nobody can come between (LOCK prefix or XCHG).
+    AtomicUpdate,
+}
+
+impl AccessKind {
+    pub fn writes(self) -> bool {
+        self != Self::Read
+    }
+
+    pub fn is_atomic(self) -> bool {
+        self == Self::AtomicUpdate
+    }
+}
+
+/// One use of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    pub how: AccessKind,
+    pub size: u8,
+    pub location: Location,
+    pub addr: u64,
+    /// The low 64 bits read, written, or found by an update before it changed them.
+    pub value: Option<u64>,
+}
+
 /// What kind of event, with its data. Addresses are virtual ones of the context's address space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventKind {
-    Read {
-        addr: u64,
-        location: Location,
-        size: u8,
-        value: Option<u64>,
-    },
-    Write {
-        addr: u64,
-        location: Location,
-        size: u8,
-        value: Option<u64>,
-    },
-    /// A read-modify-write; atomic if it was locked (LOCK prefix or XCHG).
-    Update {
-        addr: u64,
-        location: Location,
-        size: u8,
-        value: Option<u64>,
-        atomic: bool,
-    },
+    /// Memory was read or written.
+    Access(Access),
     /// A lock was obtained.
     Acquire {
         object: u64,
@@ -106,7 +120,8 @@ pub enum EventKind {
     },
     SyscallEnter {
         number: u32,
-        arguments: [u64; 6],
+        /// Boxed because memory accesses, of which there are thousands times more, need less room.
+        arguments: Box<[u64; 6]>,
     },
     SyscallLeave {
         number: u32,

@@ -13,7 +13,7 @@ mod world;
 
 pub use choice::{Choice, ChoiceSource, SeededChoices};
 pub use context::{Context, ContextId, ContextTable, Liveness, WaitReason};
-pub use event::{Event, EventKind, Location, LockMode};
+pub use event::{Access, AccessKind, Event, EventKind, Location, LockMode};
 pub use stop::{Pending, PendingKind, Stop, Until};
 pub use time::{Duration, VirtualTime};
 pub use world::{Snapshot, World};

@@ -68,4 +68,6 @@ pub enum PendingKind {
     },
     /// A system call with its number.
     Syscall { number: u32 },
+    /// A known synchronisation function on this object.
+    Sync { object: u64 },
 }

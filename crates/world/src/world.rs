@@ -3,6 +3,7 @@
 use crate::context::{ContextId, ContextTable};
 use crate::event::Event;
 use crate::stop::{Pending, Stop, Until};
+use crate::time::VirtualTime;
 
 /// A moment of a world that it can come back to. Snapshots nest as a stack: restoring one forgets later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,15 +19,32 @@ pub trait World {
     fn pending(&mut self, who: ContextId) -> Pending;
     /// Runs one context. It must be runnable. Events are appended to the world's list.
     fn run(&mut self, who: ContextId, until: Until) -> Stop;
-    /// Lets virtual time jump to the next timer when nobody can run; false if there is none.
+    /// Lets virtual time jump to the next timer or time-out; false if there is none. Worlds do it by
+    /// themselves never: it happens when nobody can run, or because a schedule says so.
     fn advance_time(&mut self) -> bool;
+    /// The moment of the next timer or time-out.
+    fn next_deadline(&self) -> Option<VirtualTime> {
+        None
+    }
     /// The events since the last call.
     fn take_events(&mut self) -> Vec<Event>;
+    /// Gives back a list that [`World::take_events`] gave: its memory holds the next events.
+    fn recycle_events(&mut self, _events: Vec<Event>) {}
     fn snapshot(&mut self) -> Snapshot;
     fn restore(&mut self, to: Snapshot);
     /// Whether a context has asked for a system call that has not been made yet.
     fn is_entering_call(&self, _who: ContextId) -> bool {
         false
+    }
+    /// Lets a context do the read of its next instruction, which reads and writes one place without a lock, and
+    /// stop before the write; false if the next instruction is not like that. Processors make no promise that
+    /// nobody comes between.
+    fn tear(&mut self, _who: ContextId) -> bool {
+        false
+    }
+    /// Where in the program a context stands: inside a known function, where that function was called.
+    fn place(&self, _who: ContextId) -> u64 {
+        0
     }
     /// Digest of a context's registers: equal ones at the same place mean a loop that makes no progress.
     fn register_digest(&self, _who: ContextId) -> u64 {

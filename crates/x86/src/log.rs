@@ -4,7 +4,7 @@ use crate::engine::Observe;
 use crate::op::{LogKind, Meta};
 
 /// Words in the buffer.
-const WORDS: usize = 1 << 20;
+const WORDS: usize = 1 << 16;
 /// Bound on the words one step can append: a block head and five accesses of three words.
 const WORDS_PER_STEP: usize = 18;
 
@@ -94,34 +94,44 @@ impl Log {
         self.runs.clear();
     }
 
-    /// The accesses in order, for the most recent run only or, if several were made, for all of them.
-    pub fn records(&self) -> impl Iterator<Item = Record> {
-        let stride = if self.observe == Observe::AddrValue {
-            3
+    /// Whether nothing was observed.
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Shows the accesses of all runs since the last clearing, in order.
+    pub fn for_each(&self, visit: impl FnMut(&Record)) {
+        if self.observe == Observe::AddrValue {
+            self.walk::<3>(visit);
         } else {
-            2
-        };
-        let mut runs = self.runs.iter().copied().peekable();
-        let mut slice_steps = 0;
+            self.walk::<2>(visit);
+        }
+    }
+
+    /// An explicit loop rather than an iterator: this is the hottest code of an observed run.
+    fn walk<const STRIDE: usize>(&self, mut visit: impl FnMut(&Record)) {
         let mut block_step = 0;
-        (0..self.used).step_by(stride).filter_map(move |at| {
-            while runs.peek().is_some_and(|run| run.first_word <= at) {
-                slice_steps = runs.next().map_or(0, |run| run.slice_steps);
+        for (index, run) in self.runs.iter().enumerate() {
+            let end = self
+                .runs
+                .get(index + 1)
+                .map_or(self.used, |next| next.first_word);
+            let (entries, _) = self.words[run.first_word..end].as_chunks::<STRIDE>();
+            for entry in entries {
+                let meta = Meta(entry[1]);
+                if meta.kind() == LogKind::Block {
+                    block_step = run.slice_steps - entry[0].cast_signed();
+                    continue;
+                }
+                visit(&Record {
+                    step: (block_step + i64::from(meta.index())).cast_unsigned(),
+                    pc: meta.pc(),
+                    addr: entry[0],
+                    size: meta.size(),
+                    kind: meta.kind(),
+                    value: (STRIDE == 3).then(|| entry[STRIDE - 1]),
+                });
             }
-            let meta = Meta(self.words[at + 1]);
-            if meta.kind() == LogKind::Block {
-                block_step = slice_steps - self.words[at].cast_signed();
-                return None;
-            }
-            let value = (stride == 3).then(|| self.words[at + 2]);
-            Some(Record {
-                step: (block_step + i64::from(meta.index())).cast_unsigned(),
-                pc: meta.pc(),
-                addr: self.words[at],
-                size: meta.size(),
-                kind: meta.kind(),
-                value,
-            })
-        })
+        }
     }
 }

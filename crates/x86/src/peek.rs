@@ -1,7 +1,8 @@
 //! What the next instruction would access, without executing it.
 
-use iced_x86::{InstructionInfoFactory, OpAccess, Register};
-use raddle_mem::{AddressSpace, Frames};
+use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, Register, UsedMemory};
+use raddle_mem::{AddressSpace, Frames, GuestAddr};
+use rustc_hash::FxHashMap;
 
 use crate::cpu::Cpu;
 use crate::fetch;
@@ -17,14 +18,105 @@ pub struct NextAccess {
     pub atomic: bool,
 }
 
-/// The accesses of the instruction at RIP, in the order of its operands; empty if it cannot be fetched.
-pub fn next_accesses(cpu: &Cpu, frames: &mut Frames, space: &mut AddressSpace) -> Vec<NextAccess> {
+/// A memory operand, before its address is known.
+#[derive(Debug, Clone, Copy)]
+struct Operand {
+    memory: UsedMemory,
+    reads: bool,
+    writes: bool,
+    atomic: bool,
+}
+
+/// The longest instruction.
+const BYTES_MAX: usize = 15;
+
+/// Looks at instructions that have not been executed, and remembers how they decode.
+#[derive(Debug, Default)]
+pub struct Peek {
+    /// By address: the bytes that were decoded there, and what they mean.
+    known: FxHashMap<u64, ([u8; BYTES_MAX], Box<[Operand]>)>,
+}
+
+impl Peek {
+    /// Calls `each` for the accesses of the instruction at RIP, in the order of its operands; not at all if it
+    /// cannot be fetched.
+    pub fn next_accesses(
+        &mut self,
+        cpu: &Cpu,
+        frames: &mut Frames,
+        space: &mut AddressSpace,
+        each: &mut dyn FnMut(NextAccess),
+    ) {
+        let mut bytes = [0; BYTES_MAX];
+        // At the end of the last mapped page there are fewer bytes to compare: such a place is decoded anew.
+        let is_whole = space.read(frames, GuestAddr(cpu.rip), &mut bytes).is_ok();
+        if is_whole
+            && let Some((known, operands)) = self.known.get(&cpu.rip)
+            && *known == bytes
+        {
+            operands
+                .iter()
+                .for_each(|operand| operand.resolve(cpu, each));
+            return;
+        }
+        let operands = operands(cpu, frames, space);
+        operands
+            .iter()
+            .for_each(|operand| operand.resolve(cpu, each));
+        if is_whole {
+            self.known.insert(cpu.rip, (bytes, operands.into()));
+        }
+    }
+
+    /// The first access of the instruction at RIP, whose bytes the caller has fetched and can decode.
+    pub(crate) fn first_access(
+        &mut self,
+        cpu: &Cpu,
+        bytes: [u8; BYTES_MAX],
+        decode: impl FnOnce() -> Option<Instruction>,
+    ) -> Option<NextAccess> {
+        let is_known = matches!(self.known.get(&cpu.rip), Some((known, _)) if *known == bytes);
+        if !is_known {
+            let operands = operands_of(&decode()?).into();
+            self.known.insert(cpu.rip, (bytes, operands));
+        }
+        let (_, operands) = self.known.get(&cpu.rip)?;
+        let mut found = None;
+        for operand in operands {
+            operand.resolve(cpu, &mut |access| found = found.or(Some(access)));
+        }
+        found
+    }
+}
+
+impl Operand {
+    fn resolve(&self, cpu: &Cpu, each: &mut dyn FnMut(NextAccess)) {
+        let address = self
+            .memory
+            .virtual_address(0, |register, _, _| Some(value(cpu, register)));
+        if let Some(addr) = address {
+            each(NextAccess {
+                addr,
+                size: u8::try_from(self.memory.memory_size().size()).unwrap_or(u8::MAX),
+                reads: self.reads,
+                writes: self.writes,
+                atomic: self.atomic,
+            });
+        }
+    }
+}
+
+fn operands(cpu: &Cpu, frames: &mut Frames, space: &mut AddressSpace) -> Vec<Operand> {
     let Ok(fetched) = fetch::instructions(frames, space, cpu.rip, 1) else {
         return Vec::new();
     };
-    let Some(instruction) = fetched.instructions.first() else {
-        return Vec::new();
-    };
+    fetched
+        .instructions
+        .first()
+        .map_or_else(Vec::new, operands_of)
+}
+
+fn operands_of(instruction: &Instruction) -> Vec<Operand> {
     let mut factory = InstructionInfoFactory::new();
     let is_exchange = instruction.mnemonic() == iced_x86::Mnemonic::Xchg;
     let atomic = instruction.has_lock_prefix() || is_exchange;
@@ -36,14 +128,8 @@ pub fn next_accesses(cpu: &Cpu, frames: &mut Frames, space: &mut AddressSpace) -
             OpAccess::ReadWrite | OpAccess::ReadCondWrite => (true, true),
             _ => continue,
         };
-        let Some(addr) = memory.virtual_address(0, |register, _, _| Some(value(cpu, register)))
-        else {
-            continue;
-        };
-        let size = u8::try_from(memory.memory_size().size()).unwrap_or(u8::MAX);
-        found.push(NextAccess {
-            addr,
-            size,
+        found.push(Operand {
+            memory: *memory,
             reads,
             writes,
             atomic,

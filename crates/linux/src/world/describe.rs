@@ -1,9 +1,13 @@
 //! What a world says of its threads in words.
 
+use raddle_symbols::SymbolSpace;
 use raddle_world::{Context, Liveness};
 
 use super::LinuxWorld;
 use crate::signal::signal_name;
+
+/// Frames of a stack that are shown.
+const STACK_FRAMES_MAX: usize = 16;
 
 impl LinuxWorld {
     /// One line per live thread: who it is and what it waits for.
@@ -21,6 +25,42 @@ impl LinuxWorld {
                 )
             })
             .collect()
+    }
+
+    /// As [`Self::describe_waits`], each thread with its stack below.
+    pub fn describe_stacks(&mut self) -> Vec<String> {
+        let waits = self.describe_waits();
+        let contexts: Vec<_> = self
+            .kernel
+            .state
+            .threads
+            .values()
+            .map(|thread| thread.context)
+            .collect();
+        waits
+            .into_iter()
+            .zip(contexts)
+            .map(|(mut text, who)| {
+                if let Some(symbols) = self.symbols(who) {
+                    for pc in self.stack(who, &symbols, STACK_FRAMES_MAX) {
+                        text.push_str("\n    ");
+                        text.push_str(&describe_frame(&symbols, pc));
+                    }
+                }
+                text
+            })
+            .collect()
+    }
+}
+
+fn describe_frame(symbols: &SymbolSpace, pc: u64) -> String {
+    let Some(found) = symbols.symbolise(pc) else {
+        return format!("{pc:#x}");
+    };
+    let function = found.function.as_deref().unwrap_or("?");
+    match found.line {
+        Some(line) => format!("{function} at {}:{}", line.file, line.line),
+        None => format!("{function} in {} ({pc:#x})", found.module),
     }
 }
 

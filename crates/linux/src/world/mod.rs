@@ -3,6 +3,8 @@
 mod calls;
 mod describe;
 mod exceptions;
+pub(crate) mod halt;
+mod run_digest;
 
 use std::collections::BTreeSet;
 
@@ -15,17 +17,19 @@ use raddle_world::{
     Choice, ContextId, ContextTable, Duration, Event, Location, LockMode, Pending, PendingKind,
     Snapshot, Stop, Until, VirtualTime, World,
 };
-use raddle_x86::{Engine, Exit, Fault, Memory, NextAccess, Observe, Reg, Slice, next_accesses};
+use raddle_x86::{Engine, Exit, Fault, Memory, NextAccess, Observe, Peek, Reg, Slice};
 
 use crate::hooks::Hooks;
 use crate::kernel::{Kernel, State};
 use crate::observe;
 use crate::setup::{self, Setup, StartError};
 use crate::signal::exception_signal;
-use crate::thread::{Activity, ExceptionInfo, Tid};
+use crate::thread::{Activity, ExceptionInfo, Tid, Torn};
 use crate::time;
 
 pub use describe::describe_status;
+pub use halt::{Halt, Watch};
+use run_digest::{Reached, RunDigest};
 
 /// Linux processes on one host thread.
 #[derive(Debug)]
@@ -33,9 +37,10 @@ pub struct LinuxWorld {
     kernel: Kernel,
     engine: Engine,
     saved: Vec<Saved>,
-    digest: Digest,
+    digest: RunDigest,
     statistics: Statistics,
     hooks: Hooks,
+    peek: Peek,
     observe: Observe,
     /// Program points that the caller set, besides those of hooks.
     points: BTreeSet<u64>,
@@ -46,7 +51,7 @@ pub struct LinuxWorld {
 struct Saved {
     depth: SnapshotDepth,
     state: State,
-    digest: Digest,
+    digest: RunDigest,
 }
 
 /// Counts of a run.
@@ -80,9 +85,10 @@ impl LinuxWorld {
             kernel: setup::start(setup)?,
             engine: Engine::default(),
             saved: Vec::new(),
-            digest: Digest::default(),
+            digest: RunDigest::default(),
             statistics: Statistics::default(),
             hooks: Hooks::default(),
+            peek: Peek::default(),
             observe: Observe::None,
             points: BTreeSet::new(),
         })
@@ -116,7 +122,7 @@ impl LinuxWorld {
             .map_or_else(Vec::new, |tid| self.kernel.thread(tid).held_locks.clone())
     }
 
-    /// Digest of the run so far: contexts, program counters and steps of all slices, system calls and results.
+    /// Digest of the run so far: who ran how far before another did, system calls and results.
     pub fn run_digest(&self) -> u64 {
         self.digest.value()
     }
@@ -230,6 +236,11 @@ impl LinuxWorld {
         if let Some(text) = &self.kernel.exhausted {
             return Some(Stop::Unsupported(text.clone()));
         }
+        if self.kernel.halt.is_some() {
+            return Some(Stop::WorldDone {
+                status: halt::HALT_STATUS,
+            });
+        }
         self.kernel
             .state
             .ended
@@ -244,7 +255,12 @@ impl LinuxWorld {
         let quiet = kernel
             .next_deadline()
             .map_or(u64::MAX, |deadline| deadline.0.saturating_sub(now.0));
-        let steps = (*left).min(quiet.max(1));
+        let is_excused = std::mem::take(&mut kernel.thread_mut(tid).is_excused);
+        let is_guarded = !is_excused && self.is_guarded(tid);
+        let steps_max = if is_excused { 1 } else { u64::MAX };
+        let steps = (*left).min(quiet.max(1)).min(steps_max);
+        let steps = self.mend(tid, steps);
+        let kernel = &mut self.kernel;
         let thread = kernel
             .state
             .threads
@@ -259,6 +275,7 @@ impl LinuxWorld {
             .spaces
             .get_mut(&space)
             .expect("a process has an address space");
+        space.map.set_guarded(is_guarded);
         let outcome = self.engine.run(
             &mut thread.cpu,
             Memory {
@@ -335,18 +352,90 @@ impl LinuxWorld {
         }
     }
 
+    /// Does the read of an instruction that reads and writes one place without a lock.
+    fn tear_next(&mut self, tid: Tid) -> bool {
+        let thread = self.kernel.thread(tid);
+        if thread.torn.is_some() || thread.activity != Activity::User {
+            return false;
+        }
+        let pc = thread.cpu.rip;
+        let (mut found, mut count) = (None, 0);
+        self.peek_accesses(tid, &mut |access| {
+            found = Some(access);
+            count += 1;
+        });
+        let (Some(access), 1) = (found, count) else {
+            return false;
+        };
+        if !access.reads || !access.writes || access.atomic || access.size > 16 {
+            return false;
+        }
+        let mut torn = Torn {
+            pc,
+            addr: access.addr,
+            bytes: [0; 16],
+            size: access.size,
+        };
+        let into = &mut torn.bytes[..usize::from(access.size)];
+        if self
+            .kernel
+            .read_user(tid, GuestAddr(torn.addr), into)
+            .is_err()
+        {
+            return false;
+        }
+        self.kernel.thread_mut(tid).torn = Some(torn);
+        true
+    }
+
+    /// Ends a torn instruction: it finds what it read before, whatever has been written since. Gives the steps
+    /// that may be made: one, unless nothing was torn.
+    fn mend(&mut self, tid: Tid, steps: u64) -> u64 {
+        let Some(torn) = self.kernel.thread_mut(tid).torn.take() else {
+            return steps;
+        };
+        let bytes = &torn.bytes[..usize::from(torn.size)];
+        let is_there = self.kernel.thread(tid).cpu.rip == torn.pc;
+        // Memory that has gone makes the instruction fault, as it should.
+        if is_there
+            && self
+                .kernel
+                .write_user(tid, GuestAddr(torn.addr), bytes)
+                .is_ok()
+        {
+            return 1;
+        }
+        steps
+    }
+
+    /// The memory accesses of a thread's next instruction.
+    fn peek_accesses(&mut self, tid: Tid, each: &mut dyn FnMut(NextAccess)) {
+        let kernel = &mut self.kernel;
+        let thread = &kernel.state.threads[&tid];
+        let space = kernel.state.processes[&thread.process].space;
+        if let Some(space) = kernel.state.spaces.get_mut(&space) {
+            self.peek
+                .next_accesses(&thread.cpu, &mut kernel.frames, &mut space.map, each);
+        }
+    }
+
     /// The first memory operand of the next instruction that is not on the thread's own stack, else the first.
     fn pending_access(&mut self, tid: Tid) -> PendingKind {
-        let cpu = self.kernel.thread(tid).cpu.clone();
-        let (frames, space) = self.kernel.memory_of(tid);
-        let accesses = next_accesses(&cpu, frames, &mut space.map);
-        let sp = cpu.reg(Reg::Rsp);
-        let is_local = |access: &&NextAccess| access.addr.wrapping_sub(sp).wrapping_add(128) < 4096;
-        let shared = accesses.iter().find(|access| !is_local(access));
-        let Some(access) = shared.or(accesses.first()) else {
+        let sp = self.kernel.thread(tid).cpu.reg(Reg::Rsp);
+        let is_local = |access: &NextAccess| access.addr.wrapping_sub(sp).wrapping_add(128) < 4096;
+        let (mut first, mut shared) = (None, None);
+        self.peek_accesses(tid, &mut |access| {
+            first = first.or(Some(access));
+            if shared.is_none() && !is_local(&access) {
+                shared = Some(access);
+            }
+        });
+        let Some(access) = shared.or(first) else {
             return PendingKind::Local;
         };
-        let location = space
+        let location = self
+            .kernel
+            .space_of(tid)
             .map
             .pte(GuestAddr(access.addr).page())
             .map(|pte| Location {
@@ -359,7 +448,7 @@ impl LinuxWorld {
             reads,
             writes,
             atomic,
-        } = *access;
+        } = access;
         PendingKind::Access {
             addr,
             location,
@@ -392,6 +481,12 @@ impl World for LinuxWorld {
                 number: waiting.number,
             },
             Activity::User => {
+                if thread.stopped_at_point == Some(pc)
+                    && let Some(object) = self.hooks.object_at_entry(&self.kernel, tid)
+                {
+                    let kind = PendingKind::Sync { object };
+                    return Pending { pc, kind };
+                }
                 let mut bytes = [0; 2];
                 let at = raddle_mem::GuestAddr(pc);
                 let is_syscall =
@@ -412,11 +507,13 @@ impl World for LinuxWorld {
             self.statistics.last = Some(who);
         }
         let stop = self.run_until(who, until);
-        self.digest.word(u64::from(who.0));
-        self.digest.word(self.kernel.state.contexts.get(who).steps);
-        if let Some(tid) = self.tid(who) {
-            self.digest.word(self.kernel.thread(tid).cpu.rip);
-        }
+        self.digest.reached(Reached {
+            context: who,
+            steps: self.kernel.state.contexts.get(who).steps,
+            pc: self
+                .tid(who)
+                .map_or(0, |tid| self.kernel.thread(tid).cpu.rip),
+        });
         stop
     }
 
@@ -444,8 +541,36 @@ impl World for LinuxWorld {
         true
     }
 
+    fn next_deadline(&self) -> Option<VirtualTime> {
+        self.kernel.next_deadline()
+    }
+
+    fn tear(&mut self, who: ContextId) -> bool {
+        let Some(tid) = self.tid(who) else {
+            return false;
+        };
+        self.tear_next(tid)
+    }
+
+    fn place(&self, who: ContextId) -> u64 {
+        let Some(tid) = self.tid(who) else {
+            return 0;
+        };
+        match self.hooks.innermost(&self.kernel, tid) {
+            Some(call) => call.return_pc,
+            None => self.kernel.thread(tid).cpu.rip,
+        }
+    }
+
     fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.kernel.events)
+    }
+
+    fn recycle_events(&mut self, mut events: Vec<Event>) {
+        if self.kernel.events.is_empty() {
+            events.clear();
+            self.kernel.events = events;
+        }
     }
 
     fn snapshot(&mut self) -> Snapshot {
@@ -465,6 +590,7 @@ impl World for LinuxWorld {
         self.kernel.events.clear();
         self.kernel.exhausted = None;
         self.kernel.crash = None;
+        self.kernel.halt = None;
         self.digest = saved.digest;
         self.statistics.restores += 1;
     }
@@ -491,8 +617,17 @@ impl World for LinuxWorld {
     }
 }
 
+/// What a program could read. Pages that are only looked at, and those that are zero, may be present or not:
+/// code that was decoded in an earlier run is not fetched again.
 fn digest_memory(digest: &mut Digest, frames: &Frames, map: &raddle_mem::AddressSpace) {
     for (page, pte) in map.present_pages() {
+        let is_file = map
+            .vma_at(page)
+            .is_some_and(|vma| matches!(vma.backing, raddle_mem::Backing::Object { .. }));
+        let is_untouched = is_file && pte.copy_on_write;
+        if is_untouched || frames.bytes(pte.frame).iter().all(|byte| *byte == 0) {
+            continue;
+        }
         digest.word(page.0);
         digest.bytes(frames.bytes(pte.frame));
     }

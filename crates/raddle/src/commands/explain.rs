@@ -19,7 +19,8 @@ pub(crate) struct Explain {
 /// Every kind that can be explained, with its text.
 fn texts() -> Vec<(String, String)> {
     let mut texts = super::scan::explanations();
-    texts.extend(super::explore::explanations());
+    texts.extend(super::explore::kinds::explanations());
+    texts.extend(super::kernel::explanations());
     texts
 }
 

@@ -7,11 +7,13 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use raddle_linux::{End, LinuxWorld, Plain, RunLimits, StartError, describe_status};
+use raddle_stdx::cpu_time;
 use raddle_world::{Event, EventKind};
 
 use crate::event_text::EventText;
 use crate::event_wire::EventWire;
 use crate::exit::{Code, Failure};
+use crate::interrupt::Interrupt;
 use crate::program_options::ProgramOptions;
 
 /// Exit status of errors that are ours and not the program's, as env(1) and timeout(1) have it.
@@ -58,11 +60,13 @@ impl Run {
                 }
                 other => anyhow!(other),
             })?;
+        let hooks = self.program.hooks()?;
         let mut sink = Sink::new(self.trace.as_ref())?;
         if self.trace.is_some() {
             world.set_tracing(true);
-            world.set_hooks(raddle_config::hooks::standard());
+            world.set_hooks(raddle_config::hooks::with_standard(&hooks));
         }
+        let interrupt = Interrupt::listen()?;
         let begun = cpu_time();
         let mut trouble = None;
         let limits = RunLimits {
@@ -71,7 +75,7 @@ impl Run {
         let end = Plain::default().run(&mut world, limits, &mut |events| {
             let result = events.iter().try_for_each(|event| sink.event(event));
             trouble = result.err();
-            trouble.is_none()
+            trouble.is_none() && !interrupt.is_requested()
         });
         let elapsed = cpu_time().saturating_sub(begun);
         sink.finish(world.run_digest())?;
@@ -86,7 +90,7 @@ impl Run {
                 .export(directory)
                 .with_context(|| format!("cannot export to {}", directory.display()))?;
         }
-        conclude(end, world.crash())
+        conclude(end, &mut world)
     }
 }
 
@@ -171,14 +175,6 @@ fn pass_on(descriptor: i32, bytes: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Time that this process has spent on a processor so far: unlike the clock it does not grow while others run.
-/// Zero where the kernel does not tell.
-fn cpu_time() -> std::time::Duration {
-    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let nanoseconds = text.split(' ').next().and_then(|word| word.parse().ok());
-    std::time::Duration::from_nanos(nanoseconds.unwrap_or(0))
-}
-
 fn print_statistics(world: &LinuxWorld, elapsed: std::time::Duration) {
     let statistics = world.statistics();
     let micros = elapsed.as_micros().max(1);
@@ -202,13 +198,15 @@ fn print_statistics(world: &LinuxWorld, elapsed: std::time::Duration) {
     ));
 }
 
-fn conclude(end: End, crash: Option<&str>) -> anyhow::Result<Code> {
+fn conclude(end: End, world: &mut LinuxWorld) -> anyhow::Result<Code> {
     match end {
         End::Exited { status } => {
             if status & 0x7F == 0 {
                 return Ok(Code::Guest(u8::try_from(status >> 8 & 0xFF)?));
             }
-            let details = crash.map_or_else(String::new, |text| format!("; {text}"));
+            let details = world
+                .crash()
+                .map_or_else(String::new, |text| format!("; {text}"));
             let status_text = describe_status(status);
             crate::message::note(&format!("the program was {status_text}{details}"));
             Ok(Code::Guest(u8::try_from(128 + (status & 0x7F))?))
@@ -221,6 +219,12 @@ fn conclude(end: End, crash: Option<&str>) -> anyhow::Result<Code> {
         End::OutOfInstructions { limit } => bail!(
             "the program did not end within {limit} instructions; raise the limit with --max-instructions"
         ),
-        End::Stopped => bail!("the run was stopped"),
+        End::Stopped => {
+            crate::message::note(&format!(
+                "interrupted; the threads of the program stood here\n  {}",
+                world.describe_stacks().join("\n  ")
+            ));
+            Ok(Code::Guest(crate::interrupt::STATUS))
+        }
     }
 }

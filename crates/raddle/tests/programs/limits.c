@@ -12,8 +12,11 @@ static void *lock(void *m) {
 
 int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "exit";
-    if (strcmp(mode, "loop") == 0)
+    if (strcmp(mode, "loop") == 0) {
+        puts("looping");
+        fflush(stdout);
         for (;;) {}
+    }
     if (strcmp(mode, "bomb") == 0)
         for (;;) fork();
     if (strcmp(mode, "hog") == 0)

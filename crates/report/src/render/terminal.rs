@@ -71,9 +71,12 @@ pub fn finding(finding: &Finding, number: usize, total: usize, style: Style) -> 
 
 /// One finding on one line.
 pub fn concise(finding: &Finding) -> String {
-    let place = finding.steps.first().map_or_else(String::new, |step| {
-        format!("{}:{}: ", step.place.file, step.place.line)
-    });
+    let place = match finding.steps.first() {
+        Some(step) if !step.place.file.is_empty() => {
+            format!("{}:{}: ", step.place.file, step.place.line)
+        }
+        _ => String::new(),
+    };
     format!(
         "{place}{}: {} [{}] {}\n",
         severity(finding.severity),
@@ -106,10 +109,14 @@ fn steps(steps: &[Step], style: Style, out: &mut String) {
         .enumerate()
         .map(|(number, step)| {
             let what = format!("  ({}) {} {}", number + 1, step.context, step.action);
-            let place = format!(
-                "{}:{}  {}",
-                step.place.file, step.place.line, step.place.function
-            );
+            let place = if step.place.file.is_empty() {
+                step.place.function.clone()
+            } else {
+                format!(
+                    "{}:{}  {}",
+                    step.place.file, step.place.line, step.place.function
+                )
+            };
             let locks = if step.locks.is_empty() {
                 "no locks".to_owned()
             } else {

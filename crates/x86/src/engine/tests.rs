@@ -120,20 +120,16 @@ fn accesses_are_logged_with_step_and_value() {
     fixture.cpu.set_reg(Reg::Rax, 37);
     fixture.engine.set_observe(Observe::AddrValue);
     fixture.run(4);
-    let seen: Vec<_> = fixture
-        .engine
-        .log()
-        .records()
-        .map(|record| {
-            (
-                record.step,
-                record.addr,
-                record.size,
-                record.kind,
-                record.value,
-            )
-        })
-        .collect();
+    let mut seen = Vec::new();
+    fixture.engine.log().for_each(|record| {
+        seen.push((
+            record.step,
+            record.addr,
+            record.size,
+            record.kind,
+            record.value,
+        ));
+    });
     let stack = DATA + 0x8000 - 8;
     assert_eq!(
         seen,

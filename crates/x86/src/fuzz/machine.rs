@@ -197,7 +197,7 @@ impl Subject for Machine {
         };
         if let Some(records) = &mut self.records {
             records.clear();
-            records.extend(self.engine.log().records());
+            self.engine.log().for_each(|record| records.push(*record));
         }
         self.engine.clear_log();
         result.store(&self.cpu, case.uses_vectors);

@@ -1,0 +1,41 @@
+//! Ctrl-C: the first one asks a command to end and to report what it has, the second one ends it at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// Exit status of a command that was interrupted: 128 + SIGINT, as shells have it.
+pub(crate) const STATUS: u8 = 130;
+
+/// Becomes true when the user or the system asks for an end.
+#[derive(Debug, Clone)]
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Listens from now on. The second request does not come back to us: it ends the process with [`STATUS`].
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // The order matters: a request is first compared with an earlier one, then noted.
+            signal_hook::flag::register_conditional_shutdown(
+                signal,
+                i32::from(STATUS),
+                Arc::clone(&flag),
+            )
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
+            .context("cannot listen for Ctrl-C")?;
+        }
+        Ok(Self(flag))
+    }
+
+    pub(crate) fn is_requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The flag itself, for what runs on other threads.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+}

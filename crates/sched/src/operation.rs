@@ -1,0 +1,88 @@
+//! The next operation of a context: what it touches and what it conflicts with.
+
+use raddle_world::{Location, Pending, PendingKind};
+
+/// Bytes that count as one object.
+const GRANULE_BITS: u32 = 3;
+
+/// What an operation touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Touch {
+    /// Memory or synchronisation object; the two never have equal names.
+    pub object: u64,
+    pub reads: bool,
+    pub writes: bool,
+}
+
+/// What the next operation touches; none if it is nobody else's business.
+pub fn touch(next: &Pending) -> Option<Touch> {
+    match next.kind {
+        PendingKind::Local => None,
+        PendingKind::Access {
+            location,
+            reads,
+            writes,
+            ..
+        } => Some(Touch {
+            object: memory_object(location?),
+            reads,
+            writes,
+        }),
+        // Calls of the system may concern each other; which ones is the world's secret.
+        PendingKind::Syscall { .. } => Some(Touch {
+            object: u64::MAX,
+            reads: true,
+            writes: true,
+        }),
+        PendingKind::Sync { object } => Some(Touch {
+            object: object | 1 << 63,
+            reads: true,
+            writes: true,
+        }),
+    }
+}
+
+/// The name of a place in memory.
+pub fn memory_object(location: Location) -> u64 {
+    (u64::from(location.frame) << 12 | u64::from(location.offset)) >> GRANULE_BITS
+}
+
+/// Whether the order of two operations can matter.
+pub fn conflict(a: &Pending, b: &Pending) -> bool {
+    match (touch(a), touch(b)) {
+        (Some(a), Some(b)) => a.object == b.object && (a.writes || b.writes),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(offset: u16, writes: bool) -> Pending {
+        Pending {
+            pc: 0,
+            kind: PendingKind::Access {
+                addr: 0,
+                location: Some(Location { frame: 1, offset }),
+                size: 4,
+                reads: !writes,
+                writes,
+                atomic: false,
+            },
+        }
+    }
+
+    #[test]
+    fn conflicts_need_one_place_and_one_writer() {
+        assert!(conflict(&access(0, true), &access(4, false)));
+        assert!(!conflict(&access(0, false), &access(4, false)));
+        assert!(!conflict(&access(0, true), &access(8, true)));
+        let sync = |object| Pending {
+            pc: 0,
+            kind: PendingKind::Sync { object },
+        };
+        assert!(conflict(&sync(7), &sync(7)));
+        assert!(!conflict(&sync(7), &sync(8)));
+    }
+}

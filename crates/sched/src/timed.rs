@@ -1,0 +1,83 @@
+//! Moments of timers and time-outs as a choice: wraps any scheduler and lets the clock jump at a few stops.
+//!
+//! A timer never fires before the time it asked for: the clock jumps there, as if everybody had been kept from
+//! running for that long. Without it, a sleep of 200 ms always outlasts a hundred instructions.
+
+use raddle_stdx::Prng;
+use raddle_world::{Context, ContextId};
+
+use crate::scheduler::{Profile, Scheduler, View};
+
+/// A scheduler with jumps of the clock at given stops.
+#[derive(Debug)]
+pub struct Timed<S> {
+    inner: S,
+    prng: Prng,
+    /// Numbers of stops with a running timer, ascending, each with one jump.
+    jumps: Vec<u64>,
+    /// Such stops so far, and whether the present one is among them.
+    stops: u64,
+    is_counted: bool,
+    /// Who could run before the clock jumped, since the last choice.
+    before: Option<Vec<ContextId>>,
+}
+
+impl<S: Scheduler> Timed<S> {
+    /// Draws one to `jumps_max` jumps among the stops that had a running timer in earlier runs.
+    pub fn new(inner: S, seed: u64, jumps_max: u64, profile: &Profile) -> Self {
+        let mut prng = Prng::new(seed);
+        let count = 1 + prng.below(jumps_max.max(1));
+        let stops = profile.timed_stops.max(1);
+        let mut jumps: Vec<u64> = (0..count).map(|_| prng.below(stops)).collect();
+        jumps.sort_unstable();
+        Self {
+            inner,
+            prng,
+            jumps,
+            stops: 0,
+            is_counted: false,
+            before: None,
+        }
+    }
+}
+
+impl<S: Scheduler> Scheduler for Timed<S> {
+    fn pick(&mut self, view: &View<'_>) -> ContextId {
+        self.is_counted = false;
+        let chosen = self.inner.pick(view);
+        let Some(before) = self.before.take() else {
+            return chosen;
+        };
+        // Whoever the timer woke is the one whose turn would change something.
+        let woken = view.runnable.iter().find(|id| !before.contains(id));
+        match woken {
+            Some(woken) if self.prng.chance(1, 2) => *woken,
+            _ => chosen,
+        }
+    }
+
+    fn jumps(&mut self, view: &View<'_>) -> bool {
+        if !self.is_counted {
+            self.is_counted = true;
+            self.stops += 1;
+        }
+        if self.jumps.first().is_none_or(|first| *first >= self.stops) {
+            return false;
+        }
+        self.jumps.remove(0);
+        self.before.get_or_insert_with(|| view.runnable.to_vec());
+        true
+    }
+
+    fn tears(&mut self, who: &Context) -> bool {
+        self.inner.tears(who)
+    }
+
+    fn is_replay(&self) -> bool {
+        self.inner.is_replay()
+    }
+
+    fn bound(&self, who: &Context) -> u64 {
+        self.inner.bound(who)
+    }
+}

@@ -1,0 +1,139 @@
+//! Liveness of contexts that could run but should not: loops that wait for somebody else's write.
+//!
+//! SKI's heuristics (Fonseca, Rodrigues, Brandenburg, OSDI 2014) for user mode. H1 (halt) is blocking in a
+//! system call, which the world knows. H2 (pause) and H3 (a loop that reads the same values again) are here: a
+//! context that comes back to the same point with the same registers and has written nothing shared since is
+//! set aside until somebody writes to what it read. A context that yields is set aside until somebody else
+//! writes anything or synchronises. H4 (starvation) is the driver's patience.
+
+use raddle_world::ContextId;
+
+/// Register states remembered to notice a loop without progress.
+const MEMORY: usize = 8;
+
+/// One stop of the current context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Passed {
+    registers: u64,
+    /// What it was about to read.
+    object: Option<u64>,
+    writes: bool,
+}
+
+/// What a stop tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Made,
+    /// The same registers as a short while ago.
+    Repeats,
+}
+
+/// Contexts that are set aside.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Waiting {
+    /// Stops of the current context since it was switched to.
+    passed: Vec<Passed>,
+    /// Who is set aside, and what it read; nothing if that is not known.
+    aside: Vec<(ContextId, Vec<u64>)>,
+    /// How often somebody was set aside.
+    pub(crate) times: u64,
+}
+
+impl Waiting {
+    /// Another context goes on.
+    pub(crate) fn switch(&mut self) {
+        self.passed.clear();
+    }
+
+    /// A context stands at a point again.
+    pub(crate) fn stop(
+        &mut self,
+        who: ContextId,
+        registers: u64,
+        object: Option<u64>,
+        writes: bool,
+    ) -> Progress {
+        let now = Passed {
+            registers,
+            object,
+            writes,
+        };
+        let before = self.passed.iter().position(|p| p.registers == registers);
+        let Some(before) = before else {
+            if self.passed.len() == MEMORY {
+                self.passed.remove(0);
+            }
+            self.passed.push(now);
+            return Progress::Made;
+        };
+        let turn = &self.passed[before..];
+        let read: Vec<u64> = turn.iter().filter_map(|p| p.object).collect();
+        if !turn.iter().any(|p| p.writes) && !read.is_empty() {
+            self.set_aside(who, read);
+        }
+        self.passed.clear();
+        Progress::Repeats
+    }
+
+    /// A context asked to be run later.
+    pub(crate) fn yields(&mut self, who: ContextId) {
+        self.set_aside(who, Vec::new());
+    }
+
+    fn set_aside(&mut self, who: ContextId, read: Vec<u64>) {
+        self.aside.retain(|(id, _)| *id != who);
+        self.aside.push((who, read));
+        self.times += 1;
+    }
+
+    /// Somebody is about to write to this object.
+    pub(crate) fn written(&mut self, by: ContextId, object: u64) {
+        self.aside
+            .retain(|(id, read)| *id == by || !(read.is_empty() || read.contains(&object)));
+    }
+
+    /// A context runs, for whatever reason: it looks again.
+    pub(crate) fn run(&mut self, who: ContextId) {
+        self.aside.retain(|(id, _)| *id != who);
+    }
+
+    pub(crate) fn is_aside(&self, who: ContextId) -> bool {
+        self.aside.iter().any(|(id, _)| *id == who)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.aside.is_empty()
+    }
+
+    /// Everybody may look again.
+    pub(crate) fn revive_all(&mut self) {
+        self.aside.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPINNER: ContextId = ContextId(1);
+
+    #[test]
+    fn a_reading_loop_waits_for_a_write_to_what_it_read() {
+        let mut waiting = Waiting::default();
+        assert_eq!(waiting.stop(SPINNER, 7, Some(40), false), Progress::Made);
+        assert_eq!(waiting.stop(SPINNER, 7, Some(40), false), Progress::Repeats);
+        assert!(waiting.is_aside(SPINNER));
+        waiting.written(ContextId(2), 41);
+        assert!(waiting.is_aside(SPINNER));
+        waiting.written(ContextId(2), 40);
+        assert!(!waiting.is_aside(SPINNER));
+    }
+
+    #[test]
+    fn a_loop_that_writes_is_not_set_aside() {
+        let mut waiting = Waiting::default();
+        waiting.stop(SPINNER, 7, Some(40), true);
+        assert_eq!(waiting.stop(SPINNER, 7, Some(40), true), Progress::Repeats);
+        assert!(!waiting.is_aside(SPINNER));
+    }
+}
