@@ -310,6 +310,19 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_terminal_has_the_place_below_the_action() {
+        let style = Style {
+            colour: false,
+            width: 60,
+        };
+        let text = finding(&sample(), 1, 1, style);
+        assert!(
+            text.lines().any(|line| line.starts_with("      bank.c:31")),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn colour_only_on_request() {
         let style = Style {
             colour: true,

@@ -39,10 +39,18 @@ impl Ask<'_, '_, '_> {
             return Some(false);
         };
         let state = self.engine.flows.at(place.function, place.event);
-        let held = self.engine.flows.locks.members(state.must);
+        let locks = &self.engine.flows.locks;
+        // A function that gives its caller's lock away for a while must take it back.
+        let is_callers = locks
+            .members(state.freed_may)
+            .iter()
+            .any(|freed| freed.is_same_object(lock));
+        let held = locks.members(state.must);
         Some(
-            held.iter()
-                .any(|other| other.is_same_object(lock) && !other.is_scoped()),
+            !is_callers
+                && held
+                    .iter()
+                    .any(|other| other.is_same_object(lock) && !other.is_scoped()),
         )
     }
 
