@@ -156,7 +156,7 @@ impl ProgramOptions {
 
     /// Functions of the project that mean synchronisation or allocation.
     pub(crate) fn hooks(&self) -> anyhow::Result<Vec<Hook>> {
-        let config = project::config(&self.config)?;
+        let config = project::config(&self.surroundings.config)?;
         Ok(config.map_or_else(Vec::new, |config| config.hooks))
     }
 

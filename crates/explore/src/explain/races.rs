@@ -55,6 +55,16 @@ pub(crate) fn races(
     findings
 }
 
+/// What a run told about the two instructions of a race.
+#[derive(Default)]
+struct Glimpse {
+    detector: Races,
+    /// The own code that led to the last access of each context at the two instructions.
+    places: BTreeMap<(ContextId, u64), Option<Place>>,
+    values: BTreeMap<(ContextId, u64), u64>,
+    visits: BTreeMap<(ContextId, u64), u64>,
+}
+
 /// Runs the schedule of a race again up to the race, now with values and stacks.
 fn look_again(
     session: &mut Session,
@@ -65,15 +75,49 @@ fn look_again(
     session.restore();
     let symbols = session.world.symbols(ContextId(0))?;
     let pair = (race.first.pc, race.second.pc);
+    let glimpse = glimpse(session, pair, outcome, rules);
+    let sorted = (pair.0.min(pair.1), pair.0.max(pair.1));
+    let found = glimpse.detector.of_pair(sorted)?;
+    let world = &session.world;
+    let side = |side: &Side| {
+        let key = (side.context, side.pc);
+        let locks = glimpse.detector.locks(side.lockset);
+        SeenSide {
+            context: label(world, side.context),
+            place: glimpse
+                .places
+                .get(&key)
+                .cloned()
+                .flatten()
+                .or_else(|| own_place(&symbols, side.pc)),
+            action: if side.writes { "writes" } else { "reads" }.into(),
+            locks: locks
+                .iter()
+                .map(|lock| name_of(world, &symbols, *lock))
+                .collect(),
+        }
+    };
+    let value = |side: &Side| glimpse.values.get(&(side.context, side.pc)).copied();
+    let visited = |side: &Side| {
+        let count = glimpse.visits.get(&(side.context, side.pc));
+        count.copied().unwrap_or(0)
+    };
+    Some(Seen {
+        object: name_of(world, &symbols, found.addr),
+        is_own: [pair.0, pair.1].iter().all(|pc| is_own_code(&symbols, *pc)),
+        pattern: pattern(found, value, visited),
+        sides: [side(&found.first), side(&found.second)],
+        schedule: outcome.index,
+        pair: sorted,
+    })
+}
+
+fn glimpse(session: &mut Session, pair: (u64, u64), outcome: &Outcome, rules: &Rules) -> Glimpse {
     for pc in [pair.0, pair.1] {
         session.world.add_point(pc);
     }
     session.world.set_observe(Observe::AddrValue);
-    let mut detector = Races::default();
-    // The own code that led to the last access of each context at the two instructions.
-    let mut places: BTreeMap<(ContextId, u64), Option<Place>> = BTreeMap::new();
-    let mut values: BTreeMap<(ContextId, u64), u64> = BTreeMap::new();
-    let mut visits: BTreeMap<(ContextId, u64), u64> = BTreeMap::new();
+    let mut seen = Glimpse::default();
     let libraries = session.libraries().to_vec();
     let atomics = &mut session.atomics;
     let mut follow = Follow::new(&outcome.drive.schedule);
@@ -90,16 +134,14 @@ fn look_again(
                     }
                     if event.pc == pair.0 || event.pc == pair.1 {
                         let key = (event.context, event.pc);
-                        values.insert(key, access.value.unwrap_or(0));
-                        *visits.entry(key).or_default() += 1;
+                        seen.values.insert(key, access.value.unwrap_or(0));
+                        *seen.visits.entry(key).or_default() += 1;
+                    }
+                    if atomics.is_atomic(event.pc, access.addr) {
+                        seen.detector.mark_atomic(access);
                     }
                 }
-                if let EventKind::Access(access) = &event.kind
-                    && atomics.is_atomic(event.pc, access.addr)
-                {
-                    detector.mark_atomic(access);
-                }
-                detector.event(event);
+                seen.detector.event(event);
             }
             let last = events.last().map(|event| event.context);
             let standing = last.and_then(|who| Some((who, world.registers(who)?.pc()?)));
@@ -107,7 +149,8 @@ fn look_again(
                 && (pc == pair.0 || pc == pair.1)
             {
                 let lines = stack::stack(world, who);
-                places.insert((who, pc), own(&lines).map(|line| line.place.clone()));
+                let place = own(&lines).map(|line| line.place.clone());
+                seen.places.insert((who, pc), place);
             }
         },
     );
@@ -115,36 +158,7 @@ fn look_again(
     for pc in [pair.0, pair.1] {
         session.world.remove_point(pc);
     }
-    let sorted = (pair.0.min(pair.1), pair.0.max(pair.1));
-    let found = detector.of_pair(sorted)?;
-    let world = &session.world;
-    let side = |side: &Side| {
-        let key = (side.context, side.pc);
-        let locks = detector.locks(side.lockset);
-        SeenSide {
-            context: label(world, side.context),
-            place: places
-                .get(&key)
-                .cloned()
-                .flatten()
-                .or_else(|| own_place(&symbols, side.pc)),
-            action: if side.writes { "writes" } else { "reads" }.into(),
-            locks: locks
-                .iter()
-                .map(|lock| name_of(world, &symbols, *lock))
-                .collect(),
-        }
-    };
-    let value = |side: &Side| values.get(&(side.context, side.pc)).copied();
-    let visited = |side: &Side| visits.get(&(side.context, side.pc)).copied().unwrap_or(0);
-    Some(Seen {
-        object: name_of(world, &symbols, found.addr),
-        is_own: [pair.0, pair.1].iter().all(|pc| is_own_code(&symbols, *pc)),
-        pattern: pattern(found, value, visited),
-        sides: [side(&found.first), side(&found.second)],
-        schedule: outcome.index,
-        pair: sorted,
-    })
+    seen
 }
 
 /// Patterns that developers often call harmless (Narayanasamy et al., PLDI 2007; Erickson et al., OSDI 2010).
