@@ -55,69 +55,60 @@ pub(crate) fn races(
     findings
 }
 
-/// What a run told about the two instructions of a race.
-#[derive(Default)]
-struct Glimpse {
+/// What was seen at the two instructions of a race.
+struct Witness {
     detector: Races,
-    /// The own code that led to the last access of each context at the two instructions.
+    /// The own code that led to the last access of each context.
     places: BTreeMap<(ContextId, u64), Option<Place>>,
     values: BTreeMap<(ContextId, u64), u64>,
     visits: BTreeMap<(ContextId, u64), u64>,
 }
 
-/// Runs the schedule of a race again up to the race, now with values and stacks.
+/// Runs the schedule of a race again, now with values and stacks.
 fn look_again(
     session: &mut Session,
     race: &Race,
     outcome: &Outcome,
     rules: &Rules,
 ) -> Option<Seen> {
-    session.restore();
+    let pair = [race.first.pc, race.second.pc];
+    let seen = witness(session, pair, outcome, rules);
     let symbols = session.world.symbols(ContextId(0))?;
-    let pair = (race.first.pc, race.second.pc);
-    let glimpse = glimpse(session, pair, outcome, rules);
-    let sorted = (pair.0.min(pair.1), pair.0.max(pair.1));
-    let found = glimpse.detector.of_pair(sorted)?;
+    let sorted = (pair[0].min(pair[1]), pair[0].max(pair[1]));
+    let found = seen.detector.of_pair(sorted)?;
     let world = &session.world;
     let side = |side: &Side| {
-        let key = (side.context, side.pc);
-        let locks = glimpse.detector.locks(side.lockset);
+        let place = seen.places.get(&(side.context, side.pc)).cloned().flatten();
+        let locks = seen.detector.locks(side.lockset).iter();
         SeenSide {
             context: label(world, side.context),
-            place: glimpse
-                .places
-                .get(&key)
-                .cloned()
-                .flatten()
-                .or_else(|| own_place(&symbols, side.pc)),
+            place: place.or_else(|| own_place(&symbols, side.pc)),
             action: if side.writes { "writes" } else { "reads" }.into(),
-            locks: locks
-                .iter()
-                .map(|lock| name_of(world, &symbols, *lock))
-                .collect(),
+            locks: locks.map(|lock| name_of(world, &symbols, *lock)).collect(),
         }
     };
-    let value = |side: &Side| glimpse.values.get(&(side.context, side.pc)).copied();
-    let visited = |side: &Side| {
-        let count = glimpse.visits.get(&(side.context, side.pc));
-        count.copied().unwrap_or(0)
-    };
+    let value = |side: &Side| seen.values.get(&(side.context, side.pc)).copied();
+    let visited = |side: &Side| seen.visits.get(&(side.context, side.pc)).copied();
     Some(Seen {
         object: name_of(world, &symbols, found.addr),
-        is_own: [pair.0, pair.1].iter().all(|pc| is_own_code(&symbols, *pc)),
-        pattern: pattern(found, value, visited),
+        is_own: pair.iter().all(|pc| is_own_code(&symbols, *pc)),
+        pattern: pattern(found, value, |side| visited(side).unwrap_or(0)),
         sides: [side(&found.first), side(&found.second)],
         schedule: outcome.index,
         pair: sorted,
     })
 }
 
-fn glimpse(session: &mut Session, pair: (u64, u64), outcome: &Outcome, rules: &Rules) -> Glimpse {
-    for pc in [pair.0, pair.1] {
-        session.world.add_point(pc);
-    }
+fn witness(session: &mut Session, pair: [u64; 2], outcome: &Outcome, rules: &Rules) -> Witness {
+    session.restore();
+    pair.iter().for_each(|pc| session.world.add_point(*pc));
     session.world.set_observe(Observe::AddrValue);
-    let mut seen = Glimpse::default();
+    let mut seen = Witness {
+        detector: Races::default(),
+        places: BTreeMap::new(),
+        values: BTreeMap::new(),
+        visits: BTreeMap::new(),
+    };
     let libraries = session.libraries().to_vec();
     let atomics = &mut session.atomics;
     let mut follow = Follow::new(&outcome.drive.schedule);
@@ -132,7 +123,7 @@ fn glimpse(session: &mut Session, pair: (u64, u64), outcome: &Outcome, rules: &R
                     if is_library && !access.how.is_atomic() {
                         continue;
                     }
-                    if event.pc == pair.0 || event.pc == pair.1 {
+                    if pair.contains(&event.pc) {
                         let key = (event.context, event.pc);
                         seen.values.insert(key, access.value.unwrap_or(0));
                         *seen.visits.entry(key).or_default() += 1;
@@ -145,19 +136,15 @@ fn glimpse(session: &mut Session, pair: (u64, u64), outcome: &Outcome, rules: &R
             }
             let last = events.last().map(|event| event.context);
             let standing = last.and_then(|who| Some((who, world.registers(who)?.pc()?)));
-            if let Some((who, pc)) = standing
-                && (pc == pair.0 || pc == pair.1)
-            {
+            if let Some((who, pc)) = standing.filter(|(_, pc)| pair.contains(pc)) {
                 let lines = stack::stack(world, who);
-                let place = own(&lines).map(|line| line.place.clone());
-                seen.places.insert((who, pc), place);
+                seen.places
+                    .insert((who, pc), own(&lines).map(|line| line.place.clone()));
             }
         },
     );
     session.world.set_observe(Observe::None);
-    for pc in [pair.0, pair.1] {
-        session.world.remove_point(pc);
-    }
+    pair.iter().for_each(|pc| session.world.remove_point(*pc));
     seen
 }
 

@@ -17,7 +17,7 @@ use crate::session::Session;
 /// Replays at most.
 const REPLAYS_MAX: u32 = 3_000;
 /// Steps of all replays at most.
-const STEPS_MAX: u64 = 600_000_000;
+const STEPS_MAX: u64 = 300_000_000;
 
 /// With fewer preemptions than this nobody moves them about: there is hardly anything to be gained.
 const MANY_PREEMPTIONS: u64 = 2;
