@@ -153,7 +153,7 @@ pub fn explore(
             timed_stops: baseline.drive.timed_stops,
             ..Report::default()
         };
-        exhaustive::search(&mut session, options, rules, &mut report, progress);
+        exhaustive::search(&mut session, options, &rules, &mut report, progress);
         return Ok(report);
     }
     let mut campaign = Campaign::new(options, rules);
