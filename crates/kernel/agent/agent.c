@@ -62,6 +62,7 @@ struct program {
 
 #define MAGIC 0x54445231u
 #define FLAG_EXTERNAL 0x80000000u
+#define FLAG_MODULES 0x40000000u
 
 struct result {
     u32 statement;
@@ -249,6 +250,40 @@ static void tell_guest(void)
     }
     put_file("online", "/sys/devices/system/cpu/online");
     move_others(0, 1);
+    raddle_call(RADDLE_INFO, (long)text, text_length, 0);
+}
+
+/* Where loadable modules are: only they have a file of their text's address. */
+static void tell_modules(void)
+{
+    static u8 buffer[16384] __attribute__((aligned(8)));
+    i64 fd = call3(NR_open, "/sys/module", 0200000, 0);
+    text_length = 0;
+    for (;;) {
+        i64 length = call3(NR_getdents64, fd, buffer, sizeof buffer);
+        if (length <= 0)
+            break;
+        for (i64 at = 0; at < length;) {
+            struct directory_entry *entry = (void *)(buffer + at);
+            char path[320] = "/sys/module/";
+            char address[32];
+            u64 end = 12;
+            at += entry->length;
+            for (const char *c = entry->name; *c && end < 256; c++)
+                path[end++] = *c;
+            const char *rest = "/sections/.text";
+            while (*rest)
+                path[end++] = *rest++;
+            path[end] = 0;
+            if (entry->name[0] == '.' || read_file(path, address, sizeof address) <= 0)
+                continue;
+            put("module ");
+            put(entry->name);
+            put(" ");
+            put(address);
+        }
+    }
+    call3(NR_close, fd, 0, 0);
     raddle_call(RADDLE_INFO, (long)text, text_length, 0);
 }
 
@@ -497,6 +532,8 @@ void agent_main(void)
             tell_results();
             raddle_finish(2);
         }
+    if (program->flags & FLAG_MODULES)
+        tell_modules();
     run_threads();
     run_section(program->check, 0);
     tell_results();

@@ -17,7 +17,7 @@
 #ifndef RADDLE_H
 #define RADDLE_H
 
-#define RADDLE_LEAF 0x52414444u
+#define RADDLE_LEAF 0x4f524144u
 
 enum raddle_call {
     RADDLE_INFO = 1,  /* text, length: what the guest is, as `key value` lines */

@@ -8,6 +8,10 @@ const MAGIC: u32 = 0x5444_5231;
 const HEADER: usize = 24 + 8 * (2 + THREADS_MAX);
 const OPERATION: usize = 120;
 const EXTERNAL: u32 = 0x8000_0000;
+/// The agent is to tell where modules are.
+const MODULES: u32 = 0x4000_0000;
+/// `init_module`
+pub(crate) const INIT_MODULE: u32 = 175;
 /// What the agent's buffer holds.
 const SIZE_MAX: usize = 8 << 20;
 /// Results that the agent can keep.
@@ -126,9 +130,15 @@ impl Program {
             .fold(0, |flags, (number, is_process)| {
                 flags | u32::from(*is_process) << number
             });
+        let loads = |operation: &Operation| operation.code == Code::Call(INIT_MODULE);
+        let modules = if self.setup.iter().any(loads) {
+            MODULES
+        } else {
+            0
+        };
         let mut bytes = header(
             low_u32(to_u64(self.threads.len())),
-            flags,
+            flags | modules,
             low_u32(to_u64(data_offset)),
             low_u32(to_u64(self.data.len())),
             housekeeping,

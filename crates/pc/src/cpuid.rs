@@ -5,6 +5,9 @@
 //! performance counters. The hypervisor signature is our own, which no kernel has special code for.
 
 use raddle_x86::CpuidResult;
+
+/// The leaf that is a call of the machine: unprivileged, and harmless on a real processor. RBX is the number of the
+/// call, RCX, RDX, RSI and RDI are its arguments, RAX is the answer.
 pub use raddle_x86::HYPERCALL_LEAF;
 
 /// Frequency of the time stamp counter: one tick is one nanosecond.

@@ -8,3 +8,4 @@ pub mod cpuid;
 pub mod devices;
 pub mod machine;
 mod msr;
+pub mod wire;

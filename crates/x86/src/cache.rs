@@ -91,7 +91,10 @@ struct Group {
 /// All decoded code of one engine.
 #[derive(Debug, Default)]
 pub(crate) struct CodeCache {
-    groups: FxHashMap<GroupKey, Group>,
+    groups: Vec<Group>,
+    group_of: FxHashMap<GroupKey, usize>,
+    /// The group that was asked for last.
+    recent: Option<(GroupKey, usize)>,
     blocks: Vec<Block>,
     by_frame: FxHashMap<FrameId, Vec<usize>>,
     points: BTreeSet<u64>,
@@ -131,22 +134,44 @@ impl CodeCache {
     }
 
     fn group(&mut self, key: GroupKey) -> &mut Group {
-        self.groups.entry(key).or_insert_with(|| Group {
-            jumps: vec![NO_JUMP; JUMP_ENTRIES].into_boxed_slice(),
-            blocks: FxHashMap::default(),
-        })
+        let index = match self.recent {
+            Some((recent, index)) if recent == key => index,
+            _ => self.look_up_group(key),
+        };
+        &mut self.groups[index]
+    }
+
+    fn look_up_group(&mut self, key: GroupKey) -> usize {
+        let groups = &mut self.groups;
+        let index = *self.group_of.entry(key).or_insert_with(|| {
+            groups.push(Group {
+                jumps: vec![NO_JUMP; JUMP_ENTRIES].into_boxed_slice(),
+                blocks: FxHashMap::default(),
+            });
+            groups.len() - 1
+        });
+        self.recent = Some((key, index));
+        index
     }
 
     pub(crate) fn find(&mut self, key: GroupKey, pc: u64, limit: Option<u8>) -> Option<Found> {
         let group = self.group(key);
-        let found = group.blocks.get(&(pc, limit)).copied()?;
-        if limit.is_none() {
-            group.jumps[jump_index(pc)] = JumpEntry {
-                pc,
-                op: found.op,
-                steps: found.steps,
-            };
+        if limit.is_some() {
+            return group.blocks.get(&(pc, limit)).copied();
         }
+        let entry = &mut group.jumps[jump_index(pc)];
+        if entry.pc == pc {
+            return Some(Found {
+                op: entry.op,
+                steps: entry.steps,
+            });
+        }
+        let found = group.blocks.get(&(pc, None)).copied()?;
+        *entry = JumpEntry {
+            pc,
+            op: found.op,
+            steps: found.steps,
+        };
         Some(found)
     }
 
@@ -255,9 +280,10 @@ impl CodeCache {
             op.handler = fast::stale;
         }
         let (key, pc, limit, first) = (block.group, block.pc, block.limit, block.ops.as_ptr());
-        let Some(group) = self.groups.get_mut(&key) else {
+        let Some(index) = self.group_of.get(&key) else {
             return;
         };
+        let group = &mut self.groups[*index];
         // It may have been replaced already.
         if group
             .blocks
@@ -283,13 +309,11 @@ impl CodeCache {
                 op.handler = fast::stale;
             }
         }
-        self.groups.retain(|key, group| {
-            if key.layout == layout {
-                group.jumps.fill(NO_JUMP);
-                group.blocks.clear();
-            }
-            true
-        });
+        for (_, index) in self.group_of.iter().filter(|(key, _)| key.layout == layout) {
+            let group = &mut self.groups[*index];
+            group.jumps.fill(NO_JUMP);
+            group.blocks.clear();
+        }
     }
 
     /// The flagged program counters.

@@ -67,6 +67,26 @@ impl Peek {
             self.known.insert(cpu.rip, (bytes, operands.into()));
         }
     }
+
+    /// The first access of the instruction at RIP, whose bytes the caller has fetched and can decode.
+    pub(crate) fn first_access(
+        &mut self,
+        cpu: &Cpu,
+        bytes: [u8; BYTES_MAX],
+        decode: impl FnOnce() -> Option<Instruction>,
+    ) -> Option<NextAccess> {
+        let is_known = matches!(self.known.get(&cpu.rip), Some((known, _)) if *known == bytes);
+        if !is_known {
+            let operands = operands_of(&decode()?).into();
+            self.known.insert(cpu.rip, (bytes, operands));
+        }
+        let (_, operands) = self.known.get(&cpu.rip)?;
+        let mut found = None;
+        for operand in operands {
+            operand.resolve(cpu, &mut |access| found = found.or(Some(access)));
+        }
+        found
+    }
 }
 
 impl Operand {
@@ -94,15 +114,6 @@ fn operands(cpu: &Cpu, frames: &mut Frames, space: &mut AddressSpace) -> Vec<Ope
         .instructions
         .first()
         .map_or_else(Vec::new, operands_of)
-}
-
-/// The accesses that an instruction would make with these registers.
-pub(crate) fn accesses_of(cpu: &Cpu, instruction: &Instruction) -> Vec<NextAccess> {
-    let mut found = Vec::new();
-    for operand in operands_of(instruction) {
-        operand.resolve(cpu, &mut |access| found.push(access));
-    }
-    found
 }
 
 fn operands_of(instruction: &Instruction) -> Vec<Operand> {

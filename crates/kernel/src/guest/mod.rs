@@ -55,6 +55,11 @@ mod tests {
 
     #[test]
     fn the_header_and_we_agree_on_numbers() {
+        let leaf = format!(
+            "#define RADDLE_LEAF {:#x}u",
+            raddle_pc::cpuid::HYPERCALL_LEAF
+        );
+        assert!(HEADER.contains(&leaf), "{leaf}");
         for call in Call::ALL {
             let line = HEADER
                 .lines()

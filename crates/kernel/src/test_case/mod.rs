@@ -36,6 +36,8 @@ pub struct TestCase {
     pub threads: Vec<String>,
     /// All statements that do something, by their numbers.
     pub statements: Vec<Statement>,
+    /// Content of the modules that it loads.
+    pub modules: Vec<Vec<u8>>,
     pub program: Program,
 }
 

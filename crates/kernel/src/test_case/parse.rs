@@ -8,7 +8,7 @@ use super::expression::describe;
 use super::token::{Token, tokens};
 use super::{ModuleLoader, Section, Statement, TestCase};
 use crate::program::{
-    Code, Operand, Operation, Program, RESULTS_MAX, Relation, THREADS_MAX, Width,
+    Code, INIT_MODULE, Operand, Operation, Program, RESULTS_MAX, Relation, THREADS_MAX, Width,
 };
 
 /// System calls that Linux numbers below this.
@@ -18,8 +18,6 @@ const STATEMENTS_MAX: usize = RESULTS_MAX / 2;
 /// Bytes that one buffer may have.
 const BUFFER_MAX: usize = 1 << 20;
 const ARGUMENTS_MAX: usize = 6;
-/// `init_module`
-const INIT_MODULE: u32 = 175;
 
 pub(super) fn parse(text: &str, modules: ModuleLoader<'_>) -> Result<TestCase, Mistake> {
     let mut parser = Parser {
@@ -32,6 +30,7 @@ pub(super) fn parse(text: &str, modules: ModuleLoader<'_>) -> Result<TestCase, M
         statements: Vec::new(),
         statement: 0,
         modules,
+        loaded: Vec::new(),
     };
     parser.file()
 }
@@ -49,6 +48,8 @@ pub(super) struct Parser<'a> {
     /// Number of the current statement.
     statement: usize,
     modules: ModuleLoader<'a>,
+    /// Content of the modules so far.
+    loaded: Vec<Vec<u8>>,
 }
 
 impl Parser<'_> {
@@ -111,6 +112,7 @@ impl Parser<'_> {
             text: String::new(),
             threads,
             statements: std::mem::take(&mut self.statements),
+            modules: std::mem::take(&mut self.loaded),
             program,
         })
     }
@@ -271,6 +273,7 @@ impl Parser<'_> {
             _ => Vec::new(),
         };
         let content = (self.modules)(&name).map_err(|reason| Mistake::new(name_span, reason))?;
+        self.loaded.push(content.clone());
         let image = self.data.constant(&content);
         let parameters = self.data.constant(&[&parameters[..], &[0]].concat());
         let target = self.data.reserve(8);

@@ -155,7 +155,8 @@ mod tests {
             plain("10 0x10 010 0")[..4],
             [10, 16, 8, 0].map(Token::Number)
         );
-        assert!(tokens("12ab").is_err());
+        let mistake = tokens("12ab").unwrap_err();
+        assert_eq!(mistake.message, "`12ab` is not a number");
     }
 
     #[test]
@@ -164,6 +165,7 @@ mod tests {
             plain(r#""a\x00\n\"" # comment "#)[0],
             Token::Text(b"a\0\n\"".to_vec())
         );
-        assert!(tokens("\"abc\n\"").is_err());
+        let mistake = tokens("\"abc\n\"").unwrap_err();
+        assert_eq!(mistake.message, "this text does not end on its line");
     }
 }

@@ -9,6 +9,7 @@ use super::lapic::{Delivery, Effect, LAPIC_BASE, LAPIC_SIZE, LocalApic, Target};
 use super::uart::{UART_PIN, UART_PORT, Uart};
 use crate::cpuid;
 use crate::msr;
+use crate::wire::{Damaged, Reader, Wire};
 
 /// Keyboard controller command port: 0xFE pulses the reset line.
 const KEYBOARD_COMMAND: u16 = 0x64;
@@ -270,6 +271,26 @@ impl Bus {
     pub fn cpu_of(&self, apic_id: u64) -> Option<usize> {
         let cpu = to_usize(apic_id);
         (cpu < self.apics.len()).then_some(cpu)
+    }
+}
+
+/// Requests to the machine are served before anybody can save it.
+impl Wire for Bus {
+    fn store(&self, to: &mut Vec<u8>) {
+        self.apics.store(to);
+        self.io.store(to);
+        self.uart.store(to);
+        self.cmos.store(to);
+    }
+
+    fn fetch(from: &mut Reader<'_>) -> Result<Self, Damaged> {
+        Ok(Self {
+            apics: Wire::fetch(from)?,
+            io: Wire::fetch(from)?,
+            uart: Wire::fetch(from)?,
+            cmos: Wire::fetch(from)?,
+            requests: Vec::new(),
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! The battery-backed clock, standing still at a fixed date so that every boot is the same.
 
+use crate::wire::wire_struct;
+
 /// Index and data port.
 pub(super) const CMOS_INDEX: u16 = 0x70;
 pub(super) const CMOS_DATA: u16 = 0x71;
@@ -41,3 +43,5 @@ impl Cmos {
         }
     }
 }
+
+wire_struct!(Cmos { index });

@@ -1,6 +1,7 @@
 //! The I/O interrupt controller: 24 pins with a redirection entry each (82093AA).
 
 use super::lapic::{Delivery, Target};
+use crate::wire::wire_struct;
 
 /// Where it is mapped.
 pub const IOAPIC_BASE: u64 = 0xFEC0_0000;
@@ -140,6 +141,13 @@ fn message(entry: u64) -> Message {
         is_level: entry & LEVEL != 0,
     }
 }
+
+wire_struct!(IoApic {
+    id,
+    select,
+    entries,
+    lines
+});
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,10 @@
 //!
 //! What leaves the processor (inter-processor interrupts) is returned as an [`Ipi`]; the bus finds the targets.
 
+use raddle_stdx::width::low_u8;
+
 use super::timer::{Timer, TimerMode};
+use crate::wire::{Damaged, Reader, Wire, wire_struct};
 
 /// Where every controller is mapped.
 pub const LAPIC_BASE: u64 = 0xFEE0_0000;
@@ -73,6 +76,16 @@ pub struct Ipi {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Vectors([u32; 8]);
 
+impl Wire for Vectors {
+    fn store(&self, to: &mut Vec<u8>) {
+        self.0.store(to);
+    }
+
+    fn fetch(from: &mut Reader<'_>) -> Result<Self, Damaged> {
+        Wire::fetch(from).map(Self)
+    }
+}
+
 impl Vectors {
     fn set(&mut self, vector: u8) {
         self.0[usize::from(vector) / 32] |= 1 << (vector % 32);
@@ -86,12 +99,26 @@ impl Vectors {
         self.0[usize::from(vector) / 32] >> (vector % 32) & 1 != 0
     }
 
+    #[inline]
     fn highest(self) -> Option<u8> {
-        (0..=255).rev().find(|vector| self.contains(*vector))
+        let (word, bits) = (0_u8..8).zip(self.0).rev().find(|(_, bits)| *bits != 0)?;
+        // At most 255: the word is below eight and the bit below 32.
+        Some(word * 32 + low_u8(u64::from(31 - bits.leading_zeros())))
     }
 
     fn iter(self) -> impl Iterator<Item = u8> {
-        (0..=255).filter(move |vector| self.contains(*vector))
+        (0_u8..8).zip(self.0).flat_map(|(word, bits)| {
+            let mut bits = bits;
+            std::iter::from_fn(move || {
+                let bit = (bits != 0).then(|| low_u8(u64::from(bits.trailing_zeros())))?;
+                bits &= bits - 1;
+                Some(word * 32 + bit)
+            })
+        })
+    }
+
+    fn len(self) -> usize {
+        self.0.iter().map(|bits| bits.count_ones() as usize).sum()
     }
 }
 
@@ -316,6 +343,11 @@ impl LocalApic {
         self.requested.iter()
     }
 
+    /// How many vectors have arrived and not been taken yet.
+    pub fn requested_count(&self) -> usize {
+        self.requested.len()
+    }
+
     /// All vectors whose handlers have not signalled their end.
     pub fn in_service(&self) -> impl Iterator<Item = u8> {
         self.in_service.iter()
@@ -394,6 +426,23 @@ pub enum Effect {
 fn local_index(register: u64) -> usize {
     usize::from(((register - 0x320) >> 4).to_le_bytes()[0])
 }
+
+wire_struct!(LocalApic {
+    id,
+    task_priority,
+    logical_id,
+    format,
+    spurious,
+    error,
+    error_latched,
+    command_low,
+    command_high,
+    local,
+    in_service,
+    trigger_level,
+    requested,
+    timer,
+});
 
 #[cfg(test)]
 mod tests {

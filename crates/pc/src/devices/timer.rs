@@ -5,6 +5,7 @@
 use raddle_stdx::width::low_u32;
 
 use crate::cpuid::TICKS_PER_CRYSTAL_TICK;
+use crate::wire::wire_struct;
 
 /// How the timer runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +102,12 @@ impl Timer {
         true
     }
 }
+
+wire_struct!(Timer {
+    initial,
+    divide,
+    expiry
+});
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,7 @@
 //! A 16550A serial port whose line is endlessly fast: what is written is out at once and kept for the reader.
 
+use crate::wire::wire_struct;
+
 /// First port and interrupt pin of COM1.
 pub const UART_PORT: u16 = 0x3F8;
 pub(super) const UART_PIN: usize = 4;
@@ -103,6 +105,17 @@ impl Uart {
         std::mem::take(&mut self.output)
     }
 }
+
+wire_struct!(Uart {
+    interrupt_enable,
+    fifo,
+    line_control,
+    modem_control,
+    scratch,
+    divisor,
+    transmit_pending,
+    output
+});
 
 #[cfg(test)]
 mod tests {

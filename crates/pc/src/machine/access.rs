@@ -47,10 +47,16 @@ impl Machine {
         std::mem::take(&mut self.accesses)
     }
 
-    /// What the next instruction of a processor would access.
-    pub fn next_accesses(&mut self, cpu: usize) -> Vec<NextAccess> {
+    /// Shows the accesses observed since the last call, in order, and forgets them.
+    pub fn drain_accesses(&mut self, visit: impl FnMut(&Access)) {
+        self.accesses.iter().for_each(visit);
+        self.accesses.clear();
+    }
+
+    /// The first memory access that the next instruction of a processor would make.
+    pub fn next_access(&mut self, cpu: usize) -> Option<NextAccess> {
         self.engine
-            .next_accesses(&self.cores[cpu].cpu, &mut self.frames)
+            .next_access(&self.cores[cpu].cpu, &mut self.frames)
     }
 
     /// Moves the engine's log to the list. Called right after a slice, so that the page tables are still those

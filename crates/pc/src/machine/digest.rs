@@ -29,10 +29,15 @@ impl Machine {
         digest.value()
     }
 
-    /// Digest of a processor's registers alone.
+    /// Digest of a processor's general registers, flags and instruction pointer.
     pub fn register_digest(&self, cpu: usize) -> u64 {
+        let cpu = &self.cores[cpu].cpu;
         let mut digest = Digest::default();
-        digest_cpu(&mut digest, &self.cores[cpu].cpu);
+        for register in cpu.general() {
+            digest.word(*register);
+        }
+        digest.word(cpu.rip);
+        digest.word(cpu.rflags());
         digest.value()
     }
 }

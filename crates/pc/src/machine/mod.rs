@@ -8,6 +8,7 @@
 mod access;
 mod bus;
 mod digest;
+mod image;
 mod memory;
 mod run;
 mod schedule;
@@ -22,6 +23,7 @@ use raddle_x86::{Cpu, DescriptorTable, Reg, SystemEngine, SystemState, rflags};
 use crate::boot::BootImage;
 use crate::devices::Bus;
 pub use access::{Access, Keep};
+pub use image::LoadError;
 pub use run::{Bounds, Interrupts, MachineStop, Ran};
 pub use snapshot::MachineSnapshot;
 

@@ -106,6 +106,9 @@ impl Machine {
                 return MachineStop::Reset;
             }
             self.bus.advance(self.now);
+            if self.cores[cpu].nmi {
+                self.dispatch(cpu);
+            }
             if holds {
                 let now = self.arrived();
                 if now > arrived {
@@ -117,7 +120,7 @@ impl Machine {
                     return MachineStop::Window;
                 }
                 was_open = is_open;
-            } else if self.cores[cpu].nmi || self.dispatchable(cpu).is_some() {
+            } else if self.dispatchable(cpu).is_some() {
                 self.dispatch(cpu);
             }
             if self.is_shut_down(cpu) {
@@ -151,7 +154,7 @@ impl Machine {
     fn arrived(&self) -> usize {
         (0..self.cpus())
             .map(|cpu| {
-                usize::from(self.cores[cpu].nmi) + self.bus.local_apic(cpu).requested().count()
+                usize::from(self.cores[cpu].nmi) + self.bus.local_apic(cpu).requested_count()
             })
             .sum()
     }
@@ -194,7 +197,10 @@ impl Machine {
             | SystemExit::Window
             | SystemExit::LogFull => None,
             SystemExit::Halt => {
-                self.cores[cpu].power = Power::Halted;
+                let core = &mut self.cores[cpu];
+                core.power = Power::Halted;
+                // A processor that waits is in no handler: what was in progress has switched to another stack.
+                core.interrupts.clear();
                 None
             }
             SystemExit::InterruptDone => {

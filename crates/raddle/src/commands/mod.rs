@@ -8,10 +8,12 @@ use clap::Subcommand;
 use crate::exit::{Code, Failure};
 
 mod cargo_harden;
+mod cargo_test;
 mod cc;
 mod explain;
 mod explore;
 mod harden;
+mod kernel;
 mod replay;
 mod run;
 mod scan;
@@ -28,10 +30,12 @@ pub(crate) enum Command {
     SystemCalls(table::SystemCalls),
     Scan(scan::Scan),
     Harden(harden::Harden),
+    Kernel(kernel::Kernel),
     Cc(cc::Cc),
     #[command(name = "c++")]
     Cpp(cc::Cpp),
     CargoHarden(cargo_harden::CargoHarden),
+    CargoTest(Box<cargo_test::CargoTest>),
 }
 
 impl Command {
@@ -44,9 +48,11 @@ impl Command {
             Self::SystemCalls(command) => command.run(),
             Self::Scan(command) => command.run(),
             Self::Harden(command) => command.run(),
+            Self::Kernel(command) => command.run(),
             Self::Cc(command) => command.run(),
             Self::Cpp(command) => command.run(),
             Self::CargoHarden(command) => command.run(),
+            Self::CargoTest(command) => command.run(),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::cpuid::CpuidResult;
 
 /// CPUID with this number in EAX is the guest's call to its host. It needs no privilege, and elsewhere it does
 /// no harm.
-pub const HYPERCALL_LEAF: u32 = 0x5241_4444;
+pub const HYPERCALL_LEAF: u32 = 0x4F52_4144;
 
 /// Who touches a device, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,7 +24,7 @@ use crate::log::Log;
 use crate::lower::{self, STEPS_MAX};
 use crate::op::{LogKind, Meta};
 use crate::paging::Controls;
-use crate::peek::{NextAccess, accesses_of};
+use crate::peek::{NextAccess, Peek};
 use crate::run::{Leave, Run};
 use crate::stub::StubCache;
 use crate::system::{cr0, cr4, efer};
@@ -91,6 +91,7 @@ pub struct SystemEngine {
     processors: Vec<Processor>,
     ram_pages: u64,
     plain: bool,
+    peek: Peek,
 }
 
 /// One run: the processor's registers and what is valid during it.
@@ -115,6 +116,7 @@ impl SystemEngine {
             processors: (0..processors).map(|_| Processor::new()).collect(),
             ram_pages,
             plain: false,
+            peek: Peek::default(),
         }
     }
 
@@ -152,16 +154,17 @@ impl SystemEngine {
         memory::look_up(Controls::from(&*cpu.system), addr, &mut ram)
     }
 
-    /// What the next instruction of a processor would access; empty if it cannot be fetched.
-    pub fn next_accesses(&self, cpu: &Cpu, frames: &mut Frames) -> Vec<NextAccess> {
+    /// The first memory access that the next instruction of a processor would make.
+    pub fn next_access(&mut self, cpu: &Cpu, frames: &mut Frames) -> Option<NextAccess> {
         let mut ram = Ram {
             frames,
             pages: self.ram_pages,
         };
-        fetch::single(cpu, &mut ram).map_or_else(
-            |_| Vec::new(),
-            |(instruction, _)| accesses_of(cpu, &instruction),
-        )
+        let bytes = fetch::bytes(cpu, &mut ram)?;
+        self.peek.first_access(cpu, bytes, || {
+            let (instruction, _) = fetch::single(cpu, &mut ram).ok()?;
+            Some(instruction)
+        })
     }
 
     /// Runs processor `number` until the slice is used up or something needs the machine.

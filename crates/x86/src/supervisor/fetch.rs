@@ -86,6 +86,29 @@ fn across_pages(
     ))
 }
 
+/// The bytes at RIP in 64-bit mode, if they all lie on one page or the next page is there too; zeros behind the end of
+/// what is mapped.
+pub(super) fn bytes(cpu: &Cpu, memory: &mut Ram<'_>) -> Option<[u8; INSTRUCTION_BYTES_MAX]> {
+    let controls = Controls::from(&*cpu.system);
+    let is_user = cpu.system.cpl == 3;
+    let mut bytes = [0; INSTRUCTION_BYTES_MAX];
+    let mut done = 0;
+    while done < bytes.len() {
+        let addr = cpu.rip.wrapping_add(done as u64);
+        let found = paging::peek(controls, addr, Access::Execute, is_user, memory).ok();
+        let frame = found.and_then(|(found, _)| frame_of(found.physical, memory.pages));
+        let Some(frame) = frame else {
+            return (done > 0).then_some(bytes);
+        };
+        let offset = GuestAddr(addr).page_offset();
+        let count = (PAGE_SIZE - offset).min(bytes.len() - done);
+        bytes[done..done + count]
+            .copy_from_slice(&memory.frames.bytes(frame)[offset..offset + count]);
+        done += count;
+    }
+    Some(bytes)
+}
+
 /// One instruction in any mode, straight from memory.
 pub(super) fn single(cpu: &Cpu, memory: &mut Ram<'_>) -> Result<(Instruction, Vec<u8>), Fault> {
     let controls = Controls::from(&*cpu.system);

@@ -139,7 +139,7 @@ guest!(
     mov ecx, 0x123
     rdmsr
     mov r9d, eax
-    mov eax, 0x52414444
+    mov eax, 0x4F524144
     mov ecx, 5
     cpuid
     nop
