@@ -210,8 +210,8 @@ fn wishes_are_granted() {
 #[test]
 fn focus_leaves_everything_else_alone() {
     let toy = handoffs(4);
-    let nowhere = Focused::new(RandomWalk::new(3, &Profile::default()), vec![5..6]);
-    let mut nowhere = nowhere;
+    let ranges = std::iter::once(5..6).collect();
+    let mut nowhere = Focused::new(RandomWalk::new(3, &Profile::default()), ranges);
     let driven = run(&toy, &mut nowhere);
     assert_eq!(driven.schedule.len(), 0);
 }
