@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use harden_common::{compile, has_llvm, raddle, run, succeed};
+use harden_common::{compile, has_llvm, number, raddle, root, run, succeed};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -74,10 +74,12 @@ int main(void)
 const RESULT: &str = "7 7 40 9 5\n";
 
 fn recovers(program: &Path, what: &str) {
-    let ended = run(program, &[], LIMIT);
-    assert_eq!(ended.stdout, RESULT, "{what}: {ended:?}");
-    let recoveries = ended.stderr.matches(" recovered after ").count();
-    assert_eq!(recoveries, 5, "{what}: {}", ended.stderr);
+    for _ in 0..number("RADDLE_BUILD_RUNS", 1) {
+        let ended = run(program, &[], LIMIT);
+        assert_eq!(ended.stdout, RESULT, "{what}: {ended:?}");
+        let recoveries = ended.stderr.matches(" recovered after ").count();
+        assert_eq!(recoveries, 5, "{what}: {}", ended.stderr);
+    }
 }
 
 fn sources(folder: &Path) -> (String, String) {
@@ -148,14 +150,28 @@ fn link_time_optimisation_shared_and_static_libraries_recover() {
     let folder = tempfile::tempdir().unwrap();
     let (library, main) = sources(folder.path());
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    for lto in ["-flto", "-flto=thin"] {
-        let program = path("lto");
-        compile(
-            "cc",
-            &["-O2", lto, "-pthread", &library, &main, "-o", &program],
-        );
-        recovers(Path::new(&program), lto);
-    }
+    let program = path("lto");
+    compile(
+        "cc",
+        &["-O2", "-flto", "-pthread", &library, &main, "-o", &program],
+    );
+    recovers(Path::new(&program), "LTO");
+    // Thin LTO leaves callee and caller in two modules, where callers are not re-executed.
+    let objects = [path("library.o"), path("main.o")];
+    let thin = ["-O2", "-flto=thin", "-c"];
+    compile("cc", &[&thin[..], &[&library, "-o", &objects[0]]].concat());
+    let without = ["-Dbelow=direct", &main, "-o", &objects[1]];
+    compile("cc", &[&thin[..], &without].concat());
+    let link = [
+        "-flto=thin",
+        "-pthread",
+        &objects[0],
+        &objects[1],
+        "-o",
+        &program,
+    ];
+    compile("cc", &link);
+    recovers(Path::new(&program), "thin LTO");
     let shared = path("libbox.so");
     compile("cc", &["-O2", "-shared", "-fPIC", &library, "-o", &shared]);
     let program = path("dynamic");
@@ -365,7 +381,9 @@ fn a_finding_of_explore_is_fixed() {
     let plain = folder.path().join("plain");
     succeed(
         Command::new("/usr/lib/llvm-22/bin/clang")
-            .args(["-g", "-O1", "-pthread", &source, "-o"])
+            .args(["-g", "-O1", "-pthread", "-isystem"])
+            .arg(root().join("crates/harden-rt/rt"))
+            .args([&source, "-o"])
             .arg(&plain),
     );
     let explored = raddle()
