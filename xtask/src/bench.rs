@@ -6,6 +6,7 @@ mod cpu;
 mod engine;
 mod explore;
 mod harden;
+mod replay;
 mod scan;
 
 #[derive(Debug, Subcommand)]
@@ -16,6 +17,12 @@ pub(crate) enum Bench {
     Explore(explore::Explore),
     /// Hardening: sites and points of real programs, overhead, recovery time, and the setjmp mechanism beside it.
     Harden(harden::Harden),
+    /// Replay: 10,000 replays of 20 findings.
+    Replay {
+        /// The raddle to use; default: a release build.
+        #[arg(long)]
+        raddle: Option<std::path::PathBuf>,
+    },
     /// The static scanner: what each analysis brings, speed, memory, and Coccinelle beside it.
     Scan(scan::Scan),
 }
@@ -25,6 +32,7 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
         Bench::Engine => engine::run(),
         Bench::Explore(explore) => explore.run(),
         Bench::Harden(harden) => harden.run(),
+        Bench::Replay { raddle } => replay::run(raddle.as_deref()),
         Bench::Scan(scan) => scan.run(),
     }
 }

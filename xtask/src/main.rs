@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod ci;
 mod fuzz;
+mod fuzz_scan;
 mod generate;
 mod kernel_package;
 mod scan_parse_check;
@@ -36,6 +37,8 @@ enum Task {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         program: Vec<String>,
     },
+    /// Feed made-up source and patterns to the scanner.
+    FuzzScan(fuzz_scan::FuzzScan),
     /// Write the files that are made from code (reference pages).
     Gen {
         /// Only compare them with what is there.
@@ -56,6 +59,7 @@ fn main() -> anyhow::Result<()> {
         Task::Tidy => tidy::run(),
         Task::FuzzCpu(arguments) => fuzz::run(&arguments),
         Task::Lockstep { program } => lockstep(&program),
+        Task::FuzzScan(fuzz) => fuzz.run(),
         Task::Gen { check } => generate::run(check),
         Task::Setup => setup::run(),
         Task::ScanParseCheck(check) => check.run(),

@@ -13,6 +13,7 @@ const PACKAGES: &[(&str, &str)] = &[
         "libc6-dbg",
         "is the separate debug file that symbol tests look up",
     ),
+    ("gdb", "debugs a replay in the tests"),
     ("git", "is run by the tests of real programs"),
     (
         "golang-go",
@@ -34,6 +35,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("lld-22", "links hardened Rust programs"),
     ("llvm-22", "opt, for hardening bitcode"),
     ("llvm-22-dev", "headers of the hardening plugin"),
+    ("autoconf", "a hardened build in the tests"),
+    ("cmake", "a hardened build in the tests"),
+    ("libevent-dev", "builds memcached in the benchmark"),
     ("make", "a hardened build in the tests"),
     (
         "linux-headers-cloud-amd64",

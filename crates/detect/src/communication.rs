@@ -49,6 +49,14 @@ impl Communication {
         }
     }
 
+    /// Memory that somebody has touched is taken away, which is as good as a write for whoever still uses it.
+    pub fn taken_away(&mut self, by: ContextId, location: Location) {
+        if let Some(place) = self.places.get_mut(&key(location)) {
+            place.is_shared |= place.first.is_some_and(|first| first != by);
+            place.is_written = true;
+        }
+    }
+
     /// The instructions that met somewhere, by place; `is_interesting` says which instructions count.
     pub fn meetings(&self, is_interesting: &mut dyn FnMut(u64) -> bool) -> Meetings {
         let mut decided: BTreeMap<u64, bool> = BTreeMap::new();

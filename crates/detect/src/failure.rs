@@ -19,7 +19,19 @@ pub enum Failure {
     Assertion { message: String },
     /// The program ended by itself, but not as it should.
     WrongExit { status: i32, expected: i32 },
-    /// Nobody can ever run again; where the waiting calls return to, sorted.
+    /// The program ended as it should, but what it wrote is not right.
+    WrongOutput {
+        /// In what way, as one line.
+        reason: String,
+    },
+    /// Heap memory was used or freed wrongly.
+    Heap {
+        /// `use-after-free` and the like.
+        kind: &'static str,
+        /// The wrong instruction, or the return address of the wrong call.
+        pc: u64,
+    },
+    /// Contexts wait for each other, or nobody can ever run again; where the waiting calls return to, sorted.
     Deadlock { calls: Vec<u64> },
     /// The run did not end although everybody got their turns; where the contexts stood, sorted.
     Hang { places: Vec<u64> },
@@ -60,6 +72,8 @@ impl Failure {
             Self::Crash { .. } => "crash",
             Self::Assertion { .. } => "assertion",
             Self::WrongExit { .. } => "wrong-exit",
+            Self::WrongOutput { .. } => "wrong-output",
+            Self::Heap { kind, .. } => kind,
             Self::Deadlock { .. } => "deadlock",
             Self::Hang { .. } => "hang",
         }
@@ -76,6 +90,8 @@ impl Failure {
             }
             Self::Assertion { message } => digest.bytes(without_numbers(message).as_bytes()),
             Self::WrongExit { status, .. } => digest.word(u64::from(status.cast_unsigned())),
+            Self::WrongOutput { reason } => digest.bytes(without_numbers(reason).as_bytes()),
+            Self::Heap { pc, .. } => digest.word(*pc),
             Self::Deadlock { calls } => calls.iter().for_each(|call| digest.word(*call)),
             // Where a loop is cut off is chance.
             Self::Hang { .. } => {}

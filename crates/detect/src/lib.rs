@@ -8,4 +8,4 @@ pub mod race;
 
 pub use communication::Communication;
 pub use failure::{Failure, assertion_message};
-pub use race::{Race, Races};
+pub use race::{Race, Races, Side};

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use raddle_stdx::width::{low_u32, to_u64};
 use raddle_trace::VectorClock;
-use raddle_world::{Access, ContextId, Event, EventKind, Location};
+use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, Location};
 use rustc_hash::FxHashMap;
 
 /// Two conflicting accesses that nothing orders.
@@ -26,6 +27,10 @@ pub struct Side {
     pub step: u64,
     pub pc: u64,
     pub writes: bool,
+    /// It reads and writes: counting, setting bits.
+    pub updates: bool,
+    /// Number of the set of locks that were held ([`Races::locks`]).
+    pub lockset: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +58,9 @@ pub struct Races {
     frames: FxHashMap<u64, u32>,
     /// Everything that ended contexts knew: a stack or a thread structure may be used again.
     ended: VectorClock,
+    /// Locks that each context holds, and the sets that were seen.
+    held: Vec<Vec<u64>>,
+    locksets: Vec<Vec<u64>>,
     /// One race for each pair of instructions.
     found: BTreeMap<(u64, u64), Race>,
 }
@@ -63,9 +71,29 @@ impl Races {
         self.found.values()
     }
 
+    /// The race of a pair of instructions, the lower one first.
+    pub fn of_pair(&self, pair: (u64, u64)) -> Option<&Race> {
+        self.found.get(&pair)
+    }
+
+    /// The locks of a set.
+    pub fn locks(&self, set: u32) -> &[u64] {
+        self.locksets
+            .get(set as usize)
+            .map_or(&[], |locks| locks.as_slice())
+    }
+
+    /// From now on every access to this place orders, as those of locked instructions do.
+    pub fn mark_atomic(&mut self, access: &Access) {
+        self.atomics
+            .entry(key(access.location, access.addr))
+            .or_default();
+    }
+
     pub fn event(&mut self, event: &Event) {
         let who = event.context.0 as usize;
         self.make_clock(who);
+        self.note_lock(event);
         match event.kind {
             EventKind::Access(access) if access.how.is_atomic() => {
                 let key = key(access.location, access.addr);
@@ -77,6 +105,30 @@ impl Races {
             EventKind::Alloc { addr, size } => self.forget(addr, size),
             _ => self.order(event),
         }
+    }
+
+    fn note_lock(&mut self, event: &Event) {
+        let who = event.context.0 as usize;
+        match event.kind {
+            EventKind::Acquire { object, .. } => self.held[who].push(object),
+            EventKind::Release { object, .. } => {
+                if let Some(index) = self.held[who].iter().rposition(|lock| *lock == object) {
+                    self.held[who].remove(index);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The number of the set of locks that a context holds.
+    fn lockset(&mut self, who: usize) -> u32 {
+        let held = &self.held[who];
+        let known = self.locksets.iter().position(|set| set == held);
+        let number = known.unwrap_or_else(|| {
+            self.locksets.push(held.clone());
+            self.locksets.len() - 1
+        });
+        low_u32(to_u64(number))
     }
 
     fn order(&mut self, event: &Event) {
@@ -127,6 +179,7 @@ impl Races {
             let mut clock = VectorClock::default();
             clock.tick(number);
             self.clocks.push(clock);
+            self.held.push(Vec::new());
         }
     }
 
@@ -150,6 +203,7 @@ impl Races {
             }
             return;
         }
+        let lockset = self.lockset(who);
         let now = Epoch {
             clock: self.clocks[who].get(who),
             mask: mask(location, size),
@@ -158,6 +212,8 @@ impl Races {
                 step: event.step,
                 pc: event.pc,
                 writes,
+                updates: access.how == AccessKind::Update,
+                lockset,
             },
         };
         let clock = &self.clocks[who];

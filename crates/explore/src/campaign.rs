@@ -13,13 +13,14 @@ use raddle_report::Finding;
 use raddle_sched::{AbstractSchedule, End, Profile, ReadsFromPair};
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_stdx::{Digest, Prng};
-use raddle_trace::{Inputs, Limits, Recording};
+use raddle_trace::{Checks, Inputs, Limits, Recording};
 
 use crate::exhaustive::{self, Exhaustive};
 use crate::explain;
 use crate::feedback::{Feedback, Pool};
+use crate::judge::{Judge, Rules};
 use crate::portfolio::{Algorithm, Material, scheduler};
-use crate::schedule_run::{Outcome, Rules, run_schedule};
+use crate::schedule_run::{Outcome, run_schedule};
 use crate::session::{Focus, Session, SnapshotAt, StartFailure};
 
 /// Steps in a row before the default order goes on to the next context.
@@ -50,8 +51,15 @@ pub struct Options {
     pub algorithm: Option<Algorithm>,
     /// Look for data races in every schedule.
     pub races: bool,
+    /// What ends a run at the moment it goes wrong.
+    pub checks: Checks,
     /// Status that counts as right; none for that of the default order.
     pub expected_exit: Option<i32>,
+    /// The right standard output and the command that judges it, for the recording; `judge` acts on them.
+    pub expected_output: Option<String>,
+    pub oracle: Option<String>,
+    /// The user's own idea of a right result.
+    pub judge: Option<Judge>,
     /// Steps of one schedule at most; none for a multiple of the default order's.
     pub steps_max: Option<u64>,
     /// Different failures to minimise and explain at most.
@@ -125,7 +133,7 @@ pub fn explore(
     options: &Options,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Report, StartFailure> {
-    let mut session = Session::start(&options.inputs, &options.snapshot_at)?;
+    let mut session = Session::start(&options.inputs, &options.snapshot_at, options.checks)?;
     let rules = first_rules(options);
     let profile = Profile::default();
     let material = Material {
@@ -135,7 +143,7 @@ pub fn explore(
         is_timed: false,
     };
     let mut scheduler = scheduler(Algorithm::Default, 0, &Vec::new(), material);
-    let mut baseline = run_schedule(&mut session, &mut *scheduler, rules, true);
+    let mut baseline = run_schedule(&mut session, &mut *scheduler, &rules, true);
     baseline.is_default = true;
     baseline.profile = Some(baseline.drive.profile(&session.world));
     let rules = final_rules(options, rules, &baseline);
@@ -145,12 +153,12 @@ pub fn explore(
             timed_stops: baseline.drive.timed_stops,
             ..Report::default()
         };
-        exhaustive::search(&mut session, options, rules, &mut report, progress);
+        exhaustive::search(&mut session, options, &rules, &mut report, progress);
         return Ok(report);
     }
     let mut campaign = Campaign::new(options, rules);
     campaign.focus = session.focus(&options.focus)?;
-    campaign.merge(&mut [judge_again(baseline, rules)]);
+    campaign.merge(&mut [baseline]);
     campaign.run_generations(progress);
     Ok(campaign.finish(&mut session))
 }
@@ -161,14 +169,17 @@ fn first_rules(options: &Options) -> Rules {
             patience: PATIENCE,
             steps: options.steps_max.unwrap_or(2_000_000_000),
         },
-        expected_exit: options.expected_exit.unwrap_or(-1),
+        expected_exit: options.expected_exit,
+        judge: options.judge.clone(),
     }
 }
 
 /// The default order says which exit status is right and how long a run takes.
 fn final_rules(options: &Options, first: Rules, baseline: &Outcome) -> Rules {
     let status = match baseline.drive.end {
-        End::Exited { status } if status & 0x7F == 0 => status >> 8 & 0xFF,
+        End::Exited { status } if status & 0x7F == 0 && baseline.failure.is_none() => {
+            status >> 8 & 0xFF
+        }
         _ => 0,
     };
     let steps = baseline.drive.steps.saturating_mul(HANG_FACTOR);
@@ -177,19 +188,9 @@ fn final_rules(options: &Options, first: Rules, baseline: &Outcome) -> Rules {
             steps: options.steps_max.unwrap_or(steps.max(HANG_STEPS_MIN)),
             ..first.limits
         },
-        expected_exit: options.expected_exit.unwrap_or(status),
+        expected_exit: Some(options.expected_exit.unwrap_or(status)),
+        judge: first.judge,
     }
-}
-
-/// The first run was judged before the right exit status was known.
-fn judge_again(mut baseline: Outcome, rules: Rules) -> Outcome {
-    if let End::Exited { status } = baseline.drive.end
-        && status & 0x7F == 0
-        && status >> 8 & 0xFF == rules.expected_exit
-    {
-        baseline.failure = None;
-    }
-    baseline
 }
 
 /// One schedule to run.
@@ -325,7 +326,7 @@ impl<'a> Campaign<'a> {
             groups: self.groups.iter().cloned().collect(),
             profile: self.profile.clone(),
             focus: self.focus.clone(),
-            rules: self.rules,
+            rules: self.rules.clone(),
         }
     }
 
@@ -438,12 +439,12 @@ impl<'a> Campaign<'a> {
         self.report.pairs = to_u64(self.pairs.len());
         for fingerprint in self.order.iter().take(self.options.findings_max) {
             let outcome = &self.failures[fingerprint];
-            let explained = explain::finding(session, outcome, self.rules, self.options);
+            let explained = explain::finding(session, outcome, &self.rules, self.options);
             self.report.findings.push(explained);
         }
         let explained = self.order.len().min(self.options.findings_max);
         self.report.unexplained = to_u64(self.order.len() - explained);
-        self.report.races = explain::races(session, &self.races, self.rules);
+        self.report.races = explain::races(session, &self.races, &self.rules);
         self.report
     }
 }
@@ -469,17 +470,15 @@ fn work(
     outcomes: &mpsc::Sender<Option<Outcome>>,
 ) {
     // The first world started, and starting is deterministic.
-    let Ok(mut session) = Session::start(&options.inputs, &options.snapshot_at) else {
+    let Ok(mut session) = Session::start(&options.inputs, &options.snapshot_at, options.checks)
+    else {
         return;
     };
     let mut points = 0;
     for generation in generations {
         if points != generation.points.len() {
             points = generation.points.len();
-            generation
-                .points
-                .iter()
-                .for_each(|pc| session.world.add_point(*pc));
+            session.add_points(&generation.points);
         }
         loop {
             let taken = generation.next.fetch_add(1, Ordering::Relaxed);
@@ -502,7 +501,7 @@ fn work(
             let mut outcome = run_schedule(
                 &mut session,
                 &mut *scheduler,
-                generation.rules,
+                &generation.rules,
                 job.observes,
             );
             outcome.index = job.index;

@@ -15,7 +15,8 @@ use raddle_world::{ContextId, Event, EventKind, World};
 
 use crate::campaign::{Options, Progress, Report};
 use crate::explain;
-use crate::schedule_run::{Outcome, Rules, run_watched};
+use crate::judge::Rules;
+use crate::schedule_run::{Outcome, run_watched};
 use crate::session::Session;
 
 /// What joining threads and ending ones have in common.
@@ -49,7 +50,7 @@ pub struct Exhaustive {
 pub(crate) fn search(
     session: &mut Session,
     options: &Options,
-    rules: Rules,
+    rules: &Rules,
     report: &mut Report,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) {
@@ -104,7 +105,7 @@ struct Search {
 
 impl Search {
     /// One run, and what follows from it.
-    fn run(&mut self, session: &mut Session, rules: Rules, report: &mut Report) {
+    fn run(&mut self, session: &mut Session, rules: &Rules, report: &mut Report) {
         let (mut scheduler, log) = self.dpor.next_run();
         let libraries = session.libraries().to_vec();
         session.world.set_tracing(true);

@@ -4,20 +4,29 @@
 //! Reading order: [`session`] (a world at its snapshot), [`schedule_run`] (one schedule), [`portfolio`] (which
 //! algorithm when), [`campaign`] (generations and workers), [`minimise`], [`explain`], [`replay`].
 
+mod atomics;
 pub mod campaign;
+mod checkpoint;
 mod exhaustive;
 mod explain;
 mod feedback;
+mod history;
+pub mod judge;
+pub mod libtest;
 mod minimise;
+mod names;
 mod portfolio;
 pub mod replay;
 mod schedule_run;
 mod session;
 mod stack;
 mod steps;
+pub mod travel;
 
 pub use campaign::{Options, Progress, Report, explore};
+pub use checkpoint::changed_files;
 pub use exhaustive::Exhaustive;
+pub use judge::Judge;
 pub use portfolio::Algorithm;
-pub use replay::{Replayed, replay};
+pub use replay::{Replayed, Replayer, TraceLine};
 pub use session::{Focus, SnapshotAt, StartFailure};

@@ -1,21 +1,24 @@
 //! Replay: runs a recording again and checks that it is the same run.
 
-use raddle_linux::LinuxWorld;
+use raddle_linux::{LinuxWorld, Observe};
 use raddle_report::Finding;
 use raddle_sched::{Follow, drive};
-use raddle_trace::Recording;
-use raddle_world::{Event, World};
+use raddle_trace::{Limits, Recording, Schedule};
+use raddle_world::{Event, EventKind, World};
 
+use crate::checkpoint::divergence;
 use crate::explain;
+use crate::judge::{Judge, Rules};
 use crate::minimise::follow;
-use crate::schedule_run::Rules;
+use crate::names::label;
+use crate::schedule_run::Outcome;
 use crate::session::{Session, SnapshotAt, StartFailure};
+use crate::stack::{describe, own_place, place_of};
+use crate::steps;
 
 /// What a replay showed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replayed {
-    /// The failure, explained; none if the run did not fail.
-    pub finding: Option<Finding>,
     /// Whether the run up to the snapshot was the same.
     pub same_start: bool,
     /// Whether the whole run and the memory at its end were the same, bit for bit.
@@ -29,51 +32,134 @@ pub struct Replayed {
     pub missed: u64,
 }
 
-/// Takes the events of a run, slice by slice.
-pub type EventSink<'a> = &'a mut dyn FnMut(&mut LinuxWorld, &[Event]);
+/// One event of a traced run, with words for who and where.
+#[derive(Debug)]
+pub struct TraceLine<'a> {
+    pub context: String,
+    pub place: String,
+    pub event: &'a Event,
+}
 
-/// Replays a recording. `trace` gets all events of the run, if given.
-pub fn replay(
-    recording: &Recording,
-    trace: Option<EventSink<'_>>,
-) -> Result<Replayed, StartFailure> {
-    let Ok(at) = recording.snapshot_at.parse::<SnapshotAt>();
-    let mut session = Session::start(&recording.inputs, &at)?;
-    let same_start = session.digest == recording.snapshot_digest;
-    let rules = Rules {
-        limits: recording.limits,
-        expected_exit: recording.expected_exit,
-    };
-    let outcome = follow(&mut session, &recording.schedule, rules);
-    let (run_digest, state_digest) = (session.world.run_digest(), session.world.state_digest());
-    let same_run = run_digest == recording.run_digest && state_digest == recording.state_digest;
-    let finding = outcome
-        .failure
-        .as_ref()
-        .map(|failure| explain::describe_failure(&mut session, failure, &outcome, rules));
-    session.restore();
-    let mut scheduler = Follow::new(&recording.schedule);
-    if let Some(trace) = trace {
-        session.world.set_tracing(true);
-        drive(&mut session.world, &mut scheduler, rules.limits, trace);
-    } else {
-        drive(
-            &mut session.world,
-            &mut scheduler,
-            rules.limits,
-            &mut |_, _| {},
-        );
+/// A recording that is being replayed.
+#[derive(Debug)]
+pub struct Replayer<'r> {
+    recording: &'r Recording,
+    session: Session,
+    rules: Rules,
+}
+
+impl<'r> Replayer<'r> {
+    /// Runs the program to its snapshot. `judge` acts on what the recording says about right results.
+    pub fn start(recording: &'r Recording, judge: Option<Judge>) -> Result<Self, StartFailure> {
+        let Ok(at) = recording.snapshot_at.parse::<SnapshotAt>();
+        Ok(Self {
+            recording,
+            session: Session::start(&recording.inputs, &at, recording.checks)?,
+            rules: Rules {
+                limits: recording.limits,
+                expected_exit: Some(recording.expected.exit),
+                judge,
+            },
+        })
     }
-    Ok(Replayed {
-        same_failure: finding
-            .as_ref()
-            .is_some_and(|finding| finding.fingerprint == recording.fingerprint),
-        finding,
-        same_start,
-        same_run,
-        run_digest,
-        steps: outcome.drive.steps,
-        switches: outcome.drive.switches,
-        missed: scheduler.missed(),
-    })
+
+    /// Replays once.
+    pub fn run(&mut self) -> Replayed {
+        let recording = self.recording;
+        let (outcome, missed) = self.follow();
+        let world = &mut self.session.world;
+        let (run_digest, state_digest) = (world.run_digest(), world.state_digest());
+        let fingerprint = outcome.failure.as_ref().map(|f| f.fingerprint());
+        Replayed {
+            same_start: self.session.digest == recording.snapshot_digest,
+            same_run: run_digest == recording.run_digest && state_digest == recording.state_digest,
+            same_failure: fingerprint.as_ref() == Some(&recording.fingerprint),
+            run_digest,
+            steps: outcome.drive.steps,
+            switches: outcome.drive.switches,
+            missed,
+        }
+    }
+
+    /// The failure, explained; none if the run does not fail.
+    pub fn explain(&mut self) -> Option<Finding> {
+        let outcome = follow(&mut self.session, &self.recording.schedule, &self.rules);
+        let failure = outcome.failure.clone()?;
+        Some(explain::describe_failure(
+            &mut self.session,
+            &failure,
+            &outcome,
+            &self.rules,
+        ))
+    }
+
+    /// Steps up to which the run is certainly the recorded one, and steps at which it is not, if known.
+    pub fn divergence(&mut self) -> (u64, Option<u64>) {
+        divergence(&mut self.session, self.recording, &self.rules)
+    }
+
+    /// Tells every event of the run that is not a library's own business: system calls, synchronisation,
+    /// allocation, and accesses to memory that several contexts use.
+    pub fn trace(&mut self, sink: &mut dyn FnMut(TraceLine<'_>)) {
+        let schedule = &self.recording.schedule;
+        let meetings = steps::observe(&mut self.session, schedule, &self.rules);
+        self.session.restore();
+        let Some(symbols) = self.session.world.symbols(raddle_world::ContextId(0)) else {
+            return;
+        };
+        let libraries = self.session.libraries().to_vec();
+        let world = &mut self.session.world;
+        world.set_tracing(true);
+        world.set_observe(Observe::AddrValue);
+        let mut follow = Follow::new(schedule);
+        let limits = self.rules.limits;
+        drive(world, &mut follow, limits, &mut |world, events| {
+            for event in events {
+                let is_library = libraries.iter().any(|range| range.contains(&event.pc));
+                if let EventKind::Access(access) = &event.kind
+                    && (is_library || !meetings.is_meeting(access.location))
+                {
+                    continue;
+                }
+                let place = own_place(&symbols, event.pc);
+                let place = place.unwrap_or_else(|| place_of(&symbols, event.pc));
+                sink(TraceLine {
+                    context: label(world, event.context),
+                    place: describe(&place),
+                    event,
+                });
+            }
+        });
+        world.set_observe(Observe::None);
+        world.set_tracing(false);
+    }
+
+    pub(crate) fn order(&self) -> (Schedule, Limits) {
+        (self.recording.schedule.clone(), self.rules.limits)
+    }
+
+    pub(crate) fn world(&self) -> &LinuxWorld {
+        &self.session.world
+    }
+
+    pub(crate) fn world_mut(&mut self) -> &mut LinuxWorld {
+        &mut self.session.world
+    }
+
+    /// The world at the snapshot.
+    pub(crate) fn rewound(&mut self) -> &mut LinuxWorld {
+        self.session.restore();
+        &mut self.session.world
+    }
+
+    fn follow(&mut self) -> (Outcome, u64) {
+        let mut scheduler = Follow::new(&self.recording.schedule);
+        let outcome = crate::schedule_run::run_schedule(
+            &mut self.session,
+            &mut scheduler,
+            &self.rules,
+            false,
+        );
+        (outcome, scheduler.missed())
+    }
 }

@@ -5,22 +5,12 @@ use std::collections::BTreeSet;
 use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Failure, Race, Races};
 use raddle_linux::{LinuxWorld, Observe};
-use raddle_sched::{AbstractSchedule, Drive, End, Profile, Scheduler, drive};
+use raddle_sched::{AbstractSchedule, Drive, Profile, Scheduler, drive};
 use raddle_stdx::width::to_u64;
-use raddle_trace::Limits;
-use raddle_world::{ContextId, Event, EventKind, Liveness, World};
+use raddle_world::{ContextId, Event, EventKind, World};
 
+use crate::judge::{Rules, Writing, judge};
 use crate::session::Session;
-
-/// Bytes of standard error that are kept for a judgement.
-const WORDS_MAX: usize = 16 << 10;
-
-/// How to run and to judge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rules {
-    pub(crate) limits: Limits,
-    pub(crate) expected_exit: i32,
-}
 
 /// A schedule that was run.
 #[derive(Debug, Clone)]
@@ -55,7 +45,7 @@ pub(crate) struct Learned {
 pub(crate) fn run_schedule(
     session: &mut Session,
     scheduler: &mut dyn Scheduler,
-    rules: Rules,
+    rules: &Rules,
     observes: bool,
 ) -> Outcome {
     run_watched(session, scheduler, rules, observes, &mut |_, _| {})
@@ -65,7 +55,7 @@ pub(crate) fn run_schedule(
 pub(crate) fn run_watched(
     session: &mut Session,
     scheduler: &mut dyn Scheduler,
-    rules: Rules,
+    rules: &Rules,
     observes: bool,
     watch: &mut dyn FnMut(&LinuxWorld, &[Event]),
 ) -> Outcome {
@@ -77,9 +67,10 @@ pub(crate) fn run_watched(
     });
     let mut communication = Communication::default();
     let mut races = Races::default();
-    let mut words = Vec::new();
+    let mut writing = Writing::default();
     let libraries = session.libraries().to_vec();
     let is_library = |pc: u64| libraries.iter().any(|range| range.contains(&pc));
+    let (atomics, points) = (&mut session.atomics, &session.points);
     let driven = drive(
         &mut session.world,
         scheduler,
@@ -88,13 +79,19 @@ pub(crate) fn run_watched(
             watch(world, events);
             for event in events {
                 match &event.kind {
-                    EventKind::Output {
-                        descriptor: 2,
-                        bytes,
-                    } if words.len() < WORDS_MAX => words.extend_from_slice(bytes),
+                    EventKind::Output { .. } => writing.event(event),
                     EventKind::Access(access)
                         if !access.how.is_atomic() && is_library(event.pc) => {}
+                    EventKind::Free { addr } if observes => {
+                        take_away(world, &mut communication, event.context, *addr);
+                    }
                     _ if observes => {
+                        if let EventKind::Access(access) = &event.kind
+                            && points.contains(&event.pc)
+                            && atomics.is_atomic(event.pc, access.addr)
+                        {
+                            races.mark_atomic(access);
+                        }
                         communication.event(event);
                         races.event(event);
                     }
@@ -108,12 +105,17 @@ pub(crate) fn run_watched(
         meetings: communication.meetings(&mut |pc| !session.is_library(pc)),
         writers: communication.writers().clone(),
         shared_places: communication.shared_places(),
-        races: races.found().copied().collect(),
+        // What is atomic was asked only at points that were known before.
+        races: races
+            .found()
+            .filter(|race| session.is_point(race.first.pc) && session.is_point(race.second.pc))
+            .copied()
+            .collect(),
     });
     Outcome {
         index: 0,
         is_default: false,
-        failure: judge(&session.world, &driven, rules, &words),
+        failure: judge(&session.world, &driven, rules, &writing),
         profile: None,
         is_guided: false,
         wishes: Vec::new(),
@@ -123,40 +125,17 @@ pub(crate) fn run_watched(
     }
 }
 
-fn judge(world: &LinuxWorld, drive: &Drive, rules: Rules, words: &[u8]) -> Option<Failure> {
-    match &drive.end {
-        End::Exited { status } => Failure::of_status(
-            *status,
-            rules.expected_exit,
-            &String::from_utf8_lossy(words),
-            world.crash(),
-        ),
-        End::Stuck => Some(Failure::Deadlock {
-            calls: places(world),
-        }),
-        End::Hanging => Some(Failure::Hang {
-            places: places(world),
-        }),
-        End::Unsupported(_) => None,
-    }
-}
+/// Bytes of a freed block that are looked at.
+const FREED_MAX: u64 = 4096;
 
-/// Where live contexts stand: the return address of the known function they are in, or their own place.
-fn places(world: &LinuxWorld) -> Vec<u64> {
-    let mut places: Vec<u64> = world
-        .contexts()
-        .iter()
-        .filter(|(_, context)| context.liveness != Liveness::Done)
-        .filter_map(|(id, _)| place(world, id))
-        .collect();
-    places.sort_unstable();
-    places.dedup();
-    places
-}
-
-fn place(world: &LinuxWorld, who: ContextId) -> Option<u64> {
-    match world.pending_call(who) {
-        Some(call) => Some(call.return_pc),
-        None => world.registers(who)?.pc(),
+/// A freed block meets whoever has used it.
+fn take_away(world: &LinuxWorld, communication: &mut Communication, by: ContextId, addr: u64) {
+    let Some(block) = world.block_at(by, addr) else {
+        return;
+    };
+    for offset in (0..block.size.min(FREED_MAX)).step_by(8) {
+        if let Some(location) = world.location(by, addr + offset) {
+            communication.taken_away(by, location);
+        }
     }
 }

@@ -1,19 +1,23 @@
 //! A world that stands at its snapshot point.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use raddle_linux::{LinuxWorld, Mapping, Setup, StartError, describe_status};
-use raddle_trace::Inputs;
+use raddle_linux::{HeapWatch, LinuxWorld, Mapping, Setup, StartError, Watch, describe_status};
+use raddle_trace::{Checks, Inputs};
 use raddle_world::{ContextId, Liveness, PendingKind, SeededChoices, Snapshot, Stop, Until, World};
 use thiserror::Error;
 
+use crate::atomics::Atomics;
+use crate::stack::is_library_file;
+
 /// Steps before the snapshot after which we give up.
 const SETUP_STEPS_MAX: u64 = 100_000_000_000;
+/// Slices of a test before it creates a thread at most.
+const TEST_SLICES_MAX: u64 = 10_000_000;
 /// System calls that create contexts: clone, fork, vfork, clone3.
 const CREATING_CALLS: [u32; 4] = [56, 57, 58, 435];
-/// Libraries whose inside is not explored: their synchronisation is known by its functions.
-const TRUSTED_LIBRARIES: [&str; 5] = ["libc.so", "ld-linux", "libpthread", "libm.so", "libgcc_s"];
 
 /// Where schedules begin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,6 +25,8 @@ pub enum SnapshotAt {
     /// Before the first thread or process is created.
     #[default]
     FirstThread,
+    /// The same, but of a thread that the first one has created and waits for: a test of Rust's harness.
+    TestThread,
     /// At the entry of a function.
     Symbol(String),
 }
@@ -31,6 +37,7 @@ impl std::str::FromStr for SnapshotAt {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(match text {
             "first-thread" => Self::FirstThread,
+            "test-thread" => Self::TestThread,
             symbol => Self::Symbol(symbol.to_owned()),
         })
     }
@@ -40,6 +47,7 @@ impl std::fmt::Display for SnapshotAt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::FirstThread => f.write_str("first-thread"),
+            Self::TestThread => f.write_str("test-thread"),
             Self::Symbol(name) => f.write_str(name),
         }
     }
@@ -102,6 +110,13 @@ pub enum StartFailure {
     NoFocus(String),
 }
 
+/// How much is kept of where heap blocks come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stacks {
+    Callers,
+    Whole,
+}
+
 /// A world and the moment it comes back to before each schedule.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -111,35 +126,88 @@ pub(crate) struct Session {
     pub(crate) digest: u64,
     /// Code of libraries that are not explored.
     libraries: Vec<Range<u64>>,
+    pub(crate) atomics: Atomics,
+    /// Communication points, as far as they are known.
+    pub(crate) points: BTreeSet<u64>,
 }
 
 impl Session {
     /// Runs a program to its snapshot point.
-    pub(crate) fn start(inputs: &Inputs, at: &SnapshotAt) -> Result<Self, StartFailure> {
+    pub(crate) fn start(
+        inputs: &Inputs,
+        at: &SnapshotAt,
+        checks: Checks,
+    ) -> Result<Self, StartFailure> {
+        Self::start_with(inputs, at, checks, Stacks::Callers)
+    }
+
+    /// The same; whole stacks of allocations cost time and are for explanations.
+    pub(crate) fn start_with(
+        inputs: &Inputs,
+        at: &SnapshotAt,
+        checks: Checks,
+        stacks: Stacks,
+    ) -> Result<Self, StartFailure> {
         let mut world = LinuxWorld::new(setup(inputs))?;
         world.set_hooks(raddle_config::hooks::with_standard(&inputs.hooks));
+        world.set_watch(Watch {
+            heap: HeapWatch {
+                is_on: checks.heap || checks.red_zones,
+                red_zones: checks.red_zones,
+                stacks: stacks == Stacks::Whole,
+            },
+            cycles: true,
+        });
         let first = ContextId(0);
         let target = match at {
-            SnapshotAt::FirstThread => None,
+            SnapshotAt::FirstThread | SnapshotAt::TestThread => None,
             SnapshotAt::Symbol(name) => Some(find_symbol(&mut world, name)?),
         };
         if let Some(pc) = target {
             world.add_point(pc);
         }
-        run_to_snapshot(&mut world, first, target)?;
+        if *at == SnapshotAt::TestThread {
+            run_to_test(&mut world)?;
+        } else {
+            run_to_snapshot(&mut world, first, target)?;
+        }
         if let Some(pc) = target {
             world.remove_point(pc);
         }
         world.take_events();
         let libraries = libraries(&mut world, first);
+        let atomics = Atomics::new(world.symbols(first).unwrap_or_default());
         let digest = world.run_digest();
+        world.arm();
         let snapshot = world.snapshot();
         Ok(Self {
             world,
             snapshot,
             digest,
             libraries,
+            atomics,
+            points: BTreeSet::new(),
         })
+    }
+
+    /// Chooses how much is kept of where heap blocks come from.
+    pub(crate) fn keep_stacks(&mut self, stacks: Stacks) {
+        let mut watch = self.world.watch();
+        watch.heap.stacks = stacks == Stacks::Whole;
+        self.world.set_watch(watch);
+    }
+
+    /// Makes instructions decision points.
+    pub(crate) fn add_points(&mut self, points: &[u64]) {
+        for pc in points {
+            if self.points.insert(*pc) {
+                self.world.add_point(*pc);
+            }
+        }
+    }
+
+    pub(crate) fn is_point(&self, pc: u64) -> bool {
+        self.points.contains(&pc)
     }
 
     /// Goes back to the snapshot.
@@ -154,17 +222,21 @@ impl Session {
 
     /// The code of some places, sorted; an error if none of them has any.
     pub(crate) fn focus(&mut self, on: &[Focus]) -> Result<Vec<Range<u64>>, StartFailure> {
-        let Some(symbols) = self.world.symbols(ContextId(0)) else {
+        if on.is_empty() {
             return Ok(Vec::new());
-        };
+        }
+        // A context that has ended has no symbols.
+        self.restore();
+        let symbols = self.world.symbols(ContextId(0));
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for place in on {
+            let Some(symbols) = &symbols else { break };
             match place {
                 Focus::Line { file, line } => ranges.extend(symbols.ranges_of_line(file, *line)),
                 Focus::Function(name) => ranges.extend(symbols.ranges_of_function(name)),
             }
         }
-        if ranges.is_empty() && !on.is_empty() {
+        if ranges.is_empty() {
             let names: Vec<String> = on.iter().take(5).map(Focus::to_string).collect();
             return Err(StartFailure::NoFocus(names.join(", ")));
         }
@@ -177,7 +249,7 @@ impl Session {
     }
 }
 
-fn setup(inputs: &Inputs) -> Setup {
+pub(crate) fn setup(inputs: &Inputs) -> Setup {
     let bytes = |text: &String| text.clone().into_bytes();
     Setup {
         program: bytes(&inputs.program),
@@ -239,18 +311,43 @@ fn run_to_snapshot(
     )))
 }
 
+/// Runs the harness and the one test it was told to run, until the test creates a context.
+fn run_to_test(world: &mut LinuxWorld) -> Result<(), StartFailure> {
+    let steps_max = SETUP_STEPS_MAX;
+    for _ in 0..TEST_SLICES_MAX {
+        // The test before the harness, which waits for it.
+        let Some(next) = world.contexts().runnable().last() else {
+            if world.advance_time() {
+                continue;
+            }
+            return Err(StartFailure::Stuck(world.describe_waits().join("; ")));
+        };
+        match world.run(next, Until::Sync { steps_max }) {
+            Stop::WorldDone { status } => return Err(StartFailure::EndedAlone { status }),
+            Stop::Unsupported(text) => return Err(StartFailure::Unsupported(text)),
+            _ => {}
+        }
+        world.take_events();
+        if next != ContextId(0)
+            && world.is_entering_call(next)
+            && let PendingKind::Syscall { number } = world.pending(next).kind
+            && CREATING_CALLS.contains(&number)
+        {
+            return Ok(());
+        }
+    }
+    Err(StartFailure::Stuck(
+        "the test does not come to create a thread".into(),
+    ))
+}
+
 fn libraries(world: &mut LinuxWorld, first: ContextId) -> Vec<Range<u64>> {
     let Some(symbols) = world.symbols(first) else {
         return Vec::new();
     };
     symbols
         .mappings()
-        .filter(|(_, mapping)| {
-            let file = mapping.name.rsplit('/').next().unwrap_or_default();
-            TRUSTED_LIBRARIES
-                .iter()
-                .any(|library| file.starts_with(library))
-        })
+        .filter(|(_, mapping)| is_library_file(&mapping.name))
         .map(|(range, _)| range)
         .collect()
 }

@@ -1,18 +1,24 @@
 //! Stacks and places as reports show them.
+//!
+//! A reader wants their own code: what the C library or a language's standard library does inside is shown as
+//! the place of the call.
 
-use raddle_linux::LinuxWorld;
+use raddle_linux::{LinuxWorld, Origin};
 use raddle_report::finding::{Excerpt, Place};
 use raddle_symbols::SymbolSpace;
 use raddle_world::ContextId;
 
-/// Frames of a stack that are shown.
-const FRAMES_MAX: usize = 24;
+/// Frames of a stack that are looked at.
+const FRAMES_MAX: usize = 32;
 
-/// One frame of a stack.
+/// One frame of a stack; an inlined call is a frame, too.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     pub(crate) place: Place,
-    pub(crate) pc: u64,
+    /// Code of the C library or of a standard library.
+    pub(crate) is_library: bool,
+    /// Code of the C library.
+    pub(crate) is_c_library: bool,
 }
 
 /// The stack of a live context, innermost frame first.
@@ -21,12 +27,123 @@ pub(crate) fn stack(world: &mut LinuxWorld, who: ContextId) -> Vec<Line> {
         return Vec::new();
     };
     let pcs = world.stack(who, &symbols, FRAMES_MAX);
-    pcs.into_iter()
-        .map(|pc| Line {
-            place: place_of(&symbols, pc),
-            pc,
-        })
-        .collect()
+    lines(&symbols, &pcs)
+}
+
+/// The stack of an allocation or a free.
+pub(crate) fn stack_of(symbols: &SymbolSpace, origin: &Origin) -> Vec<Line> {
+    let mut lines = lines(symbols, &origin.stack);
+    // The innermost frame is the function that was called, which the text names.
+    if lines.len() > 1 && is_entry(symbols, origin.stack[0]) {
+        lines.remove(0);
+    }
+    lines
+}
+
+fn is_entry(symbols: &SymbolSpace, pc: u64) -> bool {
+    let symbol = symbols.symbolise(pc).and_then(|place| place.symbol);
+    symbol.is_some_and(|(_, offset)| offset == 0)
+}
+
+fn lines(symbols: &SymbolSpace, pcs: &[u64]) -> Vec<Line> {
+    pcs.iter().flat_map(|pc| expand(symbols, *pc)).collect()
+}
+
+/// The innermost frame that is the reader's own code.
+pub(crate) fn own(lines: &[Line]) -> Option<&Line> {
+    lines.iter().find(|line| !line.is_library)
+}
+
+/// Whether a library does something for its own sake on the way to the innermost frame: starting and joining
+/// threads, counting references, panicking, printing.
+pub(crate) fn is_bookkeeping(lines: &[Line]) -> bool {
+    const WORK: [&str; 8] = [
+        "std::thread",
+        "sync::Arc",
+        "panicking",
+        "std::io",
+        "thread_local",
+        "test::",
+        "std::sys::backtrace",
+        "once_lock",
+    ];
+    let inside = lines.iter().take_while(|line| line.is_library);
+    let mut functions = inside.map(|line| line.place.function.as_str());
+    functions.any(|function| WORK.iter().any(|work| function.contains(work)))
+}
+
+/// The own code that an instruction belongs to: itself, or the function into which library code was inlined.
+pub(crate) fn own_place(symbols: &SymbolSpace, pc: u64) -> Option<Place> {
+    let lines = expand(symbols, pc);
+    own(&lines).map(|line| line.place.clone())
+}
+
+/// Whether an instruction itself is the reader's own code.
+pub(crate) fn is_own_code(symbols: &SymbolSpace, pc: u64) -> bool {
+    expand(symbols, pc)
+        .first()
+        .is_some_and(|line| !line.is_library)
+}
+
+/// An instruction with the calls that were inlined around it, from the inside out.
+fn expand(symbols: &SymbolSpace, pc: u64) -> Vec<Line> {
+    let is_c_library = symbols
+        .mapping_at(pc)
+        .is_some_and(|mapping| is_library_file(&mapping.name));
+    // Where the program has debug information, code without lines was built elsewhere.
+    let has_lines = symbols
+        .module_at(pc)
+        .is_some_and(|(module, _)| module.debug_info().is_some());
+    let is_foreign = |place: &Place| has_lines && place.line == 0;
+    let innermost = place_of(symbols, pc);
+    let mut lines = vec![Line {
+        is_library: is_c_library || is_standard_source(&innermost) || is_foreign(&innermost),
+        is_c_library,
+        place: innermost,
+    }];
+    for caller in symbols
+        .symbolise(pc)
+        .map(|place| place.inlined_by)
+        .unwrap_or_default()
+    {
+        let place = Place {
+            file: caller
+                .line
+                .as_ref()
+                .map_or_else(String::new, |line| line.file.to_string()),
+            line: caller.line.as_ref().map_or(0, |line| line.line),
+            column: caller.line.as_ref().map_or(0, |line| line.column),
+            function: caller.function.to_string(),
+        };
+        lines.push(Line {
+            is_library: is_c_library || is_standard_source(&place),
+            is_c_library,
+            place,
+        });
+    }
+    lines
+}
+
+/// Libraries whose inside is not shown and not explored: their synchronisation is known by its functions.
+pub(crate) fn is_library_file(name: &str) -> bool {
+    const LIBRARIES: [&str; 5] = ["libc.so", "ld-linux", "libpthread", "libm.so", "libgcc_s"];
+    let file = name.rsplit('/').next().unwrap_or_default();
+    LIBRARIES.iter().any(|library| file.starts_with(library))
+}
+
+/// Sources of the standard libraries of Rust and C++ and what has no source at all and is not ours.
+fn is_standard_source(place: &Place) -> bool {
+    const FOLDERS: [&str; 4] = [
+        "/rustc/",
+        "/rustlib/src/rust/library/",
+        "/include/c++/",
+        "/library/std/src/",
+    ];
+    const START: [&str; 3] = ["_start", "clone3", "__libc_start_main"];
+    let is_file = place.file.contains("libstdc++.so");
+    is_file
+        || FOLDERS.iter().any(|folder| place.file.contains(folder))
+        || (place.line == 0 && START.contains(&place.function.as_str()))
 }
 
 /// Source place of an instruction, as far as it is known.
@@ -60,10 +177,40 @@ pub(crate) fn place_of(symbols: &SymbolSpace, pc: u64) -> Place {
 /// `file.c:12 function`.
 pub(crate) fn describe(place: &Place) -> String {
     let file = place.file.rsplit('/').next().unwrap_or_default();
+    let function = short_function(&place.function);
     if place.line == 0 {
-        format!("{} in {file}", place.function)
+        format!("{function} in {file}")
     } else {
-        format!("{file}:{} {}", place.line, place.function)
+        format!("{file}:{} {function}", place.line)
+    }
+}
+
+/// A function's name without the arguments of its generics, which can fill pages.
+pub(crate) fn short_function(name: &str) -> String {
+    const LONG: usize = 48;
+    if name.len() <= LONG {
+        return name.to_owned();
+    }
+    let mut depth = 0_usize;
+    let mut short = String::new();
+    for letter in name.chars() {
+        match letter {
+            '<' => {
+                if depth == 0 && !short.is_empty() {
+                    short.push_str("<..>");
+                }
+                depth += 1;
+            }
+            '>' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => short.push(letter),
+            _ => {}
+        }
+    }
+    let short = short.trim_start_matches("::").replace("::<..>", "");
+    if short.is_empty() {
+        name.chars().take(LONG).chain("..".chars()).collect()
+    } else {
+        short
     }
 }
 
@@ -78,4 +225,35 @@ pub(crate) fn excerpt(place: &Place) -> Option<Excerpt> {
         first_line: place.line,
         lines: vec![line.to_owned()],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_generic_names_lose_their_arguments() {
+        assert_eq!(short_function("deposit"), "deposit");
+        assert_eq!(
+            short_function(
+                "core::ptr::drop_in_place::<core::result::Result<std::sync::MutexGuard<()>, ()>>"
+            ),
+            "core::ptr::drop_in_place"
+        );
+    }
+
+    #[test]
+    fn standard_libraries_are_told_by_their_folders() {
+        let place = |file: &str| Place {
+            file: file.into(),
+            line: 3,
+            ..Place::default()
+        };
+        assert!(is_standard_source(&place(
+            "/rustc/59807616/library/core/src/cell.rs"
+        )));
+        assert!(!is_standard_source(&place("/home/a/src/library.rs")));
+        assert!(is_library_file("/lib/x86_64-linux-gnu/libc.so.6"));
+        assert!(!is_library_file("/opt/libcurl.so"));
+    }
 }

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use raddle_detect::Communication;
-use raddle_linux::{Effect, LinuxWorld, Observe};
-use raddle_report::finding::Step;
+use raddle_detect::{Communication, assertion_message};
+use raddle_linux::{LinuxWorld, Observe};
+use raddle_report::finding::{Place, Step};
 use raddle_sched::{Follow, drive};
 use raddle_symbols::SymbolSpace;
-use raddle_symbols::unwind::RSP;
 use raddle_trace::Schedule;
-use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, World};
+use raddle_world::{Access, AccessKind, ContextId, Event, EventKind};
 
-use crate::schedule_run::Rules;
+use crate::history::History;
+use crate::judge::Rules;
+use crate::names::{label, name_of, short_file, shown};
 use crate::session::Session;
-use crate::stack::{excerpt, place_of};
+use crate::stack::{self, Line, describe, excerpt, is_bookkeeping, own, own_place};
 
 /// Steps shown at the beginning and at the end of each stretch of one context.
 const HEAD: usize = 2;
@@ -31,44 +32,53 @@ pub(crate) struct Story {
     pub(crate) creations: Vec<String>,
     /// Steps that were left out.
     pub(crate) left_out: usize,
+    /// Waiting, waking and taking of locks.
+    pub(crate) history: History,
+    /// Who said first that something is wrong, and with which stack.
+    pub(crate) complaint: Option<(ContextId, Vec<Line>)>,
 }
 
 struct Item {
     context: ContextId,
     pc: u64,
+    place: Place,
     action: String,
     object: Option<String>,
     locks: Vec<String>,
 }
 
-/// `thread 2 'name'`: the first context is thread 1.
-pub(crate) fn label(world: &LinuxWorld, who: ContextId) -> String {
-    let context = world.contexts().get(who);
-    let first = world.contexts().get(ContextId(0));
-    if context.name.is_empty() || (who.0 > 0 && context.name == first.name) {
-        format!("thread {}", who.0 + 1)
-    } else if who.0 == 0 {
-        "thread 1 (main)".into()
-    } else {
-        format!("thread {} `{}`", who.0 + 1, context.name)
-    }
-}
-
-/// Runs a schedule again and tells what happened.
-pub(crate) fn tell(session: &mut Session, schedule: &Schedule, rules: Rules) -> Story {
+/// Runs a schedule again and tells what happened. `block` is a heap block whose life is part of the story.
+pub(crate) fn tell(
+    session: &mut Session,
+    schedule: &Schedule,
+    rules: &Rules,
+    block: Option<u64>,
+) -> Story {
     let communication = observe(session, schedule, rules);
     session.restore();
     let Some(symbols) = session.world.symbols(ContextId(0)) else {
         return Story::default();
     };
-    session.world.set_observe(Observe::AddrValue);
     let libraries = session.libraries().to_vec();
     let is_library = |pc: u64| libraries.iter().any(|range| range.contains(&pc));
+    // A stop before each access shows the stack that it is made with.
+    let points: Vec<u64> = communication
+        .meetings(&mut |pc| !is_library(pc))
+        .into_iter()
+        .flatten()
+        .collect();
+    points.iter().for_each(|pc| session.world.add_point(*pc));
+    session.world.set_observe(Observe::AddrValue);
+    session.world.set_tracing(true);
     let mut teller = Teller {
         symbols,
+        block,
         items: Vec::new(),
-        creating: BTreeMap::new(),
+        upcoming: BTreeMap::new(),
+        locks: BTreeMap::new(),
         creations: Vec::new(),
+        history: History::default(),
+        complaint: None,
     };
     let mut follow = Follow::new(schedule);
     drive(
@@ -79,13 +89,18 @@ pub(crate) fn tell(session: &mut Session, schedule: &Schedule, rules: Rules) -> 
             for event in events {
                 teller.event(world, event, &communication, &is_library);
             }
+            if let Some(last) = events.last() {
+                teller.look_ahead(world, last.context);
+            }
         },
     );
+    session.world.set_tracing(false);
     session.world.set_observe(Observe::None);
+    points.iter().for_each(|pc| session.world.remove_point(*pc));
     teller.story(&session.world)
 }
 
-fn observe(session: &mut Session, schedule: &Schedule, rules: Rules) -> Communication {
+pub(crate) fn observe(session: &mut Session, schedule: &Schedule, rules: &Rules) -> Communication {
     session.restore();
     session.world.set_observe(Observe::Addr);
     let mut communication = Communication::default();
@@ -101,10 +116,15 @@ fn observe(session: &mut Session, schedule: &Schedule, rules: Rules) -> Communic
 
 struct Teller {
     symbols: SymbolSpace,
+    block: Option<u64>,
     items: Vec<Item>,
-    /// Return address of the creating call that a context is in.
-    creating: BTreeMap<ContextId, u64>,
+    /// Where a context stands before its next instruction: the instruction and the own code that led to it.
+    upcoming: BTreeMap<ContextId, (u64, Option<Place>)>,
+    /// Locks that contexts hold at the event that is being told.
+    locks: BTreeMap<ContextId, Vec<u64>>,
     creations: Vec<String>,
+    history: History,
+    complaint: Option<(ContextId, Vec<Line>)>,
 }
 
 impl Teller {
@@ -115,23 +135,61 @@ impl Teller {
         communication: &Communication,
         is_library: &dyn Fn(u64) -> bool,
     ) {
-        if let Some(call) = world.pending_call(event.context)
-            && call.effect == Effect::CreateThread
-        {
-            self.creating.insert(event.context, call.return_pc);
+        // What comes after a panic is clearing up.
+        if self.complaint.is_some() {
+            return;
         }
-        match event.kind {
-            EventKind::Access(access)
-                if communication.is_meeting(access.location) && !is_library(event.pc) =>
-            {
-                self.access(world, event, &access);
+        match &event.kind {
+            EventKind::Output {
+                descriptor: 2,
+                bytes,
+            } if assertion_message(&String::from_utf8_lossy(bytes)).is_some() => {
+                self.complaint = Some((event.context, stack::stack(world, event.context)));
             }
-            _ => self.synchronisation(world, event, is_library),
+            EventKind::Access(access) => {
+                self.history.access(event.context, access);
+                if communication.is_meeting(access.location) && !is_library(event.pc) {
+                    self.access(world, event, access);
+                }
+            }
+            EventKind::Create { child } => self.creation(world, event.context, *child),
+            EventKind::Free { addr } if self.block == Some(*addr) => {
+                self.call(world, event, "frees", *addr);
+            }
+            EventKind::SyscallEnter { number, arguments } => {
+                let place = self.current_place(world, event.context);
+                self.history
+                    .system_call(event.context, *number, arguments, place);
+            }
+            _ => self.synchronisation(world, event),
         }
     }
 
+    /// Notes the stack with which a context will make its next access.
+    fn look_ahead(&mut self, world: &mut LinuxWorld, who: ContextId) {
+        let Some(pc) = world.registers(who).and_then(|registers| registers.pc()) else {
+            return;
+        };
+        let lines = stack::stack(world, who);
+        let place = own(&lines)
+            .filter(|_| !is_bookkeeping(&lines))
+            .map(|line| line.place.clone());
+        self.upcoming.insert(who, (pc, place));
+    }
+
+    fn current_place(&self, world: &mut LinuxWorld, who: ContextId) -> Option<Place> {
+        let lines = stack::stack(world, who);
+        own(&lines).map(|line| line.place.clone())
+    }
+
     fn access(&mut self, world: &LinuxWorld, event: &Event, access: &Access) {
-        let name = name_of(&self.symbols, access.addr);
+        let place = match self.upcoming.get(&event.context) {
+            Some((pc, place)) if *pc == event.pc => place.clone(),
+            _ => own_place(&self.symbols, event.pc),
+        };
+        // What a library does for itself is no step of the program.
+        let Some(place) = place else { return };
+        let name = name_of(world, &self.symbols, access.addr);
         // Lazy binding of functions is the loader's business.
         if name.contains("_GLOBAL_OFFSET_TABLE_") {
             return;
@@ -146,55 +204,69 @@ impl Teller {
             AccessKind::AtomicUpdate => ("atomically updates", ", which was"),
         };
         let action = format!("{verb} {name}{relation} {value}");
-        self.push(world, event.context, event.pc, action, Some(name));
+        self.push(world, event, place, action, Some(name));
     }
 
-    fn synchronisation(
-        &mut self,
-        world: &mut LinuxWorld,
-        event: &Event,
-        is_library: &dyn Fn(u64) -> bool,
-    ) {
+    fn synchronisation(&mut self, world: &mut LinuxWorld, event: &Event) {
+        let locks = self.locks.entry(event.context).or_default();
         let (verb, object) = match event.kind {
-            EventKind::Acquire { object, .. } => ("locks", object),
-            EventKind::Release { object, .. } => ("unlocks", object),
+            EventKind::Acquire { object, .. } => {
+                locks.push(object);
+                ("locks", object)
+            }
+            EventKind::Release { object, .. } => {
+                if let Some(index) = locks.iter().rposition(|lock| *lock == object) {
+                    locks.remove(index);
+                }
+                ("unlocks", object)
+            }
             EventKind::WaitBegin { object } => ("begins to wait for", object),
             EventKind::WaitEnd { object } => ("has waited for", object),
             EventKind::Notify { object, .. } => ("signals", object),
             EventKind::BarrierEnter { object } => ("arrives at barrier", object),
-            EventKind::Create { child } => {
-                self.creation(world, event.context, child);
-                return;
-            }
             _ => return,
         };
-        // At the entry of a known function the return address is on top of the stack.
-        let is_entry = !matches!(
+        let Some(place) = self.caller(world, event) else {
+            return;
+        };
+        self.history
+            .synchronisation(event.context, &event.kind, Some(place.clone()));
+        let action = format!("{verb} {}", name_of(world, &self.symbols, object));
+        self.push(world, event, place, action, None);
+    }
+
+    /// The own code that called a known function; none if a C library did so for itself.
+    fn caller(&self, world: &mut LinuxWorld, event: &Event) -> Option<Place> {
+        let has_returned = matches!(
             event.kind,
             EventKind::Acquire { .. } | EventKind::WaitEnd { .. }
         );
-        let top = world
-            .registers(event.context)
-            .and_then(|registers| registers.get(RSP));
-        let caller = match top {
-            Some(top) if is_entry => world.read_word(event.context, top),
-            _ => Some(event.pc),
-        };
-        let pc = caller.unwrap_or(event.pc).wrapping_sub(1);
-        if is_library(pc) {
-            return;
+        let lines = stack::stack(world, event.context);
+        let function = usize::from(!has_returned);
+        if lines.get(function).is_none_or(|line| line.is_c_library) {
+            return None;
         }
-        let name = name_of(&self.symbols, object);
-        let action = format!("{verb} {name}");
-        self.push(world, event.context, pc, action, None);
+        // The instruction after a call may belong to another line.
+        let before = own_place(&self.symbols, event.pc.wrapping_sub(1));
+        match before {
+            Some(place) if has_returned => Some(place),
+            _ => own(&lines).map(|line| line.place.clone()),
+        }
     }
 
-    fn creation(&mut self, world: &LinuxWorld, creator: ContextId, child: ContextId) {
+    /// A call of a known function; the context stands at its entry or at its return.
+    fn call(&mut self, world: &mut LinuxWorld, event: &Event, verb: &str, object: u64) {
+        let Some(place) = self.current_place(world, event.context) else {
+            return;
+        };
+        let action = format!("{verb} {}", name_of(world, &self.symbols, object));
+        self.push(world, event, place, action, None);
+    }
+
+    fn creation(&mut self, world: &mut LinuxWorld, creator: ContextId, child: ContextId) {
         let place = self
-            .creating
-            .get(&creator)
-            .map(|pc| crate::stack::describe(&place_of(&self.symbols, pc.wrapping_sub(1))));
-        let place = place.unwrap_or_else(|| "an unknown place".into());
+            .current_place(world, creator)
+            .map_or_else(|| "an unknown place".into(), |place| describe(&place));
         self.creations
             .push(format!("{} was created at {place}", label(world, child)));
     }
@@ -202,26 +274,26 @@ impl Teller {
     fn push(
         &mut self,
         world: &LinuxWorld,
-        context: ContextId,
-        pc: u64,
+        event: &Event,
+        place: Place,
         action: String,
         object: Option<String>,
     ) {
-        let locks = world
-            .held_locks(context)
-            .iter()
-            .map(|(lock, _)| name_of(&self.symbols, *lock))
-            .collect();
+        let locks = self.locks.get(&event.context);
+        let locks = locks.into_iter().flatten();
         let item = Item {
-            context,
-            pc,
+            context: event.context,
+            pc: event.pc,
+            place,
             action,
             object,
-            locks,
+            locks: locks
+                .map(|lock| name_of(world, &self.symbols, *lock))
+                .collect(),
         };
         match self.items.last_mut() {
             // The same instruction again and again, as in a loop: the last time tells.
-            Some(last) if last.context == context && last.pc == pc => *last = item,
+            Some(last) if last.context == item.context && last.pc == item.pc => *last = item,
             _ => self.items.push(item),
         }
     }
@@ -250,15 +322,12 @@ impl Teller {
         }
         let steps = chosen
             .iter()
-            .map(|item| {
-                let place = place_of(&self.symbols, item.pc);
-                Step {
-                    context: label(world, item.context),
-                    action: item.action.clone(),
-                    excerpt: excerpt(&place),
-                    place: short_file(place),
-                    locks: item.locks.clone(),
-                }
+            .map(|item| Step {
+                context: label(world, item.context),
+                action: item.action.clone(),
+                excerpt: excerpt(&item.place),
+                place: short_file(item.place.clone()),
+                locks: item.locks.clone(),
             })
             .collect();
         Story {
@@ -266,18 +335,10 @@ impl Teller {
             objects,
             creations: self.creations,
             left_out: self.items.len() - chosen.len(),
+            history: self.history,
+            complaint: self.complaint,
         }
     }
-}
-
-/// The file's own name: the folder is noise in a column.
-pub(crate) fn short_file(
-    mut place: raddle_report::finding::Place,
-) -> raddle_report::finding::Place {
-    if let Some((_, file)) = place.file.rsplit_once('/') {
-        place.file = file.to_owned();
-    }
-    place
 }
 
 fn shorten<'a>(stretch: &[&'a Item]) -> Vec<&'a Item> {
@@ -286,53 +347,4 @@ fn shorten<'a>(stretch: &[&'a Item]) -> Vec<&'a Item> {
     }
     let tail = &stretch[stretch.len() - TAIL..];
     stretch[..HEAD].iter().chain(tail).copied().collect()
-}
-
-/// The variable at an address, or the address itself.
-pub(crate) fn name_of(symbols: &SymbolSpace, addr: u64) -> String {
-    match symbols.data_at(addr) {
-        Some(place) if place.rest == 0 => {
-            // The first field of a pthread object is an implementation detail.
-            let path = place.path.split(".__data").next().unwrap_or_default();
-            format!("`{path}`")
-        }
-        Some(place) => format!("`{}`+{}", place.path, place.rest),
-        None => format!("memory at {addr:#x}"),
-    }
-}
-
-/// A value of so many bytes as people write it.
-fn shown(value: u64, size: u8) -> String {
-    let bits = u32::from(size.min(8)) * 8;
-    let value = if bits < 64 {
-        value & ((1 << bits) - 1)
-    } else {
-        value
-    };
-    let is_small_negative = bits >= 32 && value >> (bits - 8) == 0xFF;
-    if is_small_negative {
-        let missing = 64 - bits;
-        return raddle_stdx::width::as_i64(value << missing)
-            .wrapping_shr(missing)
-            .to_string();
-    }
-    if value < 1 << 32 {
-        value.to_string()
-    } else {
-        format!("{value:#x}")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_have_signs_and_addresses_are_hexadecimal() {
-        assert_eq!(shown(0xFFFF_FFFF, 4), "-1");
-        assert_eq!(shown(7, 4), "7");
-        assert_eq!(shown(0xFF, 1), "255");
-        assert_eq!(shown(0x5555_0000_1000, 8), "0x555500001000");
-        assert_eq!(shown(u64::MAX, 8), "-1");
-    }
 }

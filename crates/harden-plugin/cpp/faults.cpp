@@ -68,22 +68,32 @@ public:
       return false;
     target = function.getSubtarget().getInstrInfo();
     registers = function.getSubtarget().getRegisterInfo();
-    unsigned number = 0;
-    std::string entries;
+    struct Found {
+      Check check;
+      MachineInstr *access;
+      unsigned how;
+    };
+    std::vector<Found> found;
     SmallVector<MachineBasicBlock *, 32> blocks(make_pointer_range(function));
     SmallPtrSet<MachineBasicBlock *, 32> gone;
-    for (MachineBasicBlock *block : blocks)
-      if (gone.contains(block))
+    for (MachineBasicBlock *block : blocks) {
+      std::optional<Check> check = gone.contains(block) ? std::nullopt : checkOf(*block);
+      if (!check)
         continue;
-      else if (std::optional<Check> check = checkOf(*block))
-        if (auto [access, how] = accessOf(*block, *check); access) {
-          entries += entryOf(*check, *access, how, number++);
-          gone.insert(check->failing);
-          remove(*block, *check);
-        }
-    if (number > 0)
+      auto [access, how] = accessOf(*block, *check);
+      if (!access)
+        continue;
+      found.push_back({*check, access, how});
+      gone.insert(check->failing);
+      remove(*block, *check);
+    }
+    // Labels come last, when no instruction that could bear one is removed any more.
+    std::string entries;
+    for (Found &one : found)
+      entries += entryOf(one.check, *one.access, one.how, unsigned(&one - found.data()));
+    if (!found.empty())
       write(function.back(), entries);
-    return number > 0;
+    return !found.empty();
   }
 
 private:
@@ -111,7 +121,7 @@ private:
     check.site = siteOf(*check.failing);
     if (!check.site || !isAlone(block, check) || hasFlags(*check.passed) || !findCompare(block, code, check))
       return std::nullopt;
-    if (check.again && (check.again->empty() || hasFlags(*check.again) || !isTransparent(check)))
+    if (check.again && (!firstOf(*check.again) || hasFlags(*check.again) || !isTransparent(check)))
       return std::nullopt;
     return check;
   }
@@ -126,8 +136,6 @@ private:
     for (MachineBasicBlock *succ : check.failing->successors())
       if (succ != check.passed)
         check.again = succ;
-    while (check.again && check.again->empty() && check.again->succ_size() == 1)
-      check.again = *check.again->succ_begin();
     bool hasTwo = check.failing->succ_size() == 2;
     return check.failing->isSuccessor(check.passed) && hasTwo == (check.again != nullptr);
   }
@@ -398,6 +406,14 @@ private:
     return true;
   }
 
+  // The instruction that runs first when a block is entered; empty blocks fall through.
+  static MachineInstr *firstOf(MachineBasicBlock &block) {
+    for (MachineBasicBlock *at = &block; at; at = at->getNextNode())
+      if (!at->empty())
+        return &*at->begin();
+    return nullptr;
+  }
+
   // An entry of the table; laid out as `struct fault` of the runtime.
   std::string entryOf(const Check &check, MachineInstr &access, unsigned how, unsigned number) const {
     MachineFunction &function = *access.getMF();
@@ -407,18 +423,19 @@ private:
       access.setPostInstrSymbol(function, function.getContext().getOrCreateSymbol(at));
     else
       at = label(access, at);
-    std::string again = check.again ? label(*check.again->begin(), ".Lraddle_again" + tag) + "-." : "0";
+    std::string again = check.again ? label(*firstOf(*check.again), ".Lraddle_again" + tag) + "-." : "0";
     auto *data = mdconst::extract<GlobalVariable>(check.site->getOperand(1));
     std::string levels = std::to_string(mdconst::extract<ConstantInt>(check.site->getOperand(2))->getZExtValue());
     return "\n\t.long " + at + "-.\n\t.long " + again + "\n\t.long " + function.getTarget().getSymbol(data)->getName().str() +
            "-.\n\t.long " + std::to_string(check.bound) + "\n\t.short " + std::to_string(how) + ", " + levels;
   }
 
-  // The table goes and stays with the code, in whose section the label in front of it is.
+  // The table goes and stays with the code, in whose section the label in front of it is, and has the runtime linked.
   void write(MachineBasicBlock &block, const std::string &entries) const {
     MachineFunction &function = *block.getParent();
     std::string home = ".Lraddle_faults" + std::to_string(function.getFunctionNumber());
-    std::string text = home + ":\n\t.pushsection raddle_faults,\"ao?\",@progbits," + home + entries + "\n\t.popsection";
+    std::string text = home + ":\n\t.pushsection raddle_faults,\"ao?\",@progbits," + home + entries +
+                       "\n\t.reloc ., R_X86_64_NONE, raddle_harden_add_faults\n\t.popsection";
     BuildMI(block, block.begin(), DebugLoc(), target->get(TargetOpcode::INLINEASM))
         .addExternalSymbol(function.createExternalSymbolName(text))
         .addImm(InlineAsm::Extra_HasSideEffects);

@@ -44,6 +44,7 @@ const FAULT_ON_PURPOSE: &str = ".Lraddle_purpose${:uid}: movb $$0, 0
 \t.long ${0:c}-.
 \t.long 1
 \t.short 18, ${1:c}
+\t.reloc ., R_X86_64_NONE, raddle_harden_add_faults
 \t.popsection";
 
 /// A site to harden.

@@ -226,6 +226,7 @@ fn fork_space(kernel: &mut Kernel, creator: Tid) -> SpaceId {
         users: 1,
         brk_start: space.brk_start,
         brk: space.brk,
+        heap: space.heap.clone(),
     };
     insert_space(kernel, copy)
 }
@@ -282,6 +283,8 @@ fn make_thread(kernel: &mut Kernel, creator: Tid, tid: Tid, pid: Pid, request: &
         torn: None,
         stopped_at_point: None,
         hooked_calls: Vec::new(),
+        moving: None,
+        is_excused: false,
         held_locks: Vec::new(),
         ..parent
     };

@@ -12,6 +12,7 @@ use crate::elf::{ElfError, USER_END};
 use crate::errno::Errno;
 use crate::files;
 use crate::futex;
+use crate::heap::Heap;
 use crate::kernel::{Kernel, Space};
 use crate::life;
 use crate::load::{self, Loaded};
@@ -77,6 +78,7 @@ pub(crate) fn exec(kernel: &mut Kernel, tid: Tid, request: Request) -> Result<()
             users: 1,
             brk_start: 0,
             brk: 0,
+            heap: Heap::default(),
         },
     );
     match build(kernel, tid, id, &file, &request) {

@@ -1,12 +1,14 @@
 //! What reports read from a world: registers, memory, calls in progress.
 
 use raddle_config::hooks::Effect;
-use raddle_mem::{AddressSpace, Frames, GuestAddr};
+use raddle_mem::{AddressSpace, Frames, GuestAddr, PAGE_SIZE};
+use raddle_stdx::width::{low_u16, to_u64};
 use raddle_symbols::unwind::RIP;
 use raddle_symbols::{Registers, SymbolSpace};
-use raddle_world::ContextId;
+use raddle_world::{ContextId, Location};
 use raddle_x86::Cpu;
 
+use crate::heap::Block;
 use crate::world::LinuxWorld;
 
 /// A call of a hooked function that has not returned.
@@ -19,8 +21,31 @@ pub struct PendingCall {
     pub return_pc: u64,
 }
 
+/// The registers of a context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
+    pub general: [u64; 16],
+    pub rip: u64,
+    pub rflags: u64,
+    pub fs_base: u64,
+    pub gs_base: u64,
+    pub xmm: [[u8; 16]; 16],
+    pub mxcsr: u32,
+}
+
 /// DWARF numbers of the general registers in the order of the machine (RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI).
 const DWARF_NUMBERS: [u16; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
+
+/// The registers that unwinding needs.
+pub(crate) fn registers_of(cpu: &Cpu) -> Registers {
+    let mut registers = Registers::default();
+    for (number, value) in DWARF_NUMBERS.into_iter().zip(cpu.general()) {
+        registers.set(number, Some(*value));
+    }
+    registers.set(RIP, Some(cpu.rip));
+    registers
+}
 
 impl LinuxWorld {
     /// The processor of a live context.
@@ -39,32 +64,17 @@ impl LinuxWorld {
         Some((&kernel.space_of(self.tid(who)?).map, &kernel.frames))
     }
 
-    /// Reads memory of a live context's process; false if it cannot be read.
-    pub fn read_bytes(&mut self, who: ContextId, addr: u64, into: &mut [u8]) -> bool {
-        self.tid(who).is_some_and(|tid| {
-            self.kernel_mut()
-                .read_user(tid, GuestAddr(addr), into)
-                .is_ok()
-        })
-    }
-
     /// The registers of a live context.
     pub fn registers(&self, who: ContextId) -> Option<Registers> {
         let tid = self.tid(who)?;
-        let cpu = &self.kernel().thread(tid).cpu;
-        let mut registers = Registers::default();
-        for (number, value) in DWARF_NUMBERS.into_iter().zip(cpu.general()) {
-            registers.set(number, Some(*value));
-        }
-        registers.set(RIP, Some(cpu.rip));
-        Some(registers)
+        Some(registers_of(&self.kernel().thread(tid).cpu))
     }
 
     /// Eight bytes of the memory of a live context's process; none if they cannot be read.
     pub fn read_word(&mut self, who: ContextId, addr: u64) -> Option<u64> {
         let mut bytes = [0; 8];
-        self.read_bytes(who, addr, &mut bytes)
-            .then(|| u64::from_le_bytes(bytes))
+        let is_whole = self.read_bytes(who, addr, &mut bytes) == bytes.len();
+        is_whole.then(|| u64::from_le_bytes(bytes))
     }
 
     /// Where the frames of a live context's stack stand, innermost first: addresses inside the calls.
@@ -83,6 +93,73 @@ impl LinuxWorld {
                 Some(if is_exact { pc } else { pc.wrapping_sub(1) })
             })
             .collect()
+    }
+
+    /// Where an address of a live context's process is, if its page is present.
+    pub fn location(&self, who: ContextId, addr: u64) -> Option<Location> {
+        let tid = self.tid(who)?;
+        let pte = self
+            .kernel()
+            .space_of(tid)
+            .map
+            .pte(GuestAddr(addr).page())?;
+        Some(Location {
+            frame: pte.frame.0,
+            offset: low_u16(addr & 0xFFF),
+        })
+    }
+
+    /// All registers of a live context that a debugger shows.
+    pub fn machine(&self, who: ContextId) -> Option<Machine> {
+        let tid = self.tid(who)?;
+        let cpu = &self.kernel().thread(tid).cpu;
+        let mut general = [0; 16];
+        general.copy_from_slice(cpu.general());
+        Some(Machine {
+            general,
+            rip: cpu.rip,
+            rflags: cpu.rflags(),
+            fs_base: cpu.fs_base(),
+            gs_base: cpu.gs_base(),
+            xmm: cpu.xmm,
+            mxcsr: cpu.fx.mxcsr,
+        })
+    }
+
+    /// Copies memory of a live context's process; the number of bytes up to the first that cannot be read.
+    pub fn read_bytes(&mut self, who: ContextId, addr: u64, into: &mut [u8]) -> usize {
+        let Some(tid) = self.tid(who) else { return 0 };
+        let mut done = 0;
+        while done < into.len() {
+            let at = GuestAddr(addr.wrapping_add(to_u64(done)));
+            let count = (PAGE_SIZE - at.page_offset()).min(into.len() - done);
+            let piece = &mut into[done..done + count];
+            if self.kernel_mut().read_user(tid, at, piece).is_err() {
+                break;
+            }
+            done += count;
+        }
+        done
+    }
+
+    /// What the kernel told the program of a live context about itself (`AT_PHDR` and so on).
+    pub fn auxv(&self, who: ContextId) -> Vec<u8> {
+        self.tid(who).map_or_else(Vec::new, |tid| {
+            self.kernel().process_of(tid).image.auxv.to_vec()
+        })
+    }
+
+    /// The heap block that contains an address, live or freed.
+    pub fn block_at(&self, who: ContextId, addr: u64) -> Option<Block> {
+        let tid = self.tid(who)?;
+        self.kernel().space_of(tid).heap.block_at(addr).cloned()
+    }
+
+    /// The context of the thread that a handle of a live context's process stands for.
+    pub fn thread_of_handle(&self, who: ContextId, handle: u64) -> Option<ContextId> {
+        let tid = self.tid(who)?;
+        let handles = &self.kernel().process_of(tid).thread_handles;
+        handles.get(&handle).copied()
     }
 
     /// The innermost hooked function that a live context is in.

@@ -8,10 +8,12 @@ use raddle_world::{Choice, ChoiceSource, ContextTable, Event, EventKind, Virtual
 use crate::errno::Errno;
 use crate::files::{self, HostFiles};
 use crate::futex::Futexes;
+use crate::heap::Heap;
 use crate::process::{Pid, Process, SpaceId};
 use crate::thread::{Thread, Tid};
 use crate::time::Timers;
 use crate::wait::Sleepers;
+use crate::world::{Halt, Watch};
 
 /// Everything below the threads.
 #[derive(Debug)]
@@ -31,6 +33,12 @@ pub(crate) struct Kernel {
     pub(crate) exhausted: Option<String>,
     /// Where and why the first process died of an exception.
     pub(crate) crash: Option<String>,
+    /// What is looked for while the program runs.
+    pub(crate) watch: Watch,
+    /// Whether freed memory is forbidden: from the first snapshot on.
+    pub(crate) is_armed: bool,
+    /// Why the run was ended before the program did so.
+    pub(crate) halt: Option<Halt>,
 }
 
 /// What is fixed for the life of a world.
@@ -72,6 +80,7 @@ pub(crate) struct Space {
     pub(crate) users: u32,
     pub(crate) brk_start: u64,
     pub(crate) brk: u64,
+    pub(crate) heap: Heap,
 }
 
 impl Kernel {
@@ -189,7 +198,9 @@ impl Kernel {
                 self.out_of_memory();
                 Err(Errno::ENOMEM)
             }
-            PageFault::NotMapped | PageFault::Protection => Err(Errno::EFAULT),
+            PageFault::NotMapped | PageFault::Protection | PageFault::Forbidden => {
+                Err(Errno::EFAULT)
+            }
         }
     }
 

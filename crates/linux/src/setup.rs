@@ -13,6 +13,7 @@ use crate::clone::insert_space;
 use crate::exec::{self, ExecError, Request};
 use crate::files::{self, HostFiles};
 use crate::futex::Futexes;
+use crate::heap::Heap;
 use crate::kernel::{Config, Kernel, Space, State};
 use crate::process::{INIT, Image, Life, Pid, Process, SpaceId, Usage};
 use crate::signal::{Action, AltStack, PendingSignals, SignalSet};
@@ -20,6 +21,7 @@ use crate::syscall::default_limits;
 use crate::thread::{Activity, ExceptionInfo, Schedule, Thread, Tid};
 use crate::time::Timers;
 use crate::wait::Sleepers;
+use crate::world::Watch;
 
 /// A host directory or file that the guest sees at another path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +87,7 @@ pub(crate) fn start(setup: Setup) -> Result<Kernel, StartError> {
             users: 1,
             brk_start: 0,
             brk: 0,
+            heap: Heap::default(),
         },
     );
     add_first_process(&mut kernel, space, fds, fs);
@@ -133,6 +136,9 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
         },
         exhausted: None,
         crash: None,
+        watch: Watch::default(),
+        is_armed: false,
+        halt: None,
     }
 }
 
@@ -212,6 +218,8 @@ fn add_first_thread(kernel: &mut Kernel, pid: Pid, tid: Tid) {
             torn: None,
             stopped_at_point: None,
             hooked_calls: Vec::new(),
+            moving: None,
+            is_excused: false,
             held_locks: Vec::new(),
             schedule: Schedule {
                 policy: 0,

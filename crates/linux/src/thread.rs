@@ -5,7 +5,8 @@ use std::sync::Arc;
 use raddle_world::{ContextId, LockMode};
 use raddle_x86::Cpu;
 
-use crate::call::Block;
+use crate::call;
+use crate::heap::Block;
 use crate::hooks::PendingCall;
 use crate::process::Pid;
 use crate::signal::{AltStack, PendingSignals, SignalSet};
@@ -47,6 +48,10 @@ pub(crate) struct Thread {
     pub(crate) hooked_calls: Vec<PendingCall>,
     /// Locks obtained through hooked functions, oldest first.
     pub(crate) held_locks: Vec<(u64, LockMode)>,
+    /// The block that a call of realloc in progress may move.
+    pub(crate) moving: Option<Block>,
+    /// The next instruction may touch forbidden memory.
+    pub(crate) is_excused: bool,
     /// What the next instruction has read already, if it was torn apart.
     pub(crate) torn: Option<Torn>,
     /// Stood at a flagged program point when its last slice ended.
@@ -98,7 +103,7 @@ pub(crate) enum Activity {
 pub(crate) struct Waiting {
     pub(crate) number: u32,
     pub(crate) args: [u64; 6],
-    pub(crate) block: Block,
+    pub(crate) block: call::Block,
     /// Position among all sleepers, in the order in which they fell asleep.
     pub(crate) sequence: u64,
     /// One of its keys was woken or its time has come: the call is to be tried again.

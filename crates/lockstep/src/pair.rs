@@ -145,10 +145,7 @@ impl Pair {
     fn fetch(&mut self, who: ContextId) -> anyhow::Result<Instruction> {
         let pc = self.world.cpu(who).context("the thread lives")?.rip;
         let mut bytes = [0; INSTRUCTION_MAX];
-        let count = (1..=INSTRUCTION_MAX)
-            .rev()
-            .find(|count| self.world.read_bytes(who, pc, &mut bytes[..*count]))
-            .unwrap_or(0);
+        let count = self.world.read_bytes(who, pc, &mut bytes);
         Ok(instruction::decode(pc, &bytes[..count]))
     }
 
@@ -293,7 +290,7 @@ impl Pair {
         for page in area.start.0..area.end.0 {
             let addr = GuestAddr(page << 12);
             // Beyond the end of the file there is nothing to copy.
-            if self.world.read_bytes(who, addr.0, &mut bytes) {
+            if self.world.read_bytes(who, addr.0, &mut bytes) == PAGE_SIZE {
                 self.native.write(addr.0, &bytes)?;
             }
         }

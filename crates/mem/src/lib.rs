@@ -11,6 +11,7 @@
 
 mod addr;
 mod arena;
+mod forbidden;
 mod frames;
 mod space;
 mod table;

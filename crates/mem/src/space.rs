@@ -3,11 +3,13 @@
 //! Pages appear on first touch. Zero pages and private copies are made here; a page of an object must be
 //! fetched by the owner of the space ([`PageFault::NeedsObject`], then [`AddressSpace::install`]).
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use raddle_stdx::Digest;
 
 use crate::addr::{GuestAddr, PAGE_SIZE, PageNo};
+use crate::forbidden::Forbidden;
 use crate::frames::{FrameId, Frames};
 use crate::table::{PageTable, Pte};
 use crate::vma::{Backing, ObjectId, Perm, Vma};
@@ -31,6 +33,8 @@ pub enum PageFault {
     NeedsObject { object: ObjectId, page: u64 },
     /// There is no frame left.
     OutOfFrames,
+    /// The bytes are mapped, but nobody may touch them now ([`AddressSpace::forbid`]).
+    Forbidden,
 }
 
 /// Where an accessible page is.
@@ -55,6 +59,15 @@ pub struct AddressSpace {
     code_layout: u64,
     /// Set once executable memory has content that is not an object's: then no other space has the same code.
     has_own_code: bool,
+    forbidden: Forbidden,
+    /// Whether touching forbidden bytes is a fault now.
+    is_guarded: bool,
+}
+
+fn pages(range: &Range<u64>) -> impl Iterator<Item = PageNo> + use<> {
+    let first = GuestAddr(range.start).page().0;
+    let last = GuestAddr(range.end.saturating_sub(1)).page().0;
+    (first..=last).map(PageNo)
 }
 
 /// Source of versions. Not visible to the guest: only equality with a cached value matters.
@@ -72,6 +85,8 @@ impl Default for AddressSpace {
             version: new_version(),
             code_layout: 0,
             has_own_code: false,
+            forbidden: Forbidden::default(),
+            is_guarded: false,
         }
     }
 }
@@ -139,6 +154,9 @@ impl AddressSpace {
         for (page, pte) in self.table.range(start, end) {
             self.table.set(page, None);
             frames.release(pte.frame);
+        }
+        if !self.forbidden.is_empty() {
+            self.forbidden.remove(&(start.start().0..end.start().0));
         }
         self.version = new_version();
     }
@@ -282,6 +300,41 @@ impl AddressSpace {
             self.table.set(page, Some(Pte { watched, ..pte }));
             self.version = new_version();
         }
+    }
+
+    /// Forbids bytes, while the space is guarded. Their pages leave the fast path.
+    pub fn forbid(&mut self, range: Range<u64>) {
+        for page in pages(&range) {
+            if self.table.get(page).is_some_and(|pte| !pte.watched) {
+                self.set_watched(page, true);
+            }
+        }
+        self.forbidden.insert(range);
+    }
+
+    /// Allows bytes again.
+    pub fn allow(&mut self, range: &Range<u64>) {
+        if self.forbidden.is_empty() {
+            return;
+        }
+        self.forbidden.remove(range);
+        for page in pages(range) {
+            let bytes = page.start().0..PageNo(page.0 + 1).start().0;
+            let is_watched = self.table.get(page).is_some_and(|pte| pte.watched);
+            if is_watched && !self.forbidden.overlaps(&bytes) {
+                self.set_watched(page, false);
+            }
+        }
+    }
+
+    /// Chooses whether touching forbidden bytes is a fault.
+    pub fn set_guarded(&mut self, is_guarded: bool) {
+        self.is_guarded = is_guarded;
+    }
+
+    /// Whether an access is a fault because some of its bytes are forbidden.
+    pub fn forbids(&self, at: GuestAddr, len: u64) -> bool {
+        self.is_guarded && self.forbidden.overlaps(&(at.0..at.0.saturating_add(len)))
     }
 
     /// A copy for a child process: private pages are shared until one side writes.

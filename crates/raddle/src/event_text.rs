@@ -1,5 +1,6 @@
 //! Events as one readable line each.
 
+use raddle_explore::TraceLine;
 use raddle_linux::syscall_name;
 use raddle_world::{Access, AccessKind, Event, EventKind, LockMode};
 
@@ -18,6 +19,17 @@ impl EventText {
             describe(&event.kind)
         )
     }
+}
+
+/// A line of a traced replay: who, where, what.
+pub(crate) fn traced(line: &TraceLine<'_>) -> String {
+    format!(
+        "{:<18} {:>9}  {:<34} {}",
+        line.context,
+        line.event.step,
+        line.place,
+        describe(&line.event.kind)
+    )
 }
 
 fn describe(kind: &EventKind) -> String {

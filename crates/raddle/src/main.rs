@@ -12,6 +12,7 @@ mod diff_lines;
 mod event_text;
 mod event_wire;
 mod exit;
+mod gdb;
 mod interrupt;
 mod message;
 mod program_options;

@@ -16,6 +16,16 @@ use crate::project;
 /// The program and its surroundings.
 #[derive(Debug, Args)]
 pub(crate) struct ProgramOptions {
+    #[command(flatten)]
+    surroundings: Surroundings,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    command: Vec<std::ffi::OsString>,
+}
+
+/// What a program finds when it starts.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Surroundings {
     /// Set a variable of the program's environment (repeatable).
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
@@ -43,9 +53,16 @@ pub(crate) struct ProgramOptions {
     /// Which network the program sees: only `loopback` is possible.
     #[arg(long, value_name = "KIND", default_value = "loopback")]
     net: String,
-    /// The program and its arguments.
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
-    command: Vec<std::ffi::OsString>,
+}
+
+impl Surroundings {
+    /// The same in another directory, as cargo runs the tests of a package.
+    pub(crate) fn inside(mut self, package: &Path) -> Self {
+        self.env
+            .push(format!("CARGO_MANIFEST_DIR={}", package.display()));
+        self.cwd = Some(self.cwd.unwrap_or_else(|| package.to_owned()));
+        self
+    }
 }
 
 /// The environment of every program, unless `--env` says otherwise. Nothing is taken from the host.
@@ -64,6 +81,18 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 ];
 
 impl ProgramOptions {
+    /// A program without arguments.
+    pub(crate) fn of(program: &Path, surroundings: Surroundings) -> Self {
+        Self {
+            surroundings,
+            command: vec![program.as_os_str().to_owned()],
+        }
+    }
+
+    pub(crate) fn has_arguments(&self) -> bool {
+        self.command.len() > 1
+    }
+
     /// What makes a world.
     pub(crate) fn setup(&self, seed: u64) -> anyhow::Result<Setup> {
         self.check_network()?;
@@ -81,9 +110,9 @@ impl ProgramOptions {
             directory,
             stdin: self.stdin_bytes()?,
             mappings: self.mappings()?,
-            memory_max: self.max_memory,
-            processes_max: self.max_processes,
-            cpus: self.cpus,
+            memory_max: self.surroundings.max_memory,
+            processes_max: self.surroundings.max_processes,
+            cpus: self.surroundings.cpus,
             choices: Box::new(SeededChoices::new(seed)),
         })
     }
@@ -141,7 +170,7 @@ impl ProgramOptions {
     }
 
     fn check_network(&self) -> anyhow::Result<()> {
-        match self.net.as_str() {
+        match self.surroundings.net.as_str() {
             "loopback" => Ok(()),
             "host" => bail!(
                 "`--net host` is not possible: what arrives from a real network differs from run to run, so no run could be repeated; run both sides inside one world and let them talk over loopback"
@@ -151,7 +180,7 @@ impl ProgramOptions {
     }
 
     fn directory(&self) -> anyhow::Result<Vec<u8>> {
-        let directory = match &self.cwd {
+        let directory = match &self.surroundings.cwd {
             Some(directory) => std::path::absolute(directory)?,
             None => std::env::current_dir().context("cannot find the current directory")?,
         };
@@ -163,7 +192,7 @@ impl ProgramOptions {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        for text in &self.env {
+        for text in &self.surroundings.env {
             let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty())
             else {
                 bail!("`--env {text}` has no name or no `=`; write `--env NAME=VALUE`");
@@ -202,7 +231,7 @@ impl ProgramOptions {
     }
 
     fn stdin_bytes(&self) -> anyhow::Result<Vec<u8>> {
-        let Some(path) = &self.stdin else {
+        let Some(path) = &self.surroundings.stdin else {
             return Ok(Vec::new());
         };
         if path.as_os_str() == "-" {
@@ -216,7 +245,8 @@ impl ProgramOptions {
     }
 
     fn mappings(&self) -> anyhow::Result<Vec<Mapping>> {
-        self.map
+        self.surroundings
+            .map
             .iter()
             .map(|text| {
                 let (host, guest) = text

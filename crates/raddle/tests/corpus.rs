@@ -2,10 +2,12 @@
 //!
 //! One test per case, named by its path; `cargo nextest run --test corpus apache` runs a family.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use raddle_trace::Recording;
 
 /// Cases whose bug the default schedules do not reach yet, with the reason; their fixed variants are still run.
 const NOT_FOUND_YET: &[(&str, &str)] = &[];
@@ -55,17 +57,7 @@ fn check(name: &str, case: &Path) -> Result<(), Failed> {
     let description: toml::Table = std::fs::read_to_string(case.join("case.toml"))?.parse()?;
     let is_reachable = !NOT_FOUND_YET.iter().any(|(known, _)| *known == name);
     if is_reachable {
-        let program = build(case, &description, "buggy", folder.path())?;
-        let is_race = description.get("kind").and_then(toml::Value::as_str) == Some("data-race");
-        let options: &[&str] = match () {
-            () if is_race => &["--schedules", "200"],
-            () if DEEP.contains(&name) => &["--until-found", "--time", "900"],
-            () => &["--until-found"],
-        };
-        let (status, output) = explore(&program, options, folder.path())?;
-        if status != 1 {
-            return Err(format!("the bug was not found (exit {status}):\n{output}").into());
-        }
+        check_buggy(name, case, &description, folder.path())?;
     }
     let program = build(case, &description, "fixed", folder.path())?;
     let (status, output) = explore(&program, &["--schedules", FIXED_SCHEDULES], folder.path())?;
@@ -73,6 +65,89 @@ fn check(name: &str, case: &Path) -> Result<(), Failed> {
         return Err(format!("the fixed variant is not clean (exit {status}):\n{output}").into());
     }
     Ok(())
+}
+
+/// What an expectation file says about the buggy variant.
+#[derive(serde::Deserialize)]
+struct Expectation {
+    kind: String,
+    /// The fewest preemptions, reasoned out by hand.
+    switches: u64,
+}
+
+/// The bug is found, is of the expected kind, needs at most one preemption more than the hand-written minimum,
+/// and happens again on replay.
+fn check_buggy(
+    name: &str,
+    case: &Path,
+    description: &toml::Table,
+    folder: &Path,
+) -> Result<(), Failed> {
+    let expected: Expectation = description.clone().try_into()?;
+    let program = build(case, description, "buggy", folder)?;
+    let races = expected.kind == "data-race";
+    let options: &[&str] = match () {
+        () if races => &["--schedules", "200", "--json"],
+        () if DEEP.contains(&name) => &["--until-found", "--time", "900", "--json"],
+        () => &["--until-found", "--json"],
+    };
+    let (status, output) = explore(&program, options, folder)?;
+    if status != 1 {
+        return Err(format!("the bug was not found (exit {status}):\n{output}").into());
+    }
+    let findings: serde_json::Value = serde_json::from_str(&output)?;
+    let kinds: Vec<&str> = findings["findings"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|finding| finding["kind"].as_str())
+        .collect();
+    if !kinds.iter().any(|kind| is_expected(&expected.kind, kind)) {
+        return Err(format!("expected {}, found {kinds:?}:\n{output}", expected.kind).into());
+    }
+    if races {
+        return Ok(());
+    }
+    let recordings = recordings(folder)?;
+    let mut preemptions = Vec::new();
+    for path in &recordings {
+        let recording = Recording::parse(&std::fs::read_to_string(path)?)?;
+        preemptions.push(recording.preemptions);
+        let (status, output) = raddle(&["replay".as_ref(), path.as_os_str()], folder)?;
+        if status != 1 || !output.contains("replayed 1 time bit for bit") {
+            return Err(format!("the replay went wrong (exit {status}):\n{output}").into());
+        }
+    }
+    match preemptions.iter().min() {
+        Some(fewest) if *fewest <= expected.switches + 1 => Ok(()),
+        fewest => Err(format!(
+            "expected {} preemptions or one more, the smallest finding has {fewest:?}",
+            expected.switches
+        )
+        .into()),
+    }
+}
+
+/// What crashes natively is often caught earlier here: at the wrong access instead of its consequence.
+fn is_expected(expected: &str, found: &str) -> bool {
+    const MEMORY: [&str; 4] = [
+        "use-after-free",
+        "double-free",
+        "invalid-free",
+        "heap-overflow",
+    ];
+    found == expected || (expected == "crash" && MEMORY.contains(&found))
+}
+
+fn recordings(folder: &Path) -> Result<Vec<PathBuf>, Failed> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "raddle") {
+            found.push(path);
+        }
+    }
+    Ok(found)
 }
 
 fn build(
@@ -115,18 +190,23 @@ fn build(
     Ok(program)
 }
 
+/// Exit status and standard output; what went wrong is on standard error.
 fn explore(program: &Path, options: &[&str], folder: &Path) -> Result<(i32, String), Failed> {
+    let mut arguments: Vec<&OsStr> = ["explore", "--jobs", "1"].map(OsStr::new).to_vec();
+    arguments.extend(options.iter().map(OsStr::new));
+    arguments.extend([OsStr::new("--"), program.as_os_str()]);
+    raddle(&arguments, folder)
+}
+
+fn raddle(arguments: &[&OsStr], folder: &Path) -> Result<(i32, String), Failed> {
     let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .args(["explore", "--jobs", "1"])
-        .args(options)
-        .arg("--")
-        .arg(program)
+        .args(arguments)
         .current_dir(folder)
         .output()?;
-    let text = format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok((output.status.code().unwrap_or(-1), text))
+    let status = output.status.code().unwrap_or(-1);
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if text.is_empty() {
+        text = String::from_utf8_lossy(&output.stderr).into_owned();
+    }
+    Ok((status, text))
 }

@@ -77,7 +77,17 @@ fn members(recall: &Recall) -> BTreeSet<String> {
         .iter()
         .flat_map(|fix| fix.edits.iter().map(|edit| edit.file.clone()));
     let fixed = SAMPLE.iter().chain(FURTHER).map(|path| (*path).to_owned());
-    scanned.chain(edited).chain(fixed).collect()
+    let all: BTreeSet<String> = scanned.chain(edited).chain(fixed).collect();
+    // What lies in a folder that is unpacked anyway must not be named again.
+    all.iter()
+        .filter(|path| {
+            !all.iter().any(|other| {
+                path.strip_prefix(other.as_str())
+                    .is_some_and(|rest| rest.starts_with('/'))
+            })
+        })
+        .cloned()
+        .collect()
 }
 
 fn unpack(recall: &Recall) -> PathBuf {

@@ -18,6 +18,8 @@ pub(crate) enum Do {
     StoreNext(usize),
     /// Sets the cell to one.
     Set(usize),
+    /// Counts the cell up if it has this value.
+    Advance(usize, u64),
     /// Loops until the cell is not zero.
     SpinOn(usize),
     /// Takes the lock, waiting for it if need be.
@@ -88,6 +90,7 @@ impl Toy {
             Do::Load(cell) => self.registers[index] = self.cells[cell],
             Do::StoreNext(cell) => self.cells[cell] = self.registers[index] + 1,
             Do::Set(cell) => self.cells[cell] = 1,
+            Do::Advance(cell, from) if self.cells[cell] == from => self.cells[cell] += 1,
             Do::FailIf(cells) if self.cells == cells => return Stop::WorldDone { status: 256 },
             Do::Unlock(lock) => {
                 self.owners[lock] = None;
@@ -129,7 +132,7 @@ impl World for Toy {
         };
         let kind = match self.programs[index].get(at).copied() {
             Some(Do::Load(cell) | Do::SpinOn(cell)) => access(cell, true),
-            Some(Do::StoreNext(cell) | Do::Set(cell)) => access(cell, false),
+            Some(Do::StoreNext(cell) | Do::Set(cell) | Do::Advance(cell, _)) => access(cell, false),
             Some(Do::Lock(lock) | Do::Unlock(lock)) => PendingKind::Sync {
                 object: u64::try_from(lock).expect("few"),
             },

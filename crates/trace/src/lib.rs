@@ -8,5 +8,7 @@ pub mod recording;
 pub mod schedule;
 
 pub use clock::VectorClock;
-pub use recording::{Inputs, Limits, Mapping, Recording, RecordingError};
+pub use recording::{
+    Checkpoint, Checks, Expected, HostFile, Inputs, Limits, Mapping, Recording, RecordingError,
+};
 pub use schedule::{Deviation, Path, Position, Schedule};

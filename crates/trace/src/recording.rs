@@ -1,7 +1,7 @@
 //! The recording of a run: everything needed to have it again, in one small file.
 //!
 //! ```text
-//!   raddle-recording 1 <checksum of the rest>\n
+//!   raddle-recording 2 <checksum of the rest>\n
 //!   { JSON }
 //! ```
 //! The text is meant to be readable: a schedule of three deviations is three lines.
@@ -15,7 +15,7 @@ use crate::schedule::Schedule;
 
 const MAGIC: &str = "raddle-recording";
 /// Version of the file's form.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 /// Version of what a step, a stop and the default order mean. Raised whenever an old recording would run
 /// differently.
 pub const SEMANTICS: u32 = 2;
@@ -55,6 +55,52 @@ pub struct Limits {
     pub steps: u64,
 }
 
+/// What ends a run at the moment it goes wrong; part of the meaning of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checks {
+    /// Wrong frees and accesses to freed memory.
+    pub heap: bool,
+    /// Accesses just behind a block of the heap.
+    pub red_zones: bool,
+}
+
+impl Default for Checks {
+    fn default() -> Self {
+        Self {
+            heap: true,
+            red_zones: false,
+        }
+    }
+}
+
+/// What counts as right besides not crashing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Expected {
+    /// Exit status.
+    pub exit: i32,
+    /// Exactly this standard output, if given.
+    pub output: Option<String>,
+    /// A command that reads the standard output and ends with 0 if it is right, if given.
+    pub oracle: Option<String>,
+}
+
+/// A host file that a run has read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFile {
+    pub path: String,
+    pub size: u64,
+    pub digest: u64,
+}
+
+/// The state of a run after some of its steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Steps of all contexts since the snapshot.
+    pub steps: u64,
+    pub run_digest: u64,
+    pub state_digest: u64,
+}
+
 /// A recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recording {
@@ -63,16 +109,23 @@ pub struct Recording {
     pub snapshot_at: String,
     pub inputs: Inputs,
     pub limits: Limits,
-    /// Exit status that counts as right.
-    pub expected_exit: i32,
+    pub checks: Checks,
+    /// What counts as right.
+    pub expected: Expected,
     /// Digest of the run up to the snapshot: another value means another program, library or input file.
     pub snapshot_digest: u64,
+    /// The program, its libraries and whatever else it has read.
+    pub files: Vec<HostFile>,
+    /// States on the way, to find out where a replay goes another way.
+    pub checkpoints: Vec<Checkpoint>,
     /// Digest of the whole run.
     pub run_digest: u64,
     /// Digest of registers and memory at the end.
     pub state_digest: u64,
     /// What happened, as one line.
     pub failure: String,
+    /// Switches away from a context that could have gone on.
+    pub preemptions: u64,
     /// Identity of the failure.
     pub fingerprint: String,
     pub schedule: Schedule,
@@ -166,11 +219,23 @@ mod tests {
                 patience: 1000,
                 steps: 1_000_000,
             },
-            expected_exit: 0,
+            checks: Checks::default(),
+            expected: Expected::default(),
             snapshot_digest: 1,
+            files: vec![HostFile {
+                path: "/bin/bank".into(),
+                size: 3,
+                digest: 5,
+            }],
+            checkpoints: vec![Checkpoint {
+                steps: 4,
+                run_digest: 5,
+                state_digest: 6,
+            }],
             run_digest: 2,
             state_digest: 3,
             failure: "assertion failed".into(),
+            preemptions: 1,
             fingerprint: "abcd".into(),
             schedule: Schedule {
                 deviations: vec![Deviation {
@@ -200,7 +265,7 @@ mod tests {
             Err(RecordingError::NotARecording)
         );
         assert!(matches!(
-            Recording::parse(&text.replacen(" 1 ", " 2 ", 1)),
+            Recording::parse(&text.replacen(" 2 ", " 1 ", 1)),
             Err(RecordingError::Format { .. })
         ));
         let mut other = sample();

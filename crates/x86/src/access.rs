@@ -1,7 +1,7 @@
 //! Memory access: the inlined fast path through the TLB and the slow path behind it.
 #![expect(unsafe_code, reason = "follows host pointers that the TLB vouches for")]
 
-use raddle_mem::{Access, FrameId, GuestAddr, PAGE_SIZE};
+use raddle_mem::{Access, FrameId, GuestAddr, PAGE_SIZE, PageFault};
 
 use crate::engine::Observe;
 use crate::exit::{Fault, MemoryFault, Vector};
@@ -130,8 +130,9 @@ pub(crate) fn read_bytes(
         return supervisor::read(run, addr, into, access);
     }
     check_canonical(addr, into.len())?;
-    for_each_page(addr, into.len(), |at, _| {
-        translate(run, at, access).map(|_| ())
+    for_each_page(addr, into.len(), |at, range| {
+        translate(run, at, access)?;
+        check_forbidden(run, at, range.len(), access)
     })?;
     for_each_page(addr, into.len(), |at, range| {
         let frame = translate(run, at, access)?;
@@ -149,8 +150,9 @@ pub(crate) fn write_bytes(run: &mut Run, addr: u64, bytes: &[u8]) -> Result<(), 
         return supervisor::write(run, addr, bytes);
     }
     check_canonical(addr, bytes.len())?;
-    for_each_page(addr, bytes.len(), |at, _| {
-        translate(run, at, Access::Write).map(|_| ())
+    for_each_page(addr, bytes.len(), |at, range| {
+        translate(run, at, Access::Write)?;
+        check_forbidden(run, at, range.len(), Access::Write)
     })?;
     for_each_page(addr, bytes.len(), |at, range| {
         let frame = translate(run, at, Access::Write)?;
@@ -201,6 +203,20 @@ fn translate(run: &mut Run, addr: u64, access: Access) -> Result<FrameId, Fault>
         );
     }
     Ok(found.frame)
+}
+
+/// A fault if any of the bytes is forbidden. Their pages are never in the TLB, so that only this path has to ask.
+fn check_forbidden(run: &Run, addr: u64, len: usize, access: Access) -> Result<(), Fault> {
+    // SAFETY: `space` is valid during a run and no other reference to it is alive.
+    let space = unsafe { &*run.space };
+    if space.forbids(GuestAddr(addr), len as u64) {
+        return Err(Fault::Memory(MemoryFault {
+            addr: GuestAddr(addr),
+            access,
+            cause: PageFault::Forbidden,
+        }));
+    }
+    Ok(())
 }
 
 /// Calls `visit` with the start and the range of `0..len` of each page piece.

@@ -7,6 +7,7 @@ use raddle_world::SeededChoices;
 
 use crate::clone::insert_space;
 use crate::files;
+use crate::heap::Heap;
 use crate::kernel::{Kernel, Space};
 use crate::setup::{self, Mapping, Setup};
 use crate::thread::Tid;
@@ -51,6 +52,7 @@ pub(crate) fn kernel(mappings: Vec<Mapping>, stdin: &[u8]) -> Kernel {
         users: 1,
         brk_start: 0,
         brk: 0,
+        heap: Heap::default(),
     };
     let space = insert_space(&mut kernel, space);
     setup::add_first_process(&mut kernel, space, fds, fs);

@@ -132,7 +132,7 @@ fn succeeded(success: Success, result: u64) -> bool {
     }
 }
 
-fn lock_mode(mode: Mode) -> LockMode {
+pub(super) fn lock_mode(mode: Mode) -> LockMode {
     match mode {
         Mode::Exclusive => LockMode::Exclusive,
         Mode::Shared => LockMode::Shared,

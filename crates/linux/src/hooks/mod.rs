@@ -5,6 +5,7 @@
 //! (same thread, same address, stack pointer just above the noted one) the result is known and the event
 //! happens. A noted call is dropped when the stack pointer passes it (`longjmp`, exceptions, thread exit).
 
+mod blocks;
 mod effect;
 mod modules;
 
@@ -12,12 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_config::hooks::Hook;
 use raddle_stdx::width::to_usize;
-use raddle_world::ContextId;
+use raddle_symbols::SymbolSpace;
+use raddle_world::{ContextId, LockMode};
 use raddle_x86::{Engine, Reg};
 
 use crate::kernel::Kernel;
 use crate::process::SpaceId;
 use crate::thread::Tid;
+use crate::world::halt::is_c_library;
 pub(crate) use modules::Modules;
 
 /// A hooked call in progress.
@@ -31,6 +34,12 @@ pub(crate) struct PendingCall {
     args: [u64; 6],
     /// Children the thread had created when the call began.
     children: u32,
+}
+
+impl PendingCall {
+    fn argument(&self, number: u8) -> u64 {
+        self.args.get(usize::from(number)).copied().unwrap_or(0)
+    }
 }
 
 /// The rules and where they apply.
@@ -51,6 +60,7 @@ struct Entries {
     /// What the entries were found in.
     layout: u64,
     rules: BTreeMap<u64, usize>,
+    symbols: SymbolSpace,
 }
 
 impl Hooks {
@@ -92,7 +102,12 @@ impl Hooks {
                 }
             }
         }
-        self.entries.insert(id, Entries { layout, rules });
+        let entries = Entries {
+            layout,
+            rules,
+            symbols,
+        };
+        self.entries.insert(id, entries);
     }
 
     /// Deals with a point that the engine stopped at; true if it was one of ours.
@@ -136,21 +151,28 @@ impl Hooks {
         }
         self.is_quiet &= effect::is_allocation(hook.effect);
         effect::entry(kernel, tid, hook, &args);
+        let context = kernel.thread(tid).context;
+        let children = kernel.state.contexts.get(context).children;
+        let call = PendingCall {
+            rule,
+            return_pc,
+            return_sp: sp.wrapping_add(8),
+            args,
+            children,
+        };
+        if effect::is_allocation(hook.effect) {
+            let space = kernel.process_of(tid).space;
+            let symbols = &self.entries[&space].symbols;
+            let is_trusted = is_c_library(symbols, return_pc);
+            blocks::entry(kernel, tid, hook, &call, symbols, is_trusted);
+        }
         if !effect::needs_return(hook.effect) {
             return;
         }
         if self.returns.insert(return_pc) {
             engine.add_point(return_pc);
         }
-        let context = kernel.thread(tid).context;
-        let children = kernel.state.contexts.get(context).children;
-        kernel.thread_mut(tid).hooked_calls.push(PendingCall {
-            rule,
-            return_pc,
-            return_sp: sp.wrapping_add(8),
-            args,
-            children,
-        });
+        kernel.thread_mut(tid).hooked_calls.push(call);
     }
 
     fn at_return(&mut self, kernel: &mut Kernel, tid: Tid, pc: u64) -> bool {
@@ -167,10 +189,23 @@ impl Hooks {
         let hook = &self.rules[call.rule];
         self.is_quiet &= effect::is_allocation(hook.effect);
         effect::exit(kernel, tid, hook, &call.args, result);
+        if effect::is_allocation(hook.effect) {
+            let space = kernel.process_of(tid).space;
+            let symbols = &self.entries[&space].symbols;
+            blocks::exit(kernel, tid, hook, &call, symbols, result);
+        }
         if hook.effect == raddle_config::hooks::Effect::CreateThread {
             note_handle(kernel, tid, &call);
         }
         true
+    }
+
+    /// Whether a thread is inside the allocator.
+    pub(crate) fn is_allocating(&self, kernel: &Kernel, tid: Tid) -> bool {
+        let calls = &kernel.thread(tid).hooked_calls;
+        calls
+            .iter()
+            .any(|call| effect::is_allocation(self.rules[call.rule].effect))
     }
 
     /// Whether the last point was about memory allocation only.
@@ -189,17 +224,29 @@ impl Hooks {
 
     /// The innermost hooked call that a thread is in.
     pub(crate) fn innermost(&self, kernel: &Kernel, tid: Tid) -> Option<crate::PendingCall> {
+        Some(self.innermost_with_mode(kernel, tid)?.0)
+    }
+
+    /// The same, with how a lock is wanted.
+    pub(crate) fn innermost_with_mode(
+        &self,
+        kernel: &Kernel,
+        tid: Tid,
+    ) -> Option<(crate::PendingCall, LockMode)> {
         let call = kernel.thread(tid).hooked_calls.last()?;
         let hook = &self.rules[call.rule];
-        Some(crate::PendingCall {
+        let pending = crate::PendingCall {
             effect: hook.effect,
-            object: call
-                .args
-                .get(usize::from(hook.object))
-                .copied()
-                .unwrap_or(0),
+            object: call.argument(hook.object),
             return_pc: call.return_pc,
-        })
+        };
+        Some((pending, effect::lock_mode(hook.mode)))
+    }
+
+    /// Symbols of the thread's process as they were when its code last changed.
+    pub(crate) fn known_symbols(&self, kernel: &Kernel, tid: Tid) -> Option<&SymbolSpace> {
+        let space = kernel.process_of(tid).space;
+        Some(&self.entries.get(&space)?.symbols)
     }
 
     /// The object of the hooked function at whose entry a thread stands; none if it synchronises nothing.

@@ -74,6 +74,10 @@ impl LinuxWorld {
             Err(Trouble::Block(block)) => {
                 self.kernel.sleep(tid, number, args, block);
                 self.kernel.process_of_mut(tid).usage.voluntary_switches += 1;
+                self.note_cycle(tid);
+                if self.kernel.halt.is_some() {
+                    return Flow::On;
+                }
                 // A signal may be waiting already: then the sleep ends at once.
                 if self.kernel.state.contexts.get(context).liveness == Liveness::Runnable {
                     Flow::On

@@ -82,6 +82,7 @@ impl LinuxWorld {
                 self.kernel.out_of_memory();
                 return Flow::On;
             }
+            PageFault::Forbidden => return self.forbidden_access(tid, fault),
             PageFault::NotMapped if is_non_canonical(addr) => {
                 self.general_protection(tid);
                 return Flow::On;

@@ -3,6 +3,8 @@
 mod calls;
 mod describe;
 mod exceptions;
+pub(crate) mod halt;
+mod run_digest;
 
 use std::collections::BTreeSet;
 
@@ -26,6 +28,8 @@ use crate::thread::{Activity, ExceptionInfo, Tid, Torn};
 use crate::time;
 
 pub use describe::describe_status;
+pub use halt::{Halt, Watch};
+use run_digest::{Reached, RunDigest};
 
 /// Linux processes on one host thread.
 #[derive(Debug)]
@@ -33,7 +37,7 @@ pub struct LinuxWorld {
     kernel: Kernel,
     engine: Engine,
     saved: Vec<Saved>,
-    digest: Digest,
+    digest: RunDigest,
     statistics: Statistics,
     hooks: Hooks,
     peek: Peek,
@@ -47,7 +51,7 @@ pub struct LinuxWorld {
 struct Saved {
     depth: SnapshotDepth,
     state: State,
-    digest: Digest,
+    digest: RunDigest,
 }
 
 /// Counts of a run.
@@ -81,7 +85,7 @@ impl LinuxWorld {
             kernel: setup::start(setup)?,
             engine: Engine::default(),
             saved: Vec::new(),
-            digest: Digest::default(),
+            digest: RunDigest::default(),
             statistics: Statistics::default(),
             hooks: Hooks::default(),
             peek: Peek::default(),
@@ -118,7 +122,7 @@ impl LinuxWorld {
             .map_or_else(Vec::new, |tid| self.kernel.thread(tid).held_locks.clone())
     }
 
-    /// Digest of the run so far: contexts, program counters and steps of all slices, system calls and results.
+    /// Digest of the run so far: who ran how far before another did, system calls and results.
     pub fn run_digest(&self) -> u64 {
         self.digest.value()
     }
@@ -232,6 +236,11 @@ impl LinuxWorld {
         if let Some(text) = &self.kernel.exhausted {
             return Some(Stop::Unsupported(text.clone()));
         }
+        if self.kernel.halt.is_some() {
+            return Some(Stop::WorldDone {
+                status: halt::HALT_STATUS,
+            });
+        }
         self.kernel
             .state
             .ended
@@ -246,7 +255,10 @@ impl LinuxWorld {
         let quiet = kernel
             .next_deadline()
             .map_or(u64::MAX, |deadline| deadline.0.saturating_sub(now.0));
-        let steps = (*left).min(quiet.max(1));
+        let is_excused = std::mem::take(&mut kernel.thread_mut(tid).is_excused);
+        let is_guarded = !is_excused && self.is_guarded(tid);
+        let steps_max = if is_excused { 1 } else { u64::MAX };
+        let steps = (*left).min(quiet.max(1)).min(steps_max);
         let steps = self.mend(tid, steps);
         let kernel = &mut self.kernel;
         let thread = kernel
@@ -263,6 +275,7 @@ impl LinuxWorld {
             .spaces
             .get_mut(&space)
             .expect("a process has an address space");
+        space.map.set_guarded(is_guarded);
         let outcome = self.engine.run(
             &mut thread.cpu,
             Memory {
@@ -494,11 +507,13 @@ impl World for LinuxWorld {
             self.statistics.last = Some(who);
         }
         let stop = self.run_until(who, until);
-        self.digest.word(u64::from(who.0));
-        self.digest.word(self.kernel.state.contexts.get(who).steps);
-        if let Some(tid) = self.tid(who) {
-            self.digest.word(self.kernel.thread(tid).cpu.rip);
-        }
+        self.digest.reached(Reached {
+            context: who,
+            steps: self.kernel.state.contexts.get(who).steps,
+            pc: self
+                .tid(who)
+                .map_or(0, |tid| self.kernel.thread(tid).cpu.rip),
+        });
         stop
     }
 
@@ -575,6 +590,7 @@ impl World for LinuxWorld {
         self.kernel.events.clear();
         self.kernel.exhausted = None;
         self.kernel.crash = None;
+        self.kernel.halt = None;
         self.digest = saved.digest;
         self.statistics.restores += 1;
     }
@@ -601,8 +617,17 @@ impl World for LinuxWorld {
     }
 }
 
+/// What a program could read. Pages that are only looked at, and those that are zero, may be present or not:
+/// code that was decoded in an earlier run is not fetched again.
 fn digest_memory(digest: &mut Digest, frames: &Frames, map: &raddle_mem::AddressSpace) {
     for (page, pte) in map.present_pages() {
+        let is_file = map
+            .vma_at(page)
+            .is_some_and(|vma| matches!(vma.backing, raddle_mem::Backing::Object { .. }));
+        let is_untouched = is_file && pte.copy_on_write;
+        if is_untouched || frames.bytes(pte.frame).iter().all(|byte| *byte == 0) {
+            continue;
+        }
         digest.word(page.0);
         digest.bytes(frames.bytes(pte.frame));
     }

@@ -8,6 +8,7 @@ use clap::Subcommand;
 use crate::exit::{Code, Failure};
 
 mod cargo_harden;
+mod cargo_test;
 mod cc;
 mod explain;
 mod explore;
@@ -34,6 +35,7 @@ pub(crate) enum Command {
     #[command(name = "c++")]
     Cpp(cc::Cpp),
     CargoHarden(cargo_harden::CargoHarden),
+    CargoTest(Box<cargo_test::CargoTest>),
 }
 
 impl Command {
@@ -50,6 +52,7 @@ impl Command {
             Self::Cc(command) => command.run(),
             Self::Cpp(command) => command.run(),
             Self::CargoHarden(command) => command.run(),
+            Self::CargoTest(command) => command.run(),
         }
     }
 }

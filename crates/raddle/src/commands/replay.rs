@@ -4,47 +4,70 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_explore::{Replayed, replay};
+use raddle_explore::{Replayed, Replayer, changed_files};
 use raddle_report::render::terminal;
 use raddle_trace::Recording;
 
-use super::explore::{out, start_failure};
-use crate::event_text::EventText;
+use super::explore::{oracle, out, start_failure};
+use crate::event_text;
 use crate::exit::{Code, Failure};
+use crate::gdb;
 use crate::message;
 
 /// Replay a recording of `raddle explore`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle replay bank-A-1c9e.raddle\n  raddle replay --trace bank-A-1c9e.raddle\n  raddle replay --times 100 bank-A-1c9e.raddle"
+    after_help = "Examples:\n  raddle replay bank-A-1c9e.raddle\n  raddle replay --trace bank-A-1c9e.raddle\n  raddle replay --times 100 bank-A-1c9e.raddle\n  raddle replay --gdb 1234 bank-A-1c9e.raddle"
 )]
 pub(crate) struct Replay {
     /// The recording.
     recording: PathBuf,
-    /// Print every event of the run on standard error.
+    /// Print the events of the run on standard error, with threads and source lines.
     #[arg(long)]
     trace: bool,
     /// Replay this many times; all must be the same.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     times: u32,
+    /// Serve the run to gdb on this port of this machine, forwards and backwards; 0 chooses a port.
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["trace", "times"])]
+    gdb: Option<u16>,
 }
 
 impl Replay {
     pub(crate) fn run(self) -> Result<Code, Failure> {
         let path = self.recording.display();
-        let text = std::fs::read_to_string(&self.recording)
+        let text = std::fs::read(&self.recording)
             .with_context(|| format!("cannot read the recording {path}"))?;
-        let recording =
-            Recording::parse(&text).map_err(|error| anyhow!("cannot replay {path}: {error}"))?;
-        let mut last = None;
-        for _ in 0..self.times {
-            let replayed = self.once(&recording)?;
-            check(&recording, &replayed)?;
-            last = Some(replayed);
+        let recording = Recording::parse(&String::from_utf8_lossy(&text))
+            .map_err(|error| anyhow!("cannot replay {path}: {error}"))?;
+        let changed = changed_files(&recording);
+        if !changed.is_empty() {
+            return Err(anyhow!(
+                "cannot replay {path}: since it was made, {}; bring the old files back, or explore again",
+                changed.join(", and ")
+            )
+            .into());
         }
-        let replayed = last.expect("there is at least one replay");
-        if let Some(finding) = &replayed.finding {
-            out(&terminal::finding(finding, 1, 1, terminal::Style::PLAIN))?;
+        let judge = oracle::judge(
+            recording.expected.output.as_deref(),
+            recording.expected.oracle.as_deref(),
+        );
+        let mut replayer = Replayer::start(&recording, judge).map_err(start_failure)?;
+        let mut replayed = replayer.run();
+        check(&recording, &replayed, &mut replayer)?;
+        if let Some(port) = self.gdb {
+            gdb::serve(replayer, port, &recording.inputs.program)?;
+            return Ok(Code::Clean);
+        }
+        for _ in 1..self.times {
+            replayed = replayer.run();
+            check(&recording, &replayed, &mut replayer)?;
+        }
+        if self.trace {
+            replayer.trace(&mut |line| message::trace(&event_text::traced(&line)));
+        }
+        if let Some(finding) = replayer.explain() {
+            out(&terminal::finding(&finding, 1, 1, terminal::Style::PLAIN))?;
         }
         out(&format!(
             "replayed {} time{} bit for bit: {} instructions, {} context switches, digest {:016x}\n",
@@ -56,32 +79,19 @@ impl Replay {
         ))?;
         Ok(Code::Findings)
     }
-
-    fn once(&self, recording: &Recording) -> Result<Replayed, Failure> {
-        let result = if self.trace {
-            let mut lines = EventText::default();
-            replay(
-                recording,
-                Some(&mut |_, events| {
-                    for event in events {
-                        message::trace(&lines.line(event));
-                    }
-                }),
-            )
-        } else {
-            replay(recording, None)
-        };
-        result.map_err(start_failure)
-    }
 }
 
-fn check(recording: &Recording, replayed: &Replayed) -> Result<(), Failure> {
+fn check(
+    recording: &Recording,
+    replayed: &Replayed,
+    replayer: &mut Replayer<'_>,
+) -> Result<(), Failure> {
     if replayed.same_run && replayed.same_failure {
         return Ok(());
     }
     let what = if !replayed.same_start {
         format!(
-            "the run differs already before the first thread: the program `{}`, a library or an input file has changed since the recording; explore again",
+            "the run of `{}` differs already before the snapshot, although no file has changed: another raddle or another machine may have made the recording",
             recording.inputs.program
         )
     } else if replayed.missed > 0 {
@@ -91,7 +101,15 @@ fn check(recording: &Recording, replayed: &Replayed) -> Result<(), Failure> {
             recording.schedule.len()
         )
     } else {
-        "the run ends in another state".into()
+        match replayer.divergence() {
+            (from, Some(to)) => format!(
+                "it leaves the recorded run between instruction {from} and {to} after the snapshot"
+            ),
+            (from, None) => format!(
+                "it leaves the recorded run after instruction {from} of {} after the snapshot",
+                replayed.steps
+            ),
+        }
     };
     Err(anyhow!(
         "the replay diverges: {what} (recorded failure: {})",

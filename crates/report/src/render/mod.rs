@@ -1,5 +1,6 @@
 //! One file per output form.
 
 pub mod json;
+pub mod junit;
 pub mod sarif;
 pub mod terminal;

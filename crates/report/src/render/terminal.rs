@@ -137,7 +137,13 @@ fn steps(steps: &[Step], style: Style, out: &mut String) {
     let first = column(rows.iter().map(|row| row.0.chars().count()).collect());
     let second = column(rows.iter().map(|row| row.1.chars().count()).collect());
     for (what, place, locks) in rows {
-        out.push_str(&format!("{what:first$}  {place:second$}  {locks}\n"));
+        // On a narrow terminal the place goes below what happens there.
+        let length = first.max(what.chars().count()) + place.chars().count() + locks.len() + 4;
+        if style.width < Style::PLAIN.width && length > style.width {
+            out.push_str(&format!("{what}\n      {place}  {locks}\n"));
+        } else {
+            out.push_str(&format!("{what:first$}  {place:second$}  {locks}\n"));
+        }
     }
 }
 
@@ -300,6 +306,19 @@ mod tests {
         assert_eq!(
             text,
             "bank.c:31: error: atomicity violation on `balance` [atomicity-violation] AV-1c9e\n"
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_the_place_below_the_action() {
+        let style = Style {
+            colour: false,
+            width: 60,
+        };
+        let text = finding(&sample(), 1, 1, style);
+        assert!(
+            text.lines().any(|line| line.starts_with("      bank.c:31")),
+            "{text}"
         );
     }
 

@@ -263,6 +263,10 @@ impl Ask<'_, '_, '_> {
                 .any(|event| event.kind == Kind::Loop),
             Predicate::InCondition => self.event(0)?.flags & IN_CONDITION != 0,
             Predicate::ErrorExit => self.error_exit()?,
+            Predicate::ReturnsNothing => {
+                let event = self.event(0)?;
+                event.kind == Kind::Return && event.expr == E::NONE
+            }
             Predicate::ReturnsHolding => self.returns_holding()?,
             Predicate::ReleasedElsewhere => self.released_elsewhere()?,
             Predicate::Published => self.published()?,
@@ -288,6 +292,12 @@ impl Ask<'_, '_, '_> {
                 one.function == other.function
                     && (one.event..one.event + NEAR).contains(&other.event)
             }
+            _ => return self.holds_at_last(predicate),
+        })
+    }
+
+    fn holds_at_last(&self, predicate: Predicate) -> Option<bool> {
+        Some(match predicate {
             Predicate::Idempotent => self.event(0)?.flags & IDEMPOTENT != 0,
             Predicate::Lifecycle => {
                 let name = self.engine.program.function_name(self.function(0)?);

@@ -8,6 +8,7 @@ use crate::analyse::program::EventId;
 use crate::front::ast::{E, Expr};
 use crate::front::event::{Kind, TOP, UPDATE};
 use crate::front::lex::{Sym, at, index, op};
+use crate::idioms::LockAction;
 
 impl Ask<'_, '_, '_> {
     pub(super) fn error_exit(&self) -> Option<bool> {
@@ -38,10 +39,18 @@ impl Ask<'_, '_, '_> {
             return Some(false);
         };
         let state = self.engine.flows.at(place.function, place.event);
-        let held = self.engine.flows.locks.members(state.must);
+        let locks = &self.engine.flows.locks;
+        // A function that gives its caller's lock away for a while must take it back.
+        let is_callers = locks
+            .members(state.freed_may)
+            .iter()
+            .any(|freed| freed.is_same_object(lock));
+        let held = locks.members(state.must);
         Some(
-            held.iter()
-                .any(|other| other.is_same_object(lock) && !other.is_scoped()),
+            !is_callers
+                && held
+                    .iter()
+                    .any(|other| other.is_same_object(lock) && !other.is_scoped()),
         )
     }
 
@@ -69,7 +78,26 @@ impl Ask<'_, '_, '_> {
                 released += 1;
             }
         }
+        released += u32::from(self.ends_released(place, lock));
         Some(released > 0 && holding <= released && !self.may_be_freed(&cfg, taken, place, lock))
+    }
+
+    /// Whether control that runs off the end of the function has released the lock.
+    fn ends_released(&self, place: EventId, lock: crate::analyse::locks::Lock) -> bool {
+        let events = self.engine.program.events(place.function);
+        let Some(last) = events.len().checked_sub(1).map(index) else {
+            return false;
+        };
+        if events[at(last)].kind == Kind::Return {
+            return false;
+        }
+        let flows = &self.engine.flows;
+        let state = flows.at(place.function, last);
+        let may = flows.locks.members(state.may);
+        let releases = flows.operations_at(place.function, last).any(|operation| {
+            operation.action == LockAction::Release && operation.lock.is_same_object(lock)
+        });
+        releases || !may.iter().any(|other| other.is_same_object(lock))
     }
 
     /// Whether a call on the way may release the lock under some condition.

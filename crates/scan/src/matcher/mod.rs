@@ -2,6 +2,7 @@
 
 pub(crate) mod bound;
 mod conditions;
+mod equal;
 mod facts;
 mod guards;
 mod join;

@@ -188,6 +188,7 @@ predicates! {
     InLoop "in_loop" 1 "the statement is inside a loop",
     InCondition "in_condition" 1 "the statement is part of a condition",
     ErrorExit "error_exit" 1 "the function returns an error there",
+    ReturnsNothing "returns_nothing" 1 "the statement is a return without a value",
     ReturnsHolding "returns_holding" 2 "the lock is certainly still held at the return",
     ReleasedElsewhere "released_elsewhere" 2 "another return of the function does not hold the lock",
     Published "published" 2 "the call at the statement makes the freshly allocated owner of the object known to others",

@@ -16,16 +16,32 @@ const DEPTH_MAX: u32 = 64;
 
 /// Reads all patterns of a file. A file without `bug` header is one pattern, named after the file.
 pub(crate) fn parse(file: &str, source: &str) -> Result<Vec<Pattern>> {
+    parse_counted(file, source).0
+}
+
+/// As [`parse`], with the number of tokens consumed.
+pub(crate) fn parse_counted(file: &str, source: &str) -> (Result<Vec<Pattern>>, u64) {
+    let tokens = match tokens(file, source) {
+        Ok(tokens) => tokens,
+        Err(error) => return (Err(error), 0),
+    };
     let mut parser = Parser {
         file,
         source,
-        tokens: tokens(file, source)?,
+        tokens,
         at: 0,
         depth: 0,
         pattern: empty(String::new()),
+        steps: 0,
     };
+    let patterns = all_patterns(&mut parser);
+    (patterns, parser.steps)
+}
+
+fn all_patterns(parser: &mut Parser<'_>) -> Result<Vec<Pattern>> {
     let mut patterns = Vec::new();
     if parser.is_word("pattern") {
+        let file = parser.file;
         let stem = file.rsplit('/').next().unwrap_or(file);
         let name = stem.split('.').next().unwrap_or(stem).to_owned();
         parser.pattern = empty(name);
@@ -96,6 +112,8 @@ struct Parser<'s> {
     at: usize,
     depth: u32,
     pattern: Pattern,
+    /// Tokens consumed, going back included: a measure of work.
+    steps: u64,
 }
 
 impl Parser<'_> {
@@ -105,6 +123,7 @@ impl Parser<'_> {
 
     fn bump(&mut self) -> Token {
         let token = self.here().clone();
+        self.steps += 1;
         if self.at + 1 < self.tokens.len() {
             self.at += 1;
         }

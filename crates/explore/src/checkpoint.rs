@@ -1,0 +1,97 @@
+//! States on the way of a run, and the files it depends on: what tells where and why a replay goes another way.
+
+use raddle_sched::Drive;
+use raddle_stdx::Digest;
+use raddle_stdx::width::to_u64;
+use raddle_trace::{Checkpoint, HostFile, Limits, Recording, Schedule};
+use raddle_world::World;
+
+use crate::judge::Rules;
+use crate::minimise::follow;
+use crate::session::Session;
+
+/// Checkpoints of one recording.
+const CHECKPOINTS: u64 = 8;
+
+/// The host files that the session has read so far.
+pub(crate) fn files(session: &Session) -> Vec<HostFile> {
+    let pinned = session.world.host_files();
+    pinned
+        .into_iter()
+        .filter_map(|file| {
+            Some(HostFile {
+                path: file.path.to_str()?.to_owned(),
+                size: file.size,
+                digest: file.digest?,
+            })
+        })
+        .collect()
+}
+
+/// Files that are not what they were when a recording was made, each with what happened to it.
+pub fn changed_files(recording: &Recording) -> Vec<String> {
+    let complaint = |file: &HostFile| {
+        let Ok(bytes) = std::fs::read(&file.path) else {
+            return Some(format!("{} cannot be read", file.path));
+        };
+        let mut digest = Digest::default();
+        digest.bytes(&bytes);
+        let size = to_u64(bytes.len());
+        if size != file.size {
+            return Some(format!(
+                "{} has {size} bytes instead of {}",
+                file.path, file.size
+            ));
+        }
+        (digest.value() != file.digest).then(|| format!("{} has another content", file.path))
+    };
+    recording.files.iter().filter_map(complaint).collect()
+}
+
+/// The states of a run after equal parts of its steps.
+pub(crate) fn checkpoints(session: &mut Session, drive: &Drive, rules: &Rules) -> Vec<Checkpoint> {
+    let mut steps: Vec<u64> = (1..CHECKPOINTS)
+        .map(|part| drive.steps / CHECKPOINTS * part)
+        .filter(|steps| *steps > 0)
+        .collect();
+    steps.dedup();
+    steps
+        .into_iter()
+        .map(|steps| state_at(session, &drive.schedule, rules, steps))
+        .collect()
+}
+
+/// The state of a schedule after some steps.
+fn state_at(session: &mut Session, schedule: &Schedule, rules: &Rules, steps: u64) -> Checkpoint {
+    let limits = Limits {
+        steps,
+        ..rules.limits
+    };
+    let cut = Rules {
+        limits,
+        ..rules.clone()
+    };
+    follow(session, schedule, &cut);
+    Checkpoint {
+        steps,
+        run_digest: session.world.run_digest(),
+        state_digest: session.world.state_digest(),
+    }
+}
+
+/// The last checkpoint that a replay reaches in the recorded state, and the first that it does not.
+pub(crate) fn divergence(
+    session: &mut Session,
+    recording: &Recording,
+    rules: &Rules,
+) -> (u64, Option<u64>) {
+    let mut last = 0;
+    for checkpoint in &recording.checkpoints {
+        let now = state_at(session, &recording.schedule, rules, checkpoint.steps);
+        if now != *checkpoint {
+            return (last, Some(checkpoint.steps));
+        }
+        last = checkpoint.steps;
+    }
+    (last, None)
+}

@@ -1,0 +1,91 @@
+//! Runs that end: crashes, assertions, wrong results.
+
+use raddle_detect::Failure;
+use raddle_report::Finding;
+use raddle_report::finding::Step;
+use raddle_trace::Limits;
+use raddle_world::ContextId;
+
+use super::stack_note;
+use crate::judge::Rules;
+use crate::minimise::follow;
+use crate::names::{label, short_file};
+use crate::schedule_run::Outcome;
+use crate::session::Session;
+use crate::stack::{self, Line, describe, own};
+
+/// A run that ended: the stack at its last instruction, or of whoever complained first.
+pub(super) fn describe_end(
+    session: &mut Session,
+    failure: &Failure,
+    complaint: Option<(ContextId, Vec<Line>)>,
+    (outcome, rules): (&Outcome, &Rules),
+    finding: &mut Finding,
+) {
+    let limits = Limits {
+        steps: outcome.drive.steps,
+        ..rules.limits
+    };
+    let last_moment = Rules {
+        limits,
+        ..rules.clone()
+    };
+    let stopped = follow(session, &outcome.drive.schedule, &last_moment);
+    let last = stopped.drive.last.0;
+    // A panic in one thread often ends the program in another, much later.
+    let (who, lines) = match complaint {
+        Some(complaint) if matches!(failure, Failure::Assertion { .. }) => complaint,
+        _ => (last, stack::stack(&mut session.world, last)),
+    };
+    let own = own(&lines);
+    let place = own.map_or_else(String::new, |line| format!(" at {}", describe(&line.place)));
+    let thread = label(&session.world, who);
+    let action = match failure {
+        Failure::Crash { signal, text, .. } => {
+            let access = text.rsplit_once("), ").map_or("", |(_, access)| access);
+            let signal = raddle_linux::describe_status(*signal);
+            let signal = signal.trim_start_matches("killed by ");
+            finding.title = format!("crash: {signal}{place}");
+            finding.why = if access.is_empty() {
+                format!("{thread} was killed by {signal} in this order")
+            } else {
+                format!("{thread} was killed by {signal} while {access}, in this order")
+            };
+            "crashes"
+        }
+        Failure::Assertion { message } => {
+            finding.title = format!("assertion failed: {message}");
+            finding.why = match own {
+                Some(_) => format!("in this order {thread} gives up{place}"),
+                None => "in this order the program gives up".into(),
+            };
+            "gives up"
+        }
+        Failure::WrongExit { status, expected } => {
+            finding.title = format!("exit status {status} instead of {expected}");
+            finding.why = format!(
+                "in this order the program ends with status {status}; without interruptions it ends with {expected}"
+            );
+            "ends the program"
+        }
+        Failure::WrongOutput { reason } => {
+            finding.title = format!("wrong output: {reason}");
+            finding.why = "in this order the program writes something else than it should".into();
+            "ends the program"
+        }
+        Failure::Heap { .. } | Failure::Deadlock { .. } | Failure::Hang { .. } => return,
+    };
+    if let Some(line) = own {
+        let at = line.place.clone();
+        finding.steps.push(Step {
+            context: thread.clone(),
+            action: action.into(),
+            excerpt: stack::excerpt(&at),
+            place: short_file(at),
+            locks: Vec::new(),
+        });
+    }
+    finding
+        .notes
+        .extend(stack_note(&format!("stack of {thread}"), &lines));
+}

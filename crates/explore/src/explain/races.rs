@@ -1,0 +1,289 @@
+//! Data races as findings: related ones together, the suspicious before the probably harmless.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use raddle_detect::{Race, Races, Side};
+use raddle_linux::Observe;
+use raddle_report::Finding;
+use raddle_report::finding::{Confidence, Place, Severity, Step};
+use raddle_sched::{Follow, drive};
+use raddle_stdx::Digest;
+use raddle_world::{ContextId, EventKind};
+
+use crate::judge::Rules;
+use crate::names::{counted, label, name_of, short_file};
+use crate::schedule_run::Outcome;
+use crate::session::{Session, Stacks};
+use crate::stack::{self, describe, is_own_code, own, own_place};
+
+/// Pairs of a group that are listed besides the first.
+const PAIRS_SHOWN: usize = 6;
+
+/// A race with what a second look at its run told.
+struct Seen {
+    object: String,
+    /// Both accesses are made by own code, not by a library on its behalf.
+    is_own: bool,
+    sides: [SeenSide; 2],
+    pattern: Option<&'static str>,
+    schedule: u64,
+    pair: (u64, u64),
+}
+
+struct SeenSide {
+    context: String,
+    place: Option<Place>,
+    action: String,
+    locks: Vec<String>,
+}
+
+/// One finding for each group of instructions that race with each other, directly or by way of others.
+pub(crate) fn races(
+    session: &mut Session,
+    races: &BTreeMap<(u64, u64), (Race, Outcome)>,
+    rules: &Rules,
+) -> Vec<Finding> {
+    session.keep_stacks(Stacks::Whole);
+    let mut seen: Vec<Seen> = Vec::new();
+    for (race, outcome) in races.values() {
+        let again = look_again(session, race, outcome, rules);
+        seen.extend(again);
+    }
+    session.keep_stacks(Stacks::Callers);
+    let mut findings: Vec<Finding> = groups(&seen).iter().map(|group| finding(group)).collect();
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings
+}
+
+/// Runs the schedule of a race again up to the race, now with values and stacks.
+fn look_again(
+    session: &mut Session,
+    race: &Race,
+    outcome: &Outcome,
+    rules: &Rules,
+) -> Option<Seen> {
+    session.restore();
+    let symbols = session.world.symbols(ContextId(0))?;
+    let pair = (race.first.pc, race.second.pc);
+    for pc in [pair.0, pair.1] {
+        session.world.add_point(pc);
+    }
+    session.world.set_observe(Observe::AddrValue);
+    let mut detector = Races::default();
+    // The own code that led to the last access of each context at the two instructions.
+    let mut places: BTreeMap<(ContextId, u64), Option<Place>> = BTreeMap::new();
+    let mut values: BTreeMap<(ContextId, u64), u64> = BTreeMap::new();
+    let mut visits: BTreeMap<(ContextId, u64), u64> = BTreeMap::new();
+    let libraries = session.libraries().to_vec();
+    let atomics = &mut session.atomics;
+    let mut follow = Follow::new(&outcome.drive.schedule);
+    drive(
+        &mut session.world,
+        &mut follow,
+        rules.limits,
+        &mut |world, events| {
+            for event in events {
+                if let EventKind::Access(access) = &event.kind {
+                    let is_library = libraries.iter().any(|range| range.contains(&event.pc));
+                    if is_library && !access.how.is_atomic() {
+                        continue;
+                    }
+                    if event.pc == pair.0 || event.pc == pair.1 {
+                        let key = (event.context, event.pc);
+                        values.insert(key, access.value.unwrap_or(0));
+                        *visits.entry(key).or_default() += 1;
+                    }
+                }
+                if let EventKind::Access(access) = &event.kind
+                    && atomics.is_atomic(event.pc, access.addr)
+                {
+                    detector.mark_atomic(access);
+                }
+                detector.event(event);
+            }
+            let last = events.last().map(|event| event.context);
+            let standing = last.and_then(|who| Some((who, world.registers(who)?.pc()?)));
+            if let Some((who, pc)) = standing
+                && (pc == pair.0 || pc == pair.1)
+            {
+                let lines = stack::stack(world, who);
+                places.insert((who, pc), own(&lines).map(|line| line.place.clone()));
+            }
+        },
+    );
+    session.world.set_observe(Observe::None);
+    for pc in [pair.0, pair.1] {
+        session.world.remove_point(pc);
+    }
+    let sorted = (pair.0.min(pair.1), pair.0.max(pair.1));
+    let found = detector.of_pair(sorted)?;
+    let world = &session.world;
+    let side = |side: &Side| {
+        let key = (side.context, side.pc);
+        let locks = detector.locks(side.lockset);
+        SeenSide {
+            context: label(world, side.context),
+            place: places
+                .get(&key)
+                .cloned()
+                .flatten()
+                .or_else(|| own_place(&symbols, side.pc)),
+            action: if side.writes { "writes" } else { "reads" }.into(),
+            locks: locks
+                .iter()
+                .map(|lock| name_of(world, &symbols, *lock))
+                .collect(),
+        }
+    };
+    let value = |side: &Side| values.get(&(side.context, side.pc)).copied();
+    let visited = |side: &Side| visits.get(&(side.context, side.pc)).copied().unwrap_or(0);
+    Some(Seen {
+        object: name_of(world, &symbols, found.addr),
+        is_own: [pair.0, pair.1].iter().all(|pc| is_own_code(&symbols, *pc)),
+        pattern: pattern(found, value, visited),
+        sides: [side(&found.first), side(&found.second)],
+        schedule: outcome.index,
+        pair: sorted,
+    })
+}
+
+/// Patterns that developers often call harmless (Narayanasamy et al., PLDI 2007; Erickson et al., OSDI 2010).
+fn pattern(
+    race: &Race,
+    value: impl Fn(&Side) -> Option<u64>,
+    visits: impl Fn(&Side) -> u64,
+) -> Option<&'static str> {
+    const POLLING: u64 = 3;
+    let sides = [&race.first, &race.second];
+    if sides.iter().all(|side| side.updates) && race.size <= 8 {
+        return Some("both count up or down: a statistics counter, if lost counts do not matter");
+    }
+    if sides.iter().all(|side| side.writes && !side.updates)
+        && value(sides[0]).is_some()
+        && value(sides[0]) == value(sides[1])
+    {
+        return Some("both write the same value");
+    }
+    let reader = sides.iter().find(|side| !side.writes);
+    if reader.is_some_and(|reader| visits(reader) >= POLLING) && race.size <= 8 {
+        return Some("the reader polls a flag in a loop; the language still calls it a race");
+    }
+    None
+}
+
+/// Races that share an instruction belong together, and so do those that share one with them.
+fn groups(seen: &[Seen]) -> Vec<Vec<&Seen>> {
+    let mut groups: Vec<(BTreeSet<u64>, Vec<&Seen>)> = Vec::new();
+    for race in seen {
+        let mut members = vec![race];
+        let mut instructions = BTreeSet::from([race.pair.0, race.pair.1]);
+        let (touching, apart): (Vec<_>, Vec<_>) = groups
+            .into_iter()
+            .partition(|(known, _)| !known.is_disjoint(&instructions));
+        groups = apart;
+        for (known, others) in touching {
+            instructions.extend(known);
+            members.splice(0..0, others);
+        }
+        groups.push((instructions, members));
+    }
+    groups.into_iter().map(|(_, members)| members).collect()
+}
+
+fn finding(group: &[&Seen]) -> Finding {
+    // The most suspicious pair speaks for the group.
+    let first = group
+        .iter()
+        .find(|race| race.pattern.is_none())
+        .unwrap_or(&group[0]);
+    let place = |side: &SeenSide| side.place.clone().unwrap_or_default();
+    let places = first.sides.each_ref().map(place);
+    let mut notes = Vec::new();
+    let mut listed: BTreeSet<String> = BTreeSet::new();
+    listed.insert(pair_text(first));
+    for race in group {
+        let text = pair_text(race);
+        if listed.insert(text.clone()) && listed.len() <= PAIRS_SHOWN {
+            notes.push(format!("related: {text}"));
+        }
+    }
+    notes.extend(lock_hint(first));
+    notes.extend(
+        first
+            .pattern
+            .map(|text| format!("probably harmless: {text}")),
+    );
+    notes.push(format!(
+        "seen in schedule {}; {} of instructions in this group",
+        first.schedule,
+        counted(raddle_stdx::width::to_u64(group.len()), "pair")
+    ));
+    let is_harmless = group.iter().all(|race| race.pattern.is_some());
+    let mut digest = Digest::default();
+    digest.bytes(pair_text(first).as_bytes());
+    Finding {
+        kind: "data-race".into(),
+        severity: if is_harmless {
+            Severity::Note
+        } else {
+            Severity::Warning
+        },
+        confidence: if first.is_own {
+            Confidence::Confirmed
+        } else {
+            Confidence::Predicted
+        },
+        title: format!(
+            "data race on {} between {} and {}",
+            first.object,
+            describe(&places[0]),
+            describe(&places[1])
+        ),
+        objects: vec![first.object.clone()],
+        steps: first
+            .sides
+            .iter()
+            .zip(places)
+            .map(|(side, place)| Step {
+                context: side.context.clone(),
+                action: format!("{} {}", side.action, first.object),
+                excerpt: stack::excerpt(&place),
+                place: short_file(place),
+                locks: side.locks.clone(),
+            })
+            .collect(),
+        why: "no lock, creation, join or atomic operation orders these two accesses".into(),
+        notes,
+        fingerprint: format!("{:016x}", digest.value()),
+        replay: None,
+    }
+}
+
+fn pair_text(race: &Seen) -> String {
+    let sides = race.sides.each_ref().map(|side| {
+        let place = side.place.as_ref().map_or("?".into(), describe);
+        format!("{} at {place}", side.action)
+    });
+    format!("{}: {} against {}", race.object, sides[0], sides[1])
+}
+
+/// Which lock would help, if one side has one.
+fn lock_hint(race: &Seen) -> Option<String> {
+    let [first, second] = &race.sides;
+    let common = first.locks.iter().any(|lock| second.locks.contains(lock));
+    let (with, without) = match (first.locks.last(), second.locks.last()) {
+        (Some(lock), None) => ((first, lock), second),
+        (None, Some(lock)) => ((second, lock), first),
+        (Some(one), Some(other)) if !common => {
+            return Some(format!(
+                "{} holds {one} and {} holds {other}: two locks protect nothing from each other",
+                first.context, second.context
+            ));
+        }
+        _ => return None,
+    };
+    Some(format!(
+        "{} holds {} here, {} does not",
+        with.0.context, with.1, without.context
+    ))
+}

@@ -1,0 +1,337 @@
+//! Runs that cannot go on: circles of waiting, lost wake-ups, loops that never end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use raddle_detect::Failure;
+use raddle_linux::{Effect, Halt};
+use raddle_report::Finding;
+use raddle_report::finding::{Place, Step};
+use raddle_symbols::SymbolSpace;
+use raddle_world::{ContextId, Liveness, Until, WaitReason, World};
+
+use super::stack_note;
+use crate::history::History;
+use crate::names::{label, listed, name_of, short_file};
+use crate::session::Session;
+use crate::stack::{self, describe, own, own_place};
+
+/// Contexts whose waiting is shown; those of the circle come first.
+const CONTEXTS_MAX: usize = 12;
+/// Steps of a context that runs on and on in which its loop is looked for.
+const LOOP_STEPS: u32 = 600;
+
+/// What a context that cannot go on waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Want {
+    /// A lock, and who has it.
+    Lock {
+        object: u64,
+        holder: Option<ContextId>,
+    },
+    /// To be signalled or woken.
+    Signal { object: u64 },
+    /// The end of a thread.
+    End { of: Option<ContextId> },
+    /// Something else that blocks, in words.
+    Other(&'static str),
+    /// Nothing: it runs.
+    Nothing,
+}
+
+impl Want {
+    /// Who has to do something before the context can go on.
+    fn depends_on(self) -> Option<ContextId> {
+        match self {
+            Self::Lock { holder, .. } => holder,
+            Self::End { of } => of,
+            _ => None,
+        }
+    }
+}
+
+/// The world stands where nobody can go on, where a circle has just been closed, or at the step limit.
+pub(super) fn describe_waits(
+    session: &mut Session,
+    failure: &Failure,
+    history: &History,
+    finding: &mut Finding,
+) {
+    let live: Vec<ContextId> = session
+        .world
+        .contexts()
+        .iter()
+        .filter(|(_, context)| context.liveness != Liveness::Done)
+        .map(|(id, _)| id)
+        .collect();
+    let wants: BTreeMap<ContextId, Want> = live
+        .iter()
+        .map(|who| (*who, want(session, history, *who)))
+        .collect();
+    let circle = match session.world.halt() {
+        Some(Halt::Cycle(contexts)) => contexts.clone(),
+        _ => circle(&wants),
+    };
+    let others = live.iter().filter(|who| !circle.contains(who));
+    let shown: Vec<ContextId> = circle.iter().chain(others).copied().collect();
+    for who in shown.iter().take(CONTEXTS_MAX) {
+        show(session, *who, wants[who], finding);
+    }
+    if shown.len() > CONTEXTS_MAX {
+        finding.notes.push(format!(
+            "{} more threads are not shown",
+            shown.len() - CONTEXTS_MAX
+        ));
+    }
+    match failure {
+        Failure::Hang { .. } => describe_hang(session, &wants, finding),
+        _ if !circle.is_empty() => describe_circle(session, &wants, &circle, finding),
+        _ => describe_silence(session, history, &wants, finding),
+    }
+}
+
+fn want(session: &mut Session, history: &History, who: ContextId) -> Want {
+    let world = &mut session.world;
+    let Liveness::Blocked(reason) = world.contexts().get(who).liveness.clone() else {
+        return Want::Nothing;
+    };
+    match (world.pending_call(who), reason) {
+        (Some(call), _) if call.effect == Effect::Acquire => Want::Lock {
+            object: call.object,
+            holder: holder(session, call.object, who),
+        },
+        (Some(call), _) if matches!(call.effect, Effect::ConditionWait | Effect::Wait) => {
+            Want::Signal {
+                object: call.object,
+            }
+        }
+        (Some(call), _) if call.effect == Effect::JoinThread => Want::End {
+            of: world.thread_of_handle(who, call.object),
+        },
+        (_, WaitReason::Futex { addr }) => {
+            // Locks that a compiler has inlined are known by the word they wait on.
+            let word = world.read_word(who, addr).unwrap_or(0);
+            match history.taker(addr, word) {
+                Some(holder) => Want::Lock {
+                    object: addr,
+                    holder: Some(holder),
+                },
+                None => Want::Signal { object: addr },
+            }
+        }
+        (_, WaitReason::Io { .. }) => Want::Other("waits for input or output"),
+        (_, WaitReason::Child) => Want::Other("waits for a child process"),
+        (_, WaitReason::Signal) => Want::Other("waits for a signal of the system"),
+        (_, WaitReason::Sleep) => Want::Other("sleeps"),
+        _ => Want::Other("waits"),
+    }
+}
+
+fn holder(session: &Session, lock: u64, except: ContextId) -> Option<ContextId> {
+    let table = session.world.contexts();
+    let holds = |id: ContextId| {
+        let held = session.world.held_locks(id);
+        held.iter().any(|(held, _)| *held == lock)
+    };
+    let others = table.iter().map(|(id, _)| id).filter(|id| *id != except);
+    others.chain([except]).find(|id| holds(*id))
+}
+
+/// The contexts of a circle of waiting, if there is one.
+fn circle(wants: &BTreeMap<ContextId, Want>) -> Vec<ContextId> {
+    for start in wants.keys() {
+        let mut path = vec![*start];
+        let mut at = *start;
+        while let Some(next) = wants.get(&at).and_then(|want| want.depends_on()) {
+            if next == *start {
+                return path;
+            }
+            if path.contains(&next) {
+                break;
+            }
+            path.push(next);
+            at = next;
+        }
+    }
+    Vec::new()
+}
+
+/// A step and a stack for one context.
+fn show(session: &mut Session, who: ContextId, want: Want, finding: &mut Finding) {
+    let symbols = session.world.symbols(who).unwrap_or_default();
+    let lines = stack::stack(&mut session.world, who);
+    let name = |object| name_of(&session.world, &symbols, object);
+    let action = match want {
+        Want::Lock { object, .. } => format!("waits for {}", name(object)),
+        Want::Signal { object } => format!("waits to be woken on {}", name(object)),
+        Want::End { of: Some(of) } => format!("waits for the end of {}", label(&session.world, of)),
+        Want::End { of: None } => "waits for a thread to end".into(),
+        Want::Other(text) => text.into(),
+        Want::Nothing => "runs on and on".into(),
+    };
+    let place = own(&lines).or(lines.first());
+    let place = place.map_or_else(Place::default, |line| line.place.clone());
+    let thread = label(&session.world, who);
+    let held = session.world.held_locks(who);
+    finding.steps.push(Step {
+        context: thread.clone(),
+        action,
+        excerpt: stack::excerpt(&place),
+        place: short_file(place),
+        locks: held.iter().map(|(lock, _)| name(*lock)).collect(),
+    });
+    finding
+        .notes
+        .extend(stack_note(&format!("stack of {thread}"), &lines));
+}
+
+fn describe_circle(
+    session: &mut Session,
+    wants: &BTreeMap<ContextId, Want>,
+    circle: &[ContextId],
+    finding: &mut Finding,
+) {
+    let symbols = session.world.symbols(circle[0]).unwrap_or_default();
+    let world = &session.world;
+    let labels: Vec<String> = circle.iter().map(|who| label(world, *who)).collect();
+    finding.title = match circle {
+        [_] => format!("deadlock: {} waits for itself", labels[0]),
+        _ => format!("deadlock: {} wait for each other", listed(&labels)),
+    };
+    let parts: Vec<String> = circle
+        .iter()
+        .filter_map(|who| link(session, &symbols, *who, wants.get(who).copied()?))
+        .collect();
+    finding.why = parts.join("; ");
+    if session.world.halt().is_some()
+        && let Some(last) = labels.last()
+    {
+        finding
+            .notes
+            .insert(0, format!("the circle was closed by {last}"));
+    }
+    finding.objects = circle
+        .iter()
+        .filter_map(|who| match wants.get(who) {
+            Some(Want::Lock { object, .. }) => Some(name_of(&session.world, &symbols, *object)),
+            _ => None,
+        })
+        .collect();
+}
+
+/// `thread 2 wants `lock`, which thread 3 holds`.
+fn link(session: &Session, symbols: &SymbolSpace, who: ContextId, want: Want) -> Option<String> {
+    let world = &session.world;
+    let me = label(world, who);
+    let other = |id: ContextId| {
+        if id == who {
+            "it".to_owned()
+        } else {
+            label(world, id)
+        }
+    };
+    match want {
+        Want::Lock {
+            object,
+            holder: Some(holder),
+        } => {
+            let lock = name_of(world, symbols, object);
+            let itself = if holder == who { " itself" } else { "" };
+            Some(format!(
+                "{me} wants {lock}, which {} holds{itself}",
+                other(holder)
+            ))
+        }
+        Want::End { of: Some(of) } => Some(format!("{me} waits for the end of {}", other(of))),
+        _ => None,
+    }
+}
+
+/// Nobody can go on, and nobody waits for anybody in particular: a wake-up that never comes.
+fn describe_silence(
+    session: &mut Session,
+    history: &History,
+    wants: &BTreeMap<ContextId, Want>,
+    finding: &mut Finding,
+) {
+    let waiting = wants.iter().find_map(|(who, want)| match want {
+        Want::Signal { object } => Some((*who, *object)),
+        _ => None,
+    });
+    let Some((waiter, object)) = waiting else {
+        finding.title = "deadlock: no thread can ever go on".into();
+        finding.why = "every thread waits for something that no other thread will do".into();
+        return;
+    };
+    let symbols = session.world.symbols(waiter).unwrap_or_default();
+    let me = label(&session.world, waiter);
+    let name = name_of(&session.world, &symbols, object);
+    let lost = wants.iter().find_map(|(who, want)| match want {
+        Want::Signal { object } => Some((*who, *object, history.lost_wake(*who, *object)?)),
+        _ => None,
+    });
+    if let Some((waiter, object, wake)) = lost {
+        let me = label(&session.world, waiter);
+        let name = name_of(&session.world, &symbols, object);
+        let sender = label(&session.world, wake.context);
+        let place = wake
+            .place
+            .as_ref()
+            .map_or_else(String::new, |place| format!(" at {}", describe(place)));
+        finding.title = format!("lost wake-up: {me} waits on {name} for ever");
+        finding.why = format!(
+            "{sender} has woken {name}{place} before {me} began to wait, and nobody is left to do it again"
+        );
+        finding.objects = vec![name];
+    } else {
+        finding.title = format!("deadlock: {me} waits on {name}, and nobody is left to wake it");
+        finding.why = format!(
+            "in this order no thread wakes {name}: a wake-up was never sent, or went to another waiter"
+        );
+        finding.objects = vec![name];
+    }
+}
+
+fn describe_hang(session: &mut Session, wants: &BTreeMap<ContextId, Want>, finding: &mut Finding) {
+    finding.title = "hang: the program does not end although every thread gets its turn".into();
+    finding.why = "the step limit was reached while all threads were scheduled fairly: a livelock, or a loop that waits for something that no longer happens".into();
+    let running: Vec<ContextId> = wants
+        .iter()
+        .filter(|(_, want)| **want == Want::Nothing)
+        .map(|(who, _)| *who)
+        .collect();
+    for who in running {
+        let lines = loop_lines(session, who);
+        if !lines.is_empty() {
+            let thread = label(&session.world, who);
+            finding
+                .notes
+                .push(format!("{thread} goes round: {}", lines.join(", ")));
+        }
+    }
+}
+
+/// The own source lines that a context visits when it goes on alone.
+fn loop_lines(session: &mut Session, who: ContextId) -> Vec<String> {
+    let world = &mut session.world;
+    let symbols = world.symbols(who).unwrap_or_default();
+    let mut visited: BTreeSet<(String, u32)> = BTreeSet::new();
+    for _ in 0..LOOP_STEPS {
+        if world.contexts().get(who).liveness != Liveness::Runnable {
+            break;
+        }
+        world.run(who, Until::Steps(1));
+        world.take_events();
+        let Some(pc) = world.registers(who).and_then(|registers| registers.pc()) else {
+            break;
+        };
+        if let Some(place) = own_place(&symbols, pc)
+            && place.line > 0
+        {
+            visited.insert((short_file(place.clone()).file, place.line));
+        }
+    }
+    visited
+        .into_iter()
+        .map(|(file, line)| format!("{file}:{line}"))
+        .collect()
+}

@@ -1,0 +1,161 @@
+//! What counts as wrong: how a run ended, and what the user says about what it wrote.
+
+use std::fmt;
+use std::sync::Arc;
+
+use raddle_detect::{Failure, assertion_message};
+use raddle_linux::{Halt, HeapErrorKind, LinuxWorld};
+use raddle_sched::{Drive, End};
+use raddle_trace::Limits;
+use raddle_world::{ContextId, Event, EventKind, Liveness, World};
+
+/// Bytes of standard error that are kept for a judgement.
+const WORDS_MAX: usize = 16 << 10;
+/// Bytes of standard output that are kept for a judgement.
+const OUTPUT_MAX: usize = 16 << 20;
+
+/// What a run that ended by itself left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Result<'a> {
+    pub status: i32,
+    pub stdout: &'a [u8],
+}
+
+/// Says what is wrong with a result, if anything is.
+type Verdict = dyn Fn(Result<'_>) -> Option<String> + Send + Sync;
+
+/// The user's own idea of right and wrong; it must give the same answer to the same result.
+#[derive(Clone)]
+pub struct Judge(Arc<Verdict>);
+
+impl Judge {
+    pub fn new(verdict: impl Fn(Result<'_>) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(verdict))
+    }
+}
+
+impl fmt::Debug for Judge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Judge")
+    }
+}
+
+/// How to run and to judge.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules {
+    pub(crate) limits: Limits,
+    /// The right exit status; none if any will do.
+    pub(crate) expected_exit: Option<i32>,
+    /// Has the last word on a run that ended as it should.
+    pub(crate) judge: Option<Judge>,
+}
+
+/// What a program writes, as far as a judgement needs it.
+#[derive(Debug, Default)]
+pub(crate) struct Writing {
+    errors: Vec<u8>,
+    output: Vec<u8>,
+}
+
+impl Writing {
+    pub(crate) fn event(&mut self, event: &Event) {
+        if let EventKind::Output { descriptor, bytes } = &event.kind {
+            let (kept, most) = match descriptor {
+                1 => (&mut self.output, OUTPUT_MAX),
+                2 => (&mut self.errors, WORDS_MAX),
+                _ => return,
+            };
+            let room = most.saturating_sub(kept.len()).min(bytes.len());
+            kept.extend_from_slice(&bytes[..room]);
+        }
+    }
+}
+
+/// What is wrong with a run that was driven to its end.
+pub(crate) fn judge(
+    world: &LinuxWorld,
+    drive: &Drive,
+    rules: &Rules,
+    writing: &Writing,
+) -> Option<Failure> {
+    match (&drive.end, world.halt()) {
+        (End::Exited { .. }, Some(Halt::Heap(error))) => Some(Failure::Heap {
+            kind: heap_kind(error.kind),
+            pc: error.pc,
+        }),
+        (End::Exited { .. }, Some(Halt::Cycle(contexts))) => Some(Failure::Deadlock {
+            calls: places(world, contexts.iter().copied()),
+        }),
+        (End::Exited { status }, None) => judge_status(world, *status, rules, writing),
+        (End::Stuck, _) => Some(Failure::Deadlock {
+            calls: places(world, live(world)),
+        }),
+        (End::Hanging, _) => Some(Failure::Hang {
+            places: places(world, live(world)),
+        }),
+        (End::Unsupported(_), _) => None,
+    }
+}
+
+fn judge_status(
+    world: &LinuxWorld,
+    status: i32,
+    rules: &Rules,
+    writing: &Writing,
+) -> Option<Failure> {
+    let code = status >> 8 & 0xFF;
+    let words = String::from_utf8_lossy(&writing.errors);
+    // Any status may be right, but not that of a panic.
+    let any = if assertion_message(&words).is_some() {
+        0
+    } else {
+        code
+    };
+    let failure = Failure::of_status(
+        status,
+        rules.expected_exit.unwrap_or(any),
+        &words,
+        world.crash(),
+    );
+    failure.or_else(|| {
+        let judge = rules.judge.as_ref()?;
+        let reason = (judge.0)(Result {
+            status: code,
+            stdout: &writing.output,
+        })?;
+        Some(Failure::WrongOutput { reason })
+    })
+}
+
+/// The kind of finding that an error of the heap is.
+fn heap_kind(kind: HeapErrorKind) -> &'static str {
+    match kind {
+        HeapErrorKind::UseAfterFree { .. } => "use-after-free",
+        HeapErrorKind::DoubleFree => "double-free",
+        HeapErrorKind::InvalidFree => "invalid-free",
+        HeapErrorKind::Overflow { .. } => "heap-overflow",
+    }
+}
+
+fn live(world: &LinuxWorld) -> impl Iterator<Item = ContextId> {
+    world
+        .contexts()
+        .iter()
+        .filter(|(_, context)| context.liveness != Liveness::Done)
+        .map(|(id, _)| id)
+}
+
+/// Where contexts stand: the return address of the known function they are in, or their own place.
+fn places(world: &LinuxWorld, contexts: impl Iterator<Item = ContextId>) -> Vec<u64> {
+    let mut places: Vec<u64> = contexts.filter_map(|id| place(world, id)).collect();
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+fn place(world: &LinuxWorld, who: ContextId) -> Option<u64> {
+    match world.pending_call(who) {
+        Some(call) => Some(call.return_pc),
+        None => world.registers(who)?.pc(),
+    }
+}

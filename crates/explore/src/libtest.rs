@@ -1,0 +1,87 @@
+//! Rust test binaries: which tests there are, and how to run one of them alone.
+
+use raddle_linux::{End, LinuxWorld, Plain, RunLimits};
+use raddle_trace::Inputs;
+use raddle_world::{ContextId, EventKind};
+
+use crate::session::{StartFailure, setup};
+
+/// Instructions that listing tests may take.
+const LIST_STEPS_MAX: u64 = 10_000_000_000;
+
+/// The tests of a program that was built by `cargo test` or `rustc --test`; none if it is not such a program.
+pub fn tests(inputs: &Inputs) -> Result<Option<Vec<String>>, StartFailure> {
+    let world = LinuxWorld::new(setup(inputs))?;
+    if !is_test_program(world) {
+        return Ok(None);
+    }
+    let listing = with_arguments(inputs, &["--list", "--format", "terse"]);
+    let mut world = LinuxWorld::new(setup(&listing))?;
+    let mut output = Vec::new();
+    let limits = RunLimits {
+        instructions: Some(LIST_STEPS_MAX),
+    };
+    let end = Plain::default().run(&mut world, limits, &mut |events| {
+        for event in events {
+            if let EventKind::Output {
+                descriptor: 1,
+                bytes,
+            } = &event.kind
+            {
+                output.extend_from_slice(bytes);
+            }
+        }
+        true
+    });
+    match end {
+        End::Exited { status: 0 } => Ok(Some(parse(&String::from_utf8_lossy(&output)))),
+        End::Unsupported(text) => Err(StartFailure::Unsupported(text)),
+        // It has a harness of its own that takes other arguments.
+        _ => Ok(None),
+    }
+}
+
+/// What runs one test on the program's first thread.
+#[must_use]
+pub fn alone(inputs: &Inputs, test: &str) -> Inputs {
+    with_arguments(
+        inputs,
+        &[test, "--exact", "--nocapture", "--test-threads=1"],
+    )
+}
+
+fn with_arguments(inputs: &Inputs, more: &[&str]) -> Inputs {
+    let mut inputs = inputs.clone();
+    inputs.arguments.truncate(1);
+    inputs
+        .arguments
+        .extend(more.iter().map(|text| (*text).to_owned()));
+    inputs
+}
+
+fn is_test_program(mut world: LinuxWorld) -> bool {
+    let symbols = world.symbols(ContextId(0));
+    symbols.is_some_and(|symbols| {
+        ["test::test_main_static", "test::test_main_static_abort"]
+            .iter()
+            .any(|function| !symbols.addresses_of_path(function).is_empty())
+    })
+}
+
+fn parse(listing: &str) -> Vec<String> {
+    listing
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn benchmarks_are_no_tests() {
+        assert_eq!(parse("a::b: test\nc: benchmark\nd: test\n"), ["a::b", "d"]);
+    }
+}

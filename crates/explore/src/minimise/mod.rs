@@ -1,0 +1,186 @@
+//! Minimisation: fewer preemptions and fewer deviations, same failure.
+//!
+//! Two searches take turns until neither helps: delta debugging on the deviations (Zeller and Hildebrandt, TSE
+//! 2002), and joining stretches of one context (Jalbert and Sen, FSE 2010). The first measure is the number of
+//! preemptions, since they are what a reader has to understand; the second the number of deviations.
+
+mod stretches;
+
+use raddle_sched::{Follow, Scheduler};
+use raddle_trace::Schedule;
+use stretches::{Follower, Line, Stretch, Written};
+
+use crate::judge::Rules;
+use crate::schedule_run::{Outcome, run_schedule};
+use crate::session::Session;
+
+/// Replays at most.
+const REPLAYS_MAX: u32 = 3_000;
+/// Steps of all replays at most.
+const STEPS_MAX: u64 = 600_000_000;
+
+/// With fewer preemptions than this nobody moves them about: there is hardly anything to be gained.
+const MANY_PREEMPTIONS: u64 = 2;
+
+/// A schedule that was made as small as possible.
+#[derive(Debug)]
+pub(crate) struct Minimised {
+    /// The last failing run, under the schedule as the run itself wrote it down.
+    pub(crate) outcome: Outcome,
+    /// Switches away from a context that could have gone on.
+    pub(crate) preemptions: u64,
+    /// Whether nothing more can be taken away.
+    pub(crate) is_minimal: bool,
+}
+
+/// Replays a schedule.
+pub(crate) fn follow(session: &mut Session, schedule: &Schedule, rules: &Rules) -> Outcome {
+    run_schedule(session, &mut Follow::new(schedule), rules, false)
+}
+
+/// Makes a failing schedule small; `None` if its replay does not even fail.
+pub(crate) fn minimise(
+    session: &mut Session,
+    failing: &Outcome,
+    rules: &Rules,
+) -> Option<Minimised> {
+    let fingerprint = failing.failure.as_ref()?.fingerprint();
+    let mut search = Search {
+        session,
+        rules,
+        fingerprint,
+        replays: 0,
+        steps: 0,
+    };
+    let mut best = search.try_schedule(&failing.drive.schedule)?;
+    loop {
+        let before = best.size();
+        search.remove_deviations(&mut best);
+        search.join_stretches(&mut best);
+        if best.preemptions >= MANY_PREEMPTIONS && best.size() == before {
+            search.move_preemptions(&mut best);
+        }
+        if search.is_exhausted() || best.size() == before {
+            break;
+        }
+    }
+    Some(Minimised {
+        is_minimal: !search.is_exhausted(),
+        preemptions: best.preemptions,
+        outcome: best.outcome,
+    })
+}
+
+/// A run that fails as it should.
+struct Failing {
+    outcome: Outcome,
+    line: Line,
+    preemptions: u64,
+}
+
+impl Failing {
+    /// What is made smaller.
+    fn size(&self) -> (u64, usize, u64) {
+        (
+            self.preemptions,
+            self.outcome.drive.schedule.len(),
+            self.outcome.drive.switches,
+        )
+    }
+}
+
+struct Search<'a> {
+    session: &'a mut Session,
+    rules: &'a Rules,
+    fingerprint: String,
+    replays: u32,
+    steps: u64,
+}
+
+impl Search<'_> {
+    fn is_exhausted(&self) -> bool {
+        self.replays >= REPLAYS_MAX || self.steps >= STEPS_MAX
+    }
+
+    /// Takes deviations away, many at a time at first.
+    fn remove_deviations(&mut self, best: &mut Failing) {
+        let mut chunk = best.outcome.drive.schedule.len().div_ceil(2).max(1);
+        loop {
+            let mut at = 0;
+            let mut removed_any = false;
+            while at < best.outcome.drive.schedule.len() {
+                if self.is_exhausted() {
+                    return;
+                }
+                let end = (at + chunk).min(best.outcome.drive.schedule.len());
+                let candidate = best.outcome.drive.schedule.without(at..end);
+                match self.try_schedule(&candidate) {
+                    Some(found) if found.size() < best.size() => {
+                        *best = found;
+                        removed_any = true;
+                    }
+                    _ => at = end,
+                }
+            }
+            if chunk > 1 {
+                chunk = chunk.div_ceil(2);
+            } else if !removed_any {
+                return;
+            }
+        }
+    }
+
+    /// Cuts the list of stretches short, then joins them one by one.
+    fn join_stretches(&mut self, best: &mut Failing) {
+        let all = best.line.stretches.clone();
+        for prefix in stretches::prefixes(&all) {
+            if self.improve(best, prefix) || self.is_exhausted() {
+                break;
+            }
+        }
+        loop {
+            let all = best.line.stretches.clone();
+            let mut candidates = stretches::shorter(&all);
+            let is_better =
+                candidates.any(|candidate| self.is_exhausted() || self.improve(best, &candidate));
+            if !is_better || self.is_exhausted() {
+                return;
+            }
+        }
+    }
+
+    /// Two changes at once, where no single one helps.
+    fn move_preemptions(&mut self, best: &mut Failing) {
+        let line = best.line.clone();
+        line.neighbours()
+            .any(|candidate| self.is_exhausted() || self.improve(best, &candidate));
+    }
+
+    fn improve(&mut self, best: &mut Failing, candidate: &[Stretch]) -> bool {
+        match self.run(Follower::new(candidate, &best.line.jumps.clone())) {
+            Some(found) if found.size() < best.size() => {
+                *best = found;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn try_schedule(&mut self, schedule: &Schedule) -> Option<Failing> {
+        self.run(Follow::new(schedule))
+    }
+
+    /// The run, if it ends in the failure that we are after.
+    fn run(&mut self, scheduler: impl Scheduler) -> Option<Failing> {
+        let mut written = Written::new(scheduler);
+        let outcome = run_schedule(self.session, &mut written, self.rules, false);
+        self.replays += 1;
+        self.steps += outcome.drive.steps;
+        let failure = outcome.failure.as_ref()?;
+        (failure.fingerprint() == self.fingerprint).then_some(Failing {
+            outcome,
+            preemptions: written.preemptions,
+            line: written.into_line(),
+        })
+    }
+}

@@ -1,0 +1,325 @@
+//! A run as stretches of its contexts, and a scheduler that follows such a list.
+//!
+//! Deviations say where a run left the default order; stretches say who ran from where to where. Moving and
+//! joining stretches changes the order of a run in ways that taking deviations away cannot.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+
+use raddle_sched::scheduler::{Reason, Scheduler, View};
+use raddle_trace::{Path, Position};
+use raddle_world::{Context, ContextId};
+
+/// One context runs without another in between.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) context: Path,
+    pub(crate) until: Until,
+}
+
+/// How a stretch ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// The context could have gone on: a preemption.
+    Preempted(Position),
+    /// The context blocked, ended or gave its turn away.
+    Left,
+}
+
+/// A run: its stretches, and the places where it could have been cut otherwise.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Line {
+    pub(crate) stretches: Vec<Stretch>,
+    stops: BTreeMap<Path, BTreeSet<Position>>,
+    /// Where the clock jumped.
+    pub(crate) jumps: Vec<(Path, Position)>,
+}
+
+/// Lets another scheduler choose and writes down the stretches.
+#[derive(Debug)]
+pub(crate) struct Written<S> {
+    inner: S,
+    stretches: Vec<Stretch>,
+    /// Who runs now.
+    last: Option<Path>,
+    /// Every place where a context could have been preempted.
+    stops: BTreeMap<Path, BTreeSet<Position>>,
+    jumps: Vec<(Path, Position)>,
+    /// Jumps of the clock count as well.
+    pub(crate) preemptions: u64,
+}
+
+impl<S: Scheduler> Written<S> {
+    pub(crate) fn new(inner: S) -> Self {
+        Self {
+            inner,
+            stretches: Vec::new(),
+            last: None,
+            stops: BTreeMap::new(),
+            jumps: Vec::new(),
+            preemptions: 0,
+        }
+    }
+
+    /// All stretches, that of the end of the run included.
+    pub(crate) fn into_line(mut self) -> Line {
+        self.stretches.extend(self.last.map(|context| Stretch {
+            context,
+            until: Until::Left,
+        }));
+        Line {
+            stretches: self.stretches,
+            stops: self.stops,
+            jumps: self.jumps,
+        }
+    }
+}
+
+impl<S: Scheduler> Scheduler for Written<S> {
+    fn pick(&mut self, view: &View<'_>) -> ContextId {
+        let next = self.inner.pick(view);
+        let can_go_on = view.runnable.contains(&view.current);
+        if can_go_on && view.runnable.len() > 1 {
+            let path = &*view.contexts.get(view.current).path;
+            if let Some(stops) = self.stops.get_mut(path) {
+                stops.insert(view.at);
+            } else {
+                self.stops.insert(path.to_vec(), BTreeSet::from([view.at]));
+            }
+        }
+        if next != view.current {
+            let could_go_on = can_go_on && !view.reason.asks_for_another();
+            self.preemptions += u64::from(could_go_on);
+            self.stretches.push(Stretch {
+                context: view.contexts.get(view.current).path.to_vec(),
+                until: if could_go_on {
+                    Until::Preempted(view.at)
+                } else {
+                    Until::Left
+                },
+            });
+            self.last = Some(view.contexts.get(next).path.to_vec());
+        }
+        next
+    }
+
+    fn jumps(&mut self, view: &View<'_>) -> bool {
+        let jumps = self.inner.jumps(view);
+        if jumps {
+            let path = view.contexts.get(view.current).path.to_vec();
+            self.jumps.push((path, view.at));
+            self.preemptions += 1;
+        }
+        jumps
+    }
+
+    fn tears(&mut self, who: &Context) -> bool {
+        self.inner.tears(who)
+    }
+
+    fn is_replay(&self) -> bool {
+        self.inner.is_replay()
+    }
+
+    fn bound(&self, who: &Context) -> u64 {
+        self.inner.bound(who)
+    }
+}
+
+/// Follows a list of stretches as far as it can, and the default order after it.
+#[derive(Debug)]
+pub(crate) struct Follower<'a> {
+    stretches: &'a [Stretch],
+    at: usize,
+    /// Jumps of the clock that are still to come.
+    jumps: VecDeque<(Path, Position)>,
+    /// The stretch at whose end an instruction was to be torn apart.
+    torn: Option<usize>,
+}
+
+impl<'a> Follower<'a> {
+    pub(crate) fn new(stretches: &'a [Stretch], jumps: &[(Path, Position)]) -> Self {
+        Self {
+            stretches,
+            at: 0,
+            jumps: jumps.iter().cloned().collect(),
+            torn: None,
+        }
+    }
+
+    /// Whether the current context is still in its stretch.
+    fn is_inside(&self, view: &View<'_>) -> bool {
+        let Some(stretch) = self.stretches.get(self.at) else {
+            return false;
+        };
+        let is_its_turn = *view.contexts.get(view.current).path == *stretch.context;
+        let can_go_on = view.runnable.contains(&view.current);
+        let is_over = match stretch.until {
+            Until::Preempted(end) => view.at >= end,
+            Until::Left => view.reason.asks_for_another(),
+        };
+        is_its_turn && can_go_on && !is_over && view.reason != Reason::Starving
+    }
+}
+
+impl Scheduler for Follower<'_> {
+    fn pick(&mut self, view: &View<'_>) -> ContextId {
+        if self.is_inside(view) {
+            return view.current;
+        }
+        let current = &*view.contexts.get(view.current).path;
+        if self
+            .stretches
+            .get(self.at)
+            .is_some_and(|stretch| *stretch.context == *current)
+        {
+            self.at += 1;
+        }
+        while let Some(stretch) = self.stretches.get(self.at) {
+            let found = view
+                .runnable
+                .iter()
+                .find(|id| *view.contexts.get(**id).path == *stretch.context);
+            let is_past = |id: ContextId| match stretch.until {
+                Until::Preempted(end) => view.contexts.get(id).steps > end.steps,
+                Until::Left => false,
+            };
+            match found {
+                Some(id) if !is_past(*id) => return *id,
+                // A stretch whose context is not there, cannot run or has passed its end already.
+                _ => self.at += 1,
+            }
+        }
+        view.default
+    }
+
+    fn jumps(&mut self, view: &View<'_>) -> bool {
+        let path = &*view.contexts.get(view.current).path;
+        let is_here = |(context, at): &mut (Path, Position)| **context == *path && *at == view.at;
+        self.jumps.pop_front_if(is_here).is_some()
+    }
+
+    fn tears(&mut self, who: &Context) -> bool {
+        let is_here = self.stretches.get(self.at).is_some_and(|stretch| {
+            let is_end = matches!(stretch.until, Until::Preempted(end)
+                if end.phase == Position::TORN && end.steps == who.steps);
+            is_end && *stretch.context == *who.path
+        });
+        // Asked for the same place again: there is nothing to tear.
+        let is_wanted = is_here && self.torn != Some(self.at);
+        if is_wanted {
+            self.torn = Some(self.at);
+        }
+        is_wanted
+    }
+
+    fn is_replay(&self) -> bool {
+        true
+    }
+
+    fn bound(&self, who: &Context) -> u64 {
+        match self.stretches.get(self.at) {
+            Some(Stretch {
+                context,
+                until: Until::Preempted(end),
+            }) if *who.path == **context => end.steps.saturating_sub(who.steps),
+            _ => u64::MAX,
+        }
+    }
+}
+
+/// Lists with fewer stretches: one is left out, so that its context does that work later, or it is joined to
+/// the previous stretch of its context, so that the work is done earlier (Jalbert and Sen, FSE 2010).
+pub(crate) fn shorter(stretches: &[Stretch]) -> impl Iterator<Item = Vec<Stretch>> {
+    (0..stretches.len()).rev().flat_map(move |index| {
+        let mut left_out = stretches.to_vec();
+        let moved = left_out.remove(index);
+        let before = left_out[..index]
+            .iter()
+            .rposition(|stretch| stretch.context == moved.context);
+        let joined = before.map(|before| {
+            let mut joined = left_out.clone();
+            joined[before] = moved;
+            joined
+        });
+        [Some(left_out), joined].into_iter().flatten()
+    })
+}
+
+/// Preemptions are moved by at most this many stops.
+const SHIFT_MAX: usize = 12;
+
+impl Line {
+    /// Lists in which one preemption happens at another stop of its context and another stretch is left out,
+    /// and lists without two of the stretches.
+    pub(crate) fn neighbours(&self) -> impl Iterator<Item = Vec<Stretch>> {
+        let count = self.stretches.len();
+        let without = move |list: &[Stretch], index: usize| {
+            let mut list = list.to_vec();
+            list.remove(index);
+            list
+        };
+        let pairs = (0..count).flat_map(move |first| {
+            (first + 1..count).map(move |second| without(&without(&self.stretches, second), first))
+        });
+        let shifted = (0..count).flat_map(move |index| {
+            self.shifts(index).into_iter().flat_map(move |until| {
+                let mut list = self.stretches.clone();
+                list[index].until = until;
+                (0..count)
+                    .filter(move |other| *other != index)
+                    .map(move |other| without(&list, other))
+            })
+        });
+        pairs.chain(shifted)
+    }
+
+    /// Other ends for a stretch that was preempted.
+    fn shifts(&self, index: usize) -> Vec<Until> {
+        let stretch = &self.stretches[index];
+        let (Until::Preempted(end), Some(stops)) =
+            (stretch.until, self.stops.get(&stretch.context))
+        else {
+            return Vec::new();
+        };
+        let later = stops
+            .range((Bound::Excluded(end), Bound::Unbounded))
+            .take(SHIFT_MAX);
+        let earlier = stops.range(..end).rev().take(SHIFT_MAX / 3);
+        later
+            .chain(earlier)
+            .map(|position| Until::Preempted(*position))
+            .collect()
+    }
+}
+
+/// The list up to some length: everything after follows the default order.
+pub(crate) fn prefixes(stretches: &[Stretch]) -> impl Iterator<Item = &[Stretch]> {
+    (0..stretches.len()).map(|length| &stretches[..length])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretch(context: u32, steps: u64) -> Stretch {
+        Stretch {
+            context: vec![context],
+            until: Until::Preempted(Position {
+                steps,
+                phase: Position::PLAIN,
+            }),
+        }
+    }
+
+    #[test]
+    fn shorter_lists_leave_out_or_join_one_stretch() {
+        let all = [stretch(1, 10), stretch(2, 5), stretch(1, 20)];
+        let lists: Vec<Vec<Stretch>> = shorter(&all).collect();
+        assert!(lists.contains(&vec![stretch(1, 20), stretch(2, 5)]));
+        assert!(lists.contains(&vec![stretch(1, 10), stretch(2, 5)]));
+        assert!(lists.contains(&vec![stretch(2, 5), stretch(1, 20)]));
+        assert!(lists.contains(&vec![stretch(1, 10), stretch(1, 20)]));
+        assert_eq!(lists.len(), 4);
+    }
+}

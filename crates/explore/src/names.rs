@@ -1,0 +1,142 @@
+//! Names for contexts, memory and values.
+
+use raddle_linux::LinuxWorld;
+use raddle_report::finding::Place;
+use raddle_symbols::SymbolSpace;
+use raddle_symbols::unwind::RSP;
+use raddle_world::{ContextId, World};
+
+use crate::stack::{self, own};
+
+/// `thread 2 'name'`: the first context is thread 1.
+pub(crate) fn label(world: &LinuxWorld, who: ContextId) -> String {
+    let context = world.contexts().get(who);
+    let first = world.contexts().get(ContextId(0));
+    if context.name.is_empty() || (who.0 > 0 && context.name == first.name) {
+        format!("thread {}", who.0 + 1)
+    } else if who.0 == 0 {
+        "thread 1 (main)".into()
+    } else {
+        format!("thread {} `{}`", who.0 + 1, context.name)
+    }
+}
+
+/// The variable at an address, the heap block with the place of its allocation, or the address itself.
+pub(crate) fn name_of(world: &LinuxWorld, symbols: &SymbolSpace, addr: u64) -> String {
+    match symbols.data_at(addr) {
+        Some(place) if place.rest == 0 => {
+            // The first field of a pthread object is an implementation detail.
+            let path = place.path.split(".__data").next().unwrap_or_default();
+            format!("`{path}`")
+        }
+        Some(place) => format!("`{}`+{}", place.path, place.rest),
+        None => block_name(world, symbols, addr)
+            .or_else(|| stack_name(world, addr))
+            .unwrap_or_else(|| format!("memory at {addr:#x}")),
+    }
+}
+
+/// How far above a stack pointer memory is called part of that stack.
+const STACK_BYTES: u64 = 64 << 10;
+
+/// The thread on whose stack an address is.
+fn stack_name(world: &LinuxWorld, addr: u64) -> Option<String> {
+    // The red zone below the stack pointer is in use, too.
+    let holds = |who: &ContextId| {
+        let registers = world.registers(*who);
+        let top = registers.and_then(|registers| registers.get(RSP));
+        top.is_some_and(|top| addr.wrapping_sub(top.wrapping_sub(128)) < STACK_BYTES)
+    };
+    let owner = world.contexts().iter().map(|(id, _)| id).find(holds)?;
+    Some(format!("the stack of {}", label(world, owner)))
+}
+
+/// `block(queue.c:12)+16`.
+fn block_name(world: &LinuxWorld, symbols: &SymbolSpace, addr: u64) -> Option<String> {
+    let block = world.block_at(ContextId(0), addr)?;
+    let lines = stack::stack_of(symbols, &block.allocated);
+    let place = &own(&lines)?.place;
+    if place.line == 0 {
+        return None;
+    }
+    let file = place.file.rsplit('/').next().unwrap_or_default();
+    let offset = addr - block.addr;
+    let rest = if offset == 0 {
+        String::new()
+    } else {
+        format!("+{offset}")
+    };
+    Some(format!("`block({file}:{}){rest}`", place.line))
+}
+
+/// The file's own name: the folder is noise in a column.
+pub(crate) fn short_file(mut place: Place) -> Place {
+    if let Some((_, file)) = place.file.rsplit_once('/') {
+        place.file = file.to_owned();
+    }
+    place.function = stack::short_function(&place.function);
+    place
+}
+
+/// A value of so many bytes as people write it.
+pub(crate) fn shown(value: u64, size: u8) -> String {
+    let bits = u32::from(size.min(8)) * 8;
+    let value = if bits < 64 {
+        value & ((1 << bits) - 1)
+    } else {
+        value
+    };
+    let is_small_negative = bits >= 32 && value >> (bits - 8) == 0xFF;
+    if is_small_negative {
+        let missing = 64 - bits;
+        return raddle_stdx::width::as_i64(value << missing)
+            .wrapping_shr(missing)
+            .to_string();
+    }
+    if value < 1 << 32 {
+        value.to_string()
+    } else {
+        format!("{value:#x}")
+    }
+}
+
+/// `1 thread`, `2 threads`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ if what.ends_with("switch") => format!("{count} {what}es"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn listed(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_signs_and_addresses_are_hexadecimal() {
+        assert_eq!(shown(0xFFFF_FFFF, 4), "-1");
+        assert_eq!(shown(7, 4), "7");
+        assert_eq!(shown(0xFF, 1), "255");
+        assert_eq!(shown(0x5555_0000_1000, 8), "0x555500001000");
+        assert_eq!(shown(u64::MAX, 8), "-1");
+    }
+
+    #[test]
+    fn lists_and_counts_read_as_people_write_them() {
+        let items = ["a", "b", "c"].map(String::from);
+        assert_eq!(listed(&items), "a, b and c");
+        assert_eq!(listed(&items[..2]), "a and b");
+        assert_eq!(counted(1, "context switch"), "1 context switch");
+        assert_eq!(counted(3, "context switch"), "3 context switches");
+    }
+}

@@ -1,0 +1,176 @@
+//! What ends a run before the program does: errors that are seen at the moment they happen.
+
+use raddle_config::hooks::Effect;
+use raddle_mem::Access;
+use raddle_world::{ContextId, LockMode};
+use raddle_x86::MemoryFault;
+
+use super::{Flow, LinuxWorld};
+use crate::heap::{HeapError, HeapErrorKind, HeapWatch};
+use crate::kernel::Kernel;
+use crate::thread::{Activity, Tid};
+
+/// What is looked for while a program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Watch {
+    pub heap: HeapWatch,
+    /// A circle of threads that wait for each other's locks ends the run when it closes.
+    pub cycles: bool,
+}
+
+/// Why a run was ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Halt {
+    Heap(HeapError),
+    /// These contexts wait for each other, each for the next one; the last one closed the circle.
+    Cycle(Vec<ContextId>),
+}
+
+/// Wait status of a run that was ended: that of an abort.
+pub(super) const HALT_STATUS: i32 = 6;
+
+/// Functions of the C library that touch memory on behalf of their caller; the rest of it is trusted.
+const ACCESSORS: [&str; 6] = ["mem", "str", "wmem", "wcs", "bcopy", "bzero"];
+
+impl LinuxWorld {
+    /// Chooses what is looked for. Must be set before the program runs.
+    pub fn set_watch(&mut self, watch: Watch) {
+        self.kernel.watch = watch;
+    }
+
+    pub fn watch(&self) -> Watch {
+        self.kernel.watch
+    }
+
+    /// From now on freed memory must not be touched.
+    pub fn arm(&mut self) {
+        self.kernel.is_armed = true;
+        for space in self.kernel.state.spaces.values_mut() {
+            space.heap.freeze();
+        }
+    }
+
+    /// Why the run was ended, if it was.
+    pub fn halt(&self) -> Option<&Halt> {
+        self.kernel.halt.as_ref()
+    }
+
+    /// Whether forbidden memory is a fault for a thread now: not inside the allocator, and not while an
+    /// instruction that was allowed to touch it is tried again.
+    pub(super) fn is_guarded(&self, tid: Tid) -> bool {
+        self.kernel.watch.heap.is_on
+            && !self.kernel.thread(tid).is_excused
+            && !self.hooks.is_allocating(&self.kernel, tid)
+    }
+
+    /// A thread is about to touch freed memory or a red zone.
+    pub(super) fn forbidden_access(&mut self, tid: Tid, fault: MemoryFault) -> Flow {
+        let pc = self.kernel.thread(tid).cpu.rip;
+        let writes = fault.access == Access::Write;
+        let (_, space) = self.kernel.memory_of(tid);
+        let (kind, block) = space.heap.error_at(fault.addr.0, writes);
+        if self.is_excusable(tid, pc, kind) {
+            self.kernel.thread_mut(tid).is_excused = true;
+            return Flow::On;
+        }
+        let error = HeapError {
+            kind,
+            context: self.kernel.thread(tid).context,
+            pc,
+            addr: fault.addr.0,
+            block,
+        };
+        self.kernel.halt.get_or_insert(Halt::Heap(error));
+        Flow::On
+    }
+
+    /// The C library keeps lists in freed blocks and reads strings in whole words.
+    fn is_excusable(&self, tid: Tid, pc: u64, kind: HeapErrorKind) -> bool {
+        let Some(symbols) = self.hooks.known_symbols(&self.kernel, tid) else {
+            return true;
+        };
+        if !is_c_library(symbols, pc) {
+            return false;
+        }
+        let function = symbols
+            .symbolise(pc)
+            .and_then(|place| place.symbol)
+            .map(|(name, _)| name);
+        let is_accessor = function.is_some_and(|name| {
+            let bare = name.trim_start_matches('_');
+            ACCESSORS.iter().any(|accessor| bare.starts_with(accessor))
+        });
+        let reads_beyond = kind == HeapErrorKind::Overflow { writes: false };
+        !is_accessor || reads_beyond
+    }
+
+    /// The circle that this thread has just closed by beginning to wait.
+    pub(super) fn note_cycle(&mut self, tid: Tid) {
+        if !self.kernel.watch.cycles {
+            return;
+        }
+        let mut path = vec![tid];
+        let mut at = tid;
+        while let Some(next) = self.waits_for(at) {
+            if next == tid {
+                let contexts = path.iter().map(|tid| self.kernel.thread(*tid).context);
+                // The closing one last.
+                let mut contexts: Vec<ContextId> = contexts.collect();
+                contexts.rotate_left(1);
+                self.kernel.halt.get_or_insert(Halt::Cycle(contexts));
+                return;
+            }
+            if path.contains(&next) {
+                return;
+            }
+            path.push(next);
+            at = next;
+        }
+    }
+
+    /// The thread without which a blocked thread can never go on.
+    fn waits_for(&self, tid: Tid) -> Option<Tid> {
+        let thread = self.kernel.thread(tid);
+        let Activity::Waiting(waiting) = &thread.activity else {
+            return None;
+        };
+        if waiting.is_woken || waiting.block.deadline.is_some() {
+            return None;
+        }
+        let (call, mode) = self.hooks.innermost_with_mode(&self.kernel, tid)?;
+        match call.effect {
+            Effect::Acquire => holder(&self.kernel, tid, call.object, mode),
+            Effect::JoinThread => {
+                let handles = &self.kernel.process_of(tid).thread_handles;
+                let child = *handles.get(&call.object)?;
+                self.tid(child)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A thread of the same process that has a lock in a way that keeps another from having it.
+fn holder(kernel: &Kernel, wanting: Tid, lock: u64, mode: LockMode) -> Option<Tid> {
+    let keeps_out = |tid: &Tid| {
+        kernel.thread(*tid).held_locks.iter().any(|(held, how)| {
+            *held == lock && (mode == LockMode::Exclusive || *how == LockMode::Exclusive)
+        })
+    };
+    kernel
+        .process_of(wanting)
+        .threads
+        .iter()
+        .copied()
+        .find(keeps_out)
+}
+
+/// Whether an instruction belongs to the C library or the loader.
+pub(crate) fn is_c_library(symbols: &raddle_symbols::SymbolSpace, pc: u64) -> bool {
+    symbols.mapping_at(pc).is_some_and(|mapping| {
+        let file = mapping.name.rsplit('/').next().unwrap_or_default();
+        ["libc.so", "libc-", "ld-linux", "ld-musl", "libpthread"]
+            .iter()
+            .any(|library| file.starts_with(library))
+    })
+}

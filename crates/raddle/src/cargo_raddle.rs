@@ -1,0 +1,35 @@
+//! `cargo raddle test`: cargo finds this program by its name; the work is done by `raddle`, which lies beside it.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "usage: cargo raddle test [FILTER] [OPTIONS] [-- CARGO ARGUMENTS]";
+
+#[expect(clippy::print_stderr, reason = "this is a program of its own")]
+fn main() -> ExitCode {
+    // Cargo passes the name of the subcommand first.
+    let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "raddle") {
+        arguments.remove(0);
+    }
+    if arguments.first().is_none_or(|first| first != "test") {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    }
+    arguments[0] = "cargo-test".into();
+    let program = beside().unwrap_or_else(|| PathBuf::from("raddle"));
+    let error = Command::new(&program).args(arguments).exec();
+    eprintln!(
+        "cargo-raddle: cannot start {}: {error}; install raddle beside cargo-raddle",
+        program.display()
+    );
+    ExitCode::from(2)
+}
+
+fn beside() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    let program = own.parent()?.join("raddle");
+    program.exists().then_some(program)
+}

@@ -1,0 +1,126 @@
+//! `cargo raddle test [FILTER]`: explores each test of a workspace.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use raddle_explore::libtest;
+
+use super::explore::{Case, ExploreOptions, run_cases, start_failure};
+use crate::exit::{Code, Failure};
+use crate::message;
+use crate::program_options::{ProgramOptions, Surroundings};
+
+/// Build the tests of a Rust workspace and explore each of them by itself.
+#[derive(Debug, Args)]
+#[command(
+    name = "cargo-test",
+    after_help = "Examples:\n  cargo raddle test\n  cargo raddle test queue:: --schedules 2000\n  cargo raddle test -- -p my-crate --release"
+)]
+pub(crate) struct CargoTest {
+    /// Explore only tests whose name contains this.
+    filter: Option<String>,
+    #[command(flatten)]
+    options: ExploreOptions,
+    #[command(flatten)]
+    surroundings: Surroundings,
+    /// Arguments for `cargo test`, such as `-p NAME`, `--lib` or `--release`.
+    #[arg(last = true, value_name = "CARGO ARGUMENTS")]
+    cargo: Vec<OsString>,
+}
+
+/// A test program that cargo has built.
+struct Built {
+    program: PathBuf,
+    /// The folder of its package, in which cargo runs tests.
+    package: PathBuf,
+    name: String,
+}
+
+impl CargoTest {
+    pub(crate) fn run(self) -> Result<Code, Failure> {
+        let mut cases = Vec::new();
+        for built in build(&self.cargo)? {
+            let surroundings = self.surroundings.clone().inside(&built.package);
+            let program = ProgramOptions::of(&built.program, surroundings);
+            let inputs = program.inputs(self.options.seed())?;
+            let Some(mut tests) = libtest::tests(&inputs).map_err(start_failure)? else {
+                message::note(&format!(
+                    "{} has a test harness of its own and is left out; explore it with `raddle explore`",
+                    built.program.display()
+                ));
+                continue;
+            };
+            if let Some(filter) = &self.filter {
+                tests.retain(|test| test.contains(filter.as_str()));
+            }
+            cases.extend(Case::of_tests(&built.name, &inputs, &tests));
+        }
+        if cases.is_empty() {
+            return Err(anyhow::anyhow!(
+                "there is no test{} to explore",
+                self.filter
+                    .as_ref()
+                    .map_or_else(String::new, |filter| format!(
+                        " with `{filter}` in its name"
+                    ))
+            )
+            .into());
+        }
+        run_cases(&self.options, "cargo raddle test", cases)
+    }
+}
+
+/// Lets cargo build the tests and tell where they are.
+fn build(arguments: &[OsString]) -> anyhow::Result<Vec<Built>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args([
+            "test",
+            "--no-run",
+            "--message-format=json-render-diagnostics",
+        ])
+        .args(arguments)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo")?;
+    if !output.status.success() {
+        bail!("cargo could not build the tests");
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().filter_map(built).collect())
+}
+
+/// A line of cargo's messages, if it is about a test program.
+fn built(line: &str) -> Option<Built> {
+    let message: serde_json::Value = serde_json::from_str(line).ok()?;
+    let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
+    let program = message["executable"].as_str().filter(|_| is_test)?;
+    let manifest = Path::new(message["manifest_path"].as_str()?);
+    Some(Built {
+        program: program.into(),
+        package: manifest.parent()?.to_owned(),
+        name: message["target"]["name"].as_str()?.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_test_programs_are_taken() {
+        let line = |test: bool| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml","target":{{"name":"a"}},"profile":{{"test":{test}}},"executable":"/w/target/a-1"}}"#
+            )
+        };
+        let found = built(&line(true)).unwrap();
+        assert_eq!(found.package, Path::new("/w/a"));
+        assert_eq!(found.name, "a");
+        assert!(built(&line(false)).is_none());
+        assert!(built("not json").is_none());
+    }
+}

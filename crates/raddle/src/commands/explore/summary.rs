@@ -1,0 +1,94 @@
+//! What was explored, and what was not, in one line.
+
+use std::time::Duration;
+
+use raddle_explore::Report;
+use raddle_report::finding::{Confidence, Severity};
+
+pub(super) fn summary(report: &Report, findings: usize, elapsed: Duration) -> String {
+    let rate = u128::from(report.schedules) * 1000 / elapsed.as_millis().max(1);
+    let mut text = format!(
+        "explored {} schedules ({} distinct, {} reads-from classes, {rate}/s) of {} threads with up to {} decisions each, {} communication points on {} shared places; {findings} finding{}, {} schedules failed",
+        report.schedules,
+        report.distinct,
+        report.classes,
+        report.contexts,
+        report.decisions,
+        report.points,
+        report.shared_places,
+        if findings == 1 { "" } else { "s" },
+        report.failing,
+    );
+    if report.unexplained > 0 {
+        text.push_str(&format!(
+            "; {} more failures not explained",
+            report.unexplained
+        ));
+    }
+    races(report, &mut text);
+    text.push_str(&completeness(report, findings));
+    if report.was_cancelled {
+        text.push_str("; interrupted before the schedules were used up");
+    } else if report.was_stopped {
+        text.push_str("; stopped by the time limit");
+    }
+    if let Some((what, count)) = &report.unsupported {
+        text.push_str(&format!("; {count} schedules ended early: {what}"));
+    }
+    text
+}
+
+fn races(report: &Report, text: &mut String) {
+    let confirmed = |confidence| confidence == Confidence::Confirmed;
+    let races = &report.races;
+    let doubtful = races
+        .iter()
+        .filter(|race| !confirmed(race.confidence))
+        .count();
+    let harmless = races
+        .iter()
+        .filter(|race| confirmed(race.confidence) && race.severity == Severity::Note)
+        .count();
+    if doubtful > 0 {
+        text.push_str(&format!(
+            "; {doubtful} possible data races inside libraries whose synchronisation is not known"
+        ));
+    }
+    if harmless > 0 {
+        text.push_str(&format!(
+            "; {harmless} data races that look harmless (--races lists them)"
+        ));
+    }
+}
+
+/// What was tried completely, and what was not.
+fn completeness(report: &Report, findings: usize) -> String {
+    let timers = if report.timed_stops > 0 {
+        ", timers only when nobody can run"
+    } else {
+        ""
+    };
+    match report.exhaustive {
+        Some(all) if all.is_complete => format!(
+            "; all {} interleavings at this granularity explored{timers}: {}",
+            all.interleavings,
+            if findings == 0 {
+                "no failure"
+            } else {
+                "see above"
+            }
+        ),
+        Some(some) => format!(
+            "; {} of about {:.0} interleavings at this granularity explored{timers}{}",
+            some.interleavings,
+            some.estimate,
+            if some.cut_short > 0 {
+                format!("; {} runs did not end by themselves", some.cut_short)
+            } else {
+                String::new()
+            }
+        ),
+        None if report.single_delays_done => "; every single delay was tried".into(),
+        None => "; not every single delay was tried".into(),
+    }
+}

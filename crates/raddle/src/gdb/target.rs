@@ -1,0 +1,321 @@
+//! What gdb asks for, answered from a recorded run.
+
+use std::convert::Infallible;
+
+use gdbstub::common::{Signal, Tid};
+use gdbstub::stub::MultiThreadStopReason;
+use gdbstub::target::ext::auxv::{Auxv, AuxvOps};
+use gdbstub::target::ext::base::BaseOps;
+use gdbstub::target::ext::base::multithread::{
+    MultiThreadBase, MultiThreadResume, MultiThreadResumeOps, MultiThreadSchedulerLocking,
+    MultiThreadSchedulerLockingOps, MultiThreadSingleStep, MultiThreadSingleStepOps,
+};
+use gdbstub::target::ext::base::reverse_exec::{
+    ReplayLogPosition, ReverseCont, ReverseContOps, ReverseStep, ReverseStepOps,
+};
+use gdbstub::target::ext::breakpoints::{
+    Breakpoints, BreakpointsOps, HwBreakpoint, HwBreakpointOps, HwWatchpoint, HwWatchpointOps,
+    SwBreakpoint, SwBreakpointOps, WatchKind,
+};
+use gdbstub::target::ext::section_offsets::{Offsets, SectionOffsets, SectionOffsetsOps};
+use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
+use gdbstub::target::{Target, TargetError, TargetResult};
+use raddle_explore::travel::{Direction, Halted, Travel, Watched};
+use raddle_stdx::width::{low_u32, to_u64, to_usize};
+use raddle_world::ContextId;
+
+use super::registers::{Wire, X86_64};
+
+/// What gdb wants next.
+#[derive(Debug, Clone, Copy)]
+enum Wish {
+    Proceed(Direction),
+    Step(ContextId, Direction),
+}
+
+/// A recorded run in conversation with gdb.
+#[derive(Debug)]
+pub(super) struct Session<'r> {
+    travel: Travel<'r>,
+    wish: Wish,
+}
+
+impl<'r> Session<'r> {
+    pub(super) fn new(travel: Travel<'r>) -> Self {
+        Self {
+            travel,
+            wish: Wish::Proceed(Direction::Forward),
+        }
+    }
+
+    /// Does what gdb asked for and says where that ended.
+    pub(super) fn go(&mut self) -> MultiThreadStopReason<u64> {
+        let halted = match self.wish {
+            Wish::Proceed(direction) => self.travel.proceed(direction),
+            Wish::Step(who, direction) => self.travel.step(who, direction),
+        };
+        let current = tid(self.travel.current());
+        match halted {
+            Halted::Breakpoint(who) => MultiThreadStopReason::SwBreak(tid(who)),
+            Halted::Watch { context, watched } => MultiThreadStopReason::Watch {
+                tid: tid(context),
+                kind: kind(watched),
+                addr: watched.addr,
+            },
+            Halted::Stepped(who) => MultiThreadStopReason::SignalWithThread {
+                tid: tid(who),
+                signal: Signal::SIGTRAP,
+            },
+            Halted::Begin => MultiThreadStopReason::ReplayLog {
+                tid: Some(current),
+                pos: ReplayLogPosition::Begin,
+            },
+            Halted::End => MultiThreadStopReason::ReplayLog {
+                tid: Some(current),
+                pos: ReplayLogPosition::End,
+            },
+        }
+    }
+}
+
+/// gdb counts threads from one.
+fn tid(who: ContextId) -> Tid {
+    Tid::MIN.saturating_add(to_usize(u64::from(who.0)))
+}
+
+fn context(tid: Tid) -> ContextId {
+    ContextId(low_u32(to_u64(tid.get() - 1)))
+}
+
+fn kind(watched: Watched) -> WatchKind {
+    match (watched.reads, watched.writes) {
+        (true, true) => WatchKind::ReadWrite,
+        (true, false) => WatchKind::Read,
+        _ => WatchKind::Write,
+    }
+}
+
+impl Target for Session<'_> {
+    type Arch = X86_64;
+    type Error = Infallible;
+
+    fn base_ops(&mut self) -> BaseOps<'_, Self::Arch, Self::Error> {
+        BaseOps::MultiThread(self)
+    }
+
+    fn support_breakpoints(&mut self) -> Option<BreakpointsOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_section_offsets(&mut self) -> Option<SectionOffsetsOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_auxv(&mut self) -> Option<AuxvOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl MultiThreadBase for Session<'_> {
+    fn read_registers(&mut self, registers: &mut Wire, tid: Tid) -> TargetResult<(), Self> {
+        let machine = self.travel.machine(context(tid));
+        *registers = Wire(Some(machine.ok_or(TargetError::NonFatal)?));
+        Ok(())
+    }
+
+    fn write_registers(&mut self, _: &Wire, _: Tid) -> TargetResult<(), Self> {
+        Err(TargetError::NonFatal)
+    }
+
+    fn read_addrs(&mut self, start: u64, data: &mut [u8], tid: Tid) -> TargetResult<usize, Self> {
+        match self.travel.read(context(tid), start, data) {
+            0 => Err(TargetError::NonFatal),
+            count => Ok(count),
+        }
+    }
+
+    fn write_addrs(&mut self, _: u64, _: &[u8], _: Tid) -> TargetResult<(), Self> {
+        Err(TargetError::NonFatal)
+    }
+
+    fn list_active_threads(&mut self, register: &mut dyn FnMut(Tid)) -> Result<(), Self::Error> {
+        // The first one is what gdb selects when it connects.
+        let current = self.travel.current();
+        register(tid(current));
+        for (who, _) in self.travel.contexts() {
+            if who != current {
+                register(tid(who));
+            }
+        }
+        Ok(())
+    }
+
+    fn support_resume(&mut self) -> Option<MultiThreadResumeOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_thread_extra_info(&mut self) -> Option<ThreadExtraInfoOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl ThreadExtraInfo for Session<'_> {
+    fn thread_extra_info(&self, tid: Tid, buffer: &mut [u8]) -> Result<usize, Self::Error> {
+        let who = context(tid);
+        let contexts = self.travel.contexts();
+        let found = contexts.iter().find(|(id, _)| *id == who);
+        let text = found.map_or("", |(_, text)| text.as_str()).as_bytes();
+        let count = text.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&text[..count]);
+        Ok(count)
+    }
+}
+
+impl MultiThreadResume for Session<'_> {
+    fn resume(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    fn clear_resume_actions(&mut self) -> Result<(), Self::Error> {
+        self.wish = Wish::Proceed(Direction::Forward);
+        Ok(())
+    }
+
+    /// The recording says who runs; all go on together.
+    fn set_resume_action_continue(&mut self, _: Tid, _: Option<Signal>) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    fn support_single_step(&mut self) -> Option<MultiThreadSingleStepOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_scheduler_locking(&mut self) -> Option<MultiThreadSchedulerLockingOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_reverse_step(&mut self) -> Option<ReverseStepOps<'_, Tid, Self>> {
+        Some(self)
+    }
+
+    fn support_reverse_cont(&mut self) -> Option<ReverseContOps<'_, Tid, Self>> {
+        Some(self)
+    }
+}
+
+/// gdb asks for it to step over a breakpoint. A recording cannot hold the others back, and need not: its
+/// breakpoints are not in memory, so that nobody can miss one.
+impl MultiThreadSchedulerLocking for Session<'_> {
+    fn set_resume_action_scheduler_lock(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
+impl MultiThreadSingleStep for Session<'_> {
+    fn set_resume_action_step(&mut self, tid: Tid, _: Option<Signal>) -> Result<(), Self::Error> {
+        self.wish = Wish::Step(context(tid), Direction::Forward);
+        Ok(())
+    }
+}
+
+impl ReverseStep<Tid> for Session<'_> {
+    fn reverse_step(&mut self, tid: Tid) -> Result<(), Self::Error> {
+        self.wish = Wish::Step(context(tid), Direction::Backward);
+        Ok(())
+    }
+}
+
+impl ReverseCont<Tid> for Session<'_> {
+    fn reverse_cont(&mut self) -> Result<(), Self::Error> {
+        self.wish = Wish::Proceed(Direction::Backward);
+        Ok(())
+    }
+}
+
+impl Breakpoints for Session<'_> {
+    fn support_sw_breakpoint(&mut self) -> Option<SwBreakpointOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_hw_breakpoint(&mut self) -> Option<HwBreakpointOps<'_, Self>> {
+        Some(self)
+    }
+
+    fn support_hw_watchpoint(&mut self) -> Option<HwWatchpointOps<'_, Self>> {
+        Some(self)
+    }
+}
+
+impl SwBreakpoint for Session<'_> {
+    fn add_sw_breakpoint(&mut self, addr: u64, _: usize) -> TargetResult<bool, Self> {
+        self.travel.set_breakpoint(addr, true);
+        Ok(true)
+    }
+
+    fn remove_sw_breakpoint(&mut self, addr: u64, _: usize) -> TargetResult<bool, Self> {
+        self.travel.set_breakpoint(addr, false);
+        Ok(true)
+    }
+}
+
+impl HwBreakpoint for Session<'_> {
+    fn add_hw_breakpoint(&mut self, addr: u64, _: usize) -> TargetResult<bool, Self> {
+        self.travel.set_breakpoint(addr, true);
+        Ok(true)
+    }
+
+    fn remove_hw_breakpoint(&mut self, addr: u64, _: usize) -> TargetResult<bool, Self> {
+        self.travel.set_breakpoint(addr, false);
+        Ok(true)
+    }
+}
+
+fn watched(addr: u64, len: u64, kind: WatchKind) -> Watched {
+    Watched {
+        addr,
+        len,
+        reads: kind != WatchKind::Write,
+        writes: kind != WatchKind::Read,
+    }
+}
+
+impl HwWatchpoint for Session<'_> {
+    fn add_hw_watchpoint(
+        &mut self,
+        addr: u64,
+        len: u64,
+        kind: WatchKind,
+    ) -> TargetResult<bool, Self> {
+        self.travel.set_watched(watched(addr, len, kind), true);
+        Ok(true)
+    }
+
+    fn remove_hw_watchpoint(
+        &mut self,
+        addr: u64,
+        len: u64,
+        kind: WatchKind,
+    ) -> TargetResult<bool, Self> {
+        self.travel.set_watched(watched(addr, len, kind), false);
+        Ok(true)
+    }
+}
+
+impl SectionOffsets for Session<'_> {
+    fn get_section_offsets(&mut self) -> Result<Offsets<u64>, Self::Error> {
+        Ok(Offsets::Segments {
+            text_seg: self.travel.loaded_at(),
+            data_seg: None,
+        })
+    }
+}
+
+impl Auxv for Session<'_> {
+    fn get_auxv(&self, offset: u64, length: usize, buffer: &mut [u8]) -> TargetResult<usize, Self> {
+        let all = self.travel.auxv();
+        let from = to_usize(offset).min(all.len());
+        let count = length.min(buffer.len()).min(all.len() - from);
+        buffer[..count].copy_from_slice(&all[from..from + count]);
+        Ok(count)
+    }
+}

@@ -1,0 +1,32 @@
+#include <pthread.h>
+#include <stdlib.h>
+struct entry { int users, value; };
+static struct entry *shared;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *evict(void *a) {
+    pthread_mutex_lock(&lock);
+    struct entry *old = shared;
+    shared = 0;
+    free(old);
+    pthread_mutex_unlock(&lock);
+    return a;
+}
+static void *use(void *a) {
+    pthread_mutex_lock(&lock);
+    struct entry *mine = shared;
+    if (mine)
+        *(int *)a = mine->value;
+    pthread_mutex_unlock(&lock);
+    return a;
+}
+int main(void) {
+    static int result;
+    pthread_t e, u;
+    shared = malloc(sizeof *shared);
+    shared->value = 7;
+    pthread_create(&e, 0, evict, 0);
+    pthread_create(&u, 0, use, &result);
+    pthread_join(e, 0);
+    pthread_join(u, 0);
+    return 0;
+}
