@@ -4,7 +4,7 @@ use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Races};
 use raddle_sched::{Drive, Profile, Reason, Scheduler, View, drive};
 use raddle_trace::Limits;
-use raddle_world::{Context, ContextId};
+use raddle_world::{Context, ContextId, Event};
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
@@ -118,13 +118,20 @@ pub(super) fn run_schedule(
         &mut session.world,
         &mut counting,
         rules.limits(),
-        &mut |_, events| {
+        &mut |world, events| {
             for event in events {
                 communication.event(event);
+                if races.is_none() {
+                    continue;
+                }
+                // A processor's own code and its interrupts never run at the same time.
+                let event = Event {
+                    context: world.processor_context(event.context),
+                    ..event.clone()
+                };
                 match races {
-                    Some(RaceMode::HappensBefore) => ordered.event(event),
-                    Some(RaceMode::Close) => close.event(event),
-                    None => {}
+                    Some(RaceMode::HappensBefore) => ordered.event(&event),
+                    _ => close.event(&event),
                 }
             }
         },

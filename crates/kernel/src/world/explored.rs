@@ -36,8 +36,9 @@ impl KernelWorld {
     /// Turns the accesses of a run of `context` into events. `steps` are those of the processor and of the context
     /// when it began.
     fn drain_accesses(&mut self, context: ContextId, steps: (u64, u64)) {
-        // What a processor does after its thread's end is the same for every test.
-        let is_noise = self.has_ended(self.processor(context));
+        // What a processor itself does after its thread's end is the same for every test; interrupts are not.
+        let is_noise =
+            self.has_ended(self.processor(context)) && self.processor_context(context) == context;
         let events = &mut self.events;
         self.machine.drain_accesses(|access| {
             if access.addr < KERNEL_HALF || is_noise {

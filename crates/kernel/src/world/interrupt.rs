@@ -23,6 +23,11 @@ impl KernelWorld {
         }
     }
 
+    /// The own context of the processor that a context runs on.
+    pub fn processor_context(&self, who: ContextId) -> ContextId {
+        self.state.contexts.get(who).parent.unwrap_or(who)
+    }
+
     /// The processor that a context runs on.
     pub fn processor(&self, who: ContextId) -> usize {
         let context = self.state.contexts.get(who);
