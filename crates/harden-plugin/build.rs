@@ -17,7 +17,7 @@ fn main() {
     cc::Build::new()
         .cpp(true)
         .std("c++17")
-        .file("cpp/shim.cpp")
+        .files(["cpp/shim.cpp", "cpp/faults.cpp"])
         .include(&include)
         .define("_GNU_SOURCE", None)
         .define("__STDC_CONSTANT_MACROS", None)

@@ -6,7 +6,7 @@
 fn main() {
     println!("cargo:rerun-if-changed=rt");
     // Everything a re-execution runs through: no vector registers, so that the thunk need not save them.
-    cc::Build::new()
+    let core = cc::Build::new()
         .files(["rt/episode.c", "rt/text.c"])
         .file("rt/thunk.S")
         .flag("-mgeneral-regs-only")
@@ -18,9 +18,10 @@ fn main() {
         .flag("-fno-tree-loop-distribute-patterns")
         .std("gnu11")
         .cargo_metadata(false)
-        .compile("raddle_harden_core");
+        .compile_intermediates();
     cc::Build::new()
-        .files(["rt/lock.c", "rt/unwind.c"])
+        .files(["rt/fault.c", "rt/lock.c", "rt/unwind.c"])
+        .objects(core)
         .opt_level(2)
         .debug(false)
         .pic(true)
@@ -28,5 +29,5 @@ fn main() {
         .flag("-fexceptions")
         .std("gnu11")
         .cargo_metadata(false)
-        .compile("raddle_harden_calls");
+        .compile("raddle_harden_rt");
 }

@@ -2,7 +2,9 @@
 
 use clap::Subcommand;
 
+mod cpu;
 mod engine;
+mod explore;
 mod harden;
 mod replay;
 mod scan;
@@ -11,6 +13,8 @@ mod scan;
 pub(crate) enum Bench {
     /// Speed of the engine: kernels, programs, restores.
     Engine,
+    /// The search: schedules to the bug by scheduler, schedules per second, peers.
+    Explore(explore::Explore),
     /// Hardening: sites and points of real programs, overhead, recovery time, and the setjmp mechanism beside it.
     Harden(harden::Harden),
     /// Replay: 10,000 replays of 20 findings.
@@ -26,6 +30,7 @@ pub(crate) enum Bench {
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Engine => engine::run(),
+        Bench::Explore(explore) => explore.run(),
         Bench::Harden(harden) => harden.run(),
         Bench::Replay { raddle } => replay::run(raddle.as_deref()),
         Bench::Scan(scan) => scan.run(),

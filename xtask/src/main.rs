@@ -5,7 +5,9 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod ci;
 mod fuzz;
+mod fuzz_scan;
 mod generate;
+mod kernel_package;
 mod scan_parse_check;
 mod setup;
 mod shell;
@@ -29,6 +31,14 @@ enum Task {
     Tidy,
     /// Compare our processor with the host's, instruction by instruction.
     FuzzCpu(fuzz::FuzzCpu),
+    /// Run a program on our machine and on the host processor in lock-step and compare every instruction.
+    Lockstep {
+        /// The program and its arguments.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        program: Vec<String>,
+    },
+    /// Feed made-up source and patterns to the scanner.
+    FuzzScan(fuzz_scan::FuzzScan),
     /// Write the files that are made from code (reference pages).
     Gen {
         /// Only compare them with what is there.
@@ -48,8 +58,23 @@ fn main() -> anyhow::Result<()> {
         Task::Ci => ci::run(),
         Task::Tidy => tidy::run(),
         Task::FuzzCpu(arguments) => fuzz::run(&arguments),
+        Task::Lockstep { program } => lockstep(&program),
+        Task::FuzzScan(fuzz) => fuzz.run(),
         Task::Gen { check } => generate::run(check),
         Task::Setup => setup::run(),
         Task::ScanParseCheck(check) => check.run(),
     }
+}
+
+fn lockstep(program: &[String]) -> anyhow::Result<()> {
+    let mut command = vec![
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "raddle-lockstep",
+    ];
+    command.push("--");
+    command.extend(program.iter().map(String::as_str));
+    shell::run("cargo", &command)
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::shell;
+use crate::{kernel_package, shell};
 
 /// Debian packages, each with the reason it is needed.
 const PACKAGES: &[(&str, &str)] = &[
@@ -35,7 +35,14 @@ const PACKAGES: &[(&str, &str)] = &[
     ("lld-22", "links hardened Rust programs"),
     ("llvm-22", "opt, for hardening bitcode"),
     ("llvm-22-dev", "headers of the hardening plugin"),
+    ("autoconf", "a hardened build in the tests"),
+    ("cmake", "a hardened build in the tests"),
+    ("libevent-dev", "builds memcached in the benchmark"),
     ("make", "a hardened build in the tests"),
+    (
+        "linux-headers-cloud-amd64",
+        "builds the kernel module with the known races",
+    ),
 ];
 
 pub(crate) fn run() -> anyhow::Result<()> {
@@ -43,7 +50,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     if !shell::has("cargo-nextest") {
         shell::run("cargo", &["install", "--locked", "cargo-nextest"])?;
     }
-    Ok(())
+    kernel_package::install()
 }
 
 fn install_packages() -> anyhow::Result<()> {

@@ -3,10 +3,10 @@
 //! The rules for pthreads, C11 threads, semaphores and malloc come with raddle; a project adds its own with
 //! `[[hooks]]` in its `raddle.toml`.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What calling a function means. Arguments are counted from 0.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hook {
     /// Names as the linker has them, or readable paths such as `std::mutex::lock`.
@@ -26,7 +26,7 @@ pub struct Hook {
 }
 
 /// The meaning of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
     /// Obtains a lock, at its successful return.
@@ -57,7 +57,7 @@ pub enum Effect {
 }
 
 /// How a lock is held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     #[default]
@@ -66,7 +66,7 @@ pub enum Mode {
 }
 
 /// How success looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Success {
     #[default]
@@ -88,6 +88,11 @@ pub fn standard() -> Vec<Hook> {
     const TEXT: &str = include_str!("../data/hooks.toml");
     let rules: Rules = toml::from_str(TEXT).expect("the shipped rules are tested");
     rules.hooks
+}
+
+/// Rules of a project before those that come with raddle: of two for one function the first counts.
+pub fn with_standard(own: &[Hook]) -> Vec<Hook> {
+    own.iter().cloned().chain(standard()).collect()
 }
 
 #[cfg(test)]

@@ -115,9 +115,11 @@ pub struct Starter {
     pub function: usize,
     /// Argument that is passed to it.
     pub argument: Option<usize>,
-    /// `thread`, `work`, `softirq`, `hardirq` or `init`.
+    /// `thread`, `work`, `softirq`, `hardirq`, `init` or `entry`.
     pub context: String,
     /// Initialisers of these structs' fields start threads; all of the struct if `fields` is empty.
     pub structs: Vec<String>,
     pub fields: Vec<String>,
+    /// Lock families that the caller of these fields holds.
+    pub holds: Vec<String>,
 }

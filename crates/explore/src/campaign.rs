@@ -10,11 +10,12 @@ use std::sync::{Arc, mpsc};
 
 use raddle_detect::Race;
 use raddle_report::Finding;
-use raddle_sched::{AbstractSchedule, End, Profile};
+use raddle_sched::{AbstractSchedule, End, Profile, ReadsFromPair};
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_stdx::{Digest, Prng};
 use raddle_trace::{Checks, Inputs, Limits, Recording};
 
+use crate::exhaustive::{self, Exhaustive};
 use crate::explain;
 use crate::feedback::{Feedback, Pool};
 use crate::judge::{Judge, Rules};
@@ -63,6 +64,8 @@ pub struct Options {
     pub steps_max: Option<u64>,
     /// Different failures to minimise and explain at most.
     pub findings_max: usize,
+    /// Explore all interleavings instead of sampling them.
+    pub exhaustive: bool,
     /// Whether timers and time-outs may come while others can still run.
     pub varies_time: bool,
     /// Decide only inside these functions and lines; empty for everywhere.
@@ -72,7 +75,7 @@ pub struct Options {
 }
 
 impl Options {
-    fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
     }
 }
@@ -119,6 +122,10 @@ pub struct Report {
     /// The caller stopped it before the schedules were used up.
     pub was_stopped: bool,
     pub baseline_steps: u64,
+    /// Stops of the default order with a timer or time-out running.
+    pub timed_stops: u64,
+    /// Only in exhaustive mode.
+    pub exhaustive: Option<Exhaustive>,
 }
 
 /// Explores. `progress` is told after each generation; false from it ends the campaign.
@@ -140,6 +147,15 @@ pub fn explore(
     baseline.is_default = true;
     baseline.profile = Some(baseline.drive.profile(&session.world));
     let rules = final_rules(options, rules, &baseline);
+    if options.exhaustive {
+        let mut report = Report {
+            baseline_steps: baseline.drive.steps,
+            timed_stops: baseline.drive.timed_stops,
+            ..Report::default()
+        };
+        exhaustive::search(&mut session, options, &rules, &mut report, progress);
+        return Ok(report);
+    }
     let mut campaign = Campaign::new(options, rules);
     campaign.focus = session.focus(&options.focus)?;
     campaign.merge(&mut [baseline]);
@@ -217,6 +233,7 @@ struct Campaign<'a> {
     focus: Vec<Range<u64>>,
     seen: BTreeSet<u64>,
     classes: BTreeSet<u64>,
+    pairs: BTreeSet<ReadsFromPair>,
     /// First failing outcome of each kind, by fingerprint.
     failures: BTreeMap<String, Outcome>,
     order: Vec<String>,
@@ -239,6 +256,7 @@ impl<'a> Campaign<'a> {
             focus: Vec::new(),
             seen: BTreeSet::new(),
             classes: BTreeSet::new(),
+            pairs: BTreeSet::new(),
             failures: BTreeMap::new(),
             order: Vec::new(),
             races: BTreeMap::new(),
@@ -359,7 +377,11 @@ impl<'a> Campaign<'a> {
             self.report.decisions = self.report.decisions.max(outcome.drive.decisions);
             self.seen.insert(identity(outcome));
             self.classes.insert(outcome.drive.class);
-            self.feedback.note(&outcome.drive.pairs, &outcome.wishes);
+            self.pairs.extend(&outcome.drive.pairs);
+            // What other algorithms stumble on would only hide what is new to this one.
+            if outcome.is_guided {
+                self.feedback.note(&outcome.drive.pairs, &outcome.wishes);
+            }
             if let End::Unsupported(text) = &outcome.drive.end {
                 let entry = self.report.unsupported.get_or_insert((text.clone(), 0));
                 entry.1 += 1;
@@ -387,6 +409,7 @@ impl<'a> Campaign<'a> {
     fn learn(&mut self, outcome: &Outcome) {
         if let Some(profile) = &outcome.profile {
             self.report.baseline_steps = outcome.drive.steps;
+            self.report.timed_stops = profile.timed_stops;
             self.profile.clone_from(profile);
         }
         let Some(learned) = &outcome.learned else {
@@ -413,7 +436,7 @@ impl<'a> Campaign<'a> {
         self.report.distinct = to_u64(self.seen.len());
         self.report.points = to_u64(self.points.len());
         self.report.classes = to_u64(self.classes.len());
-        self.report.pairs = self.feedback.pairs();
+        self.report.pairs = to_u64(self.pairs.len());
         for fingerprint in self.order.iter().take(self.options.findings_max) {
             let outcome = &self.failures[fingerprint];
             let explained = explain::finding(session, outcome, &self.rules, self.options);
@@ -484,6 +507,7 @@ fn work(
             outcome.index = job.index;
             outcome.is_default = job.algorithm == Algorithm::Default;
             outcome.wishes.clone_from(&job.wishes);
+            outcome.is_guided = job.algorithm == Algorithm::ReadsFrom;
             if outcome.is_default {
                 outcome.profile = Some(outcome.drive.profile(&session.world));
             }

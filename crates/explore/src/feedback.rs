@@ -31,13 +31,8 @@ pub(crate) struct Pool {
 }
 
 impl Feedback {
-    /// Distinct pairs seen.
-    pub(crate) fn pairs(&self) -> u64 {
-        to_u64(self.seen.len())
-    }
-
-    /// Takes a run into account. A pair never seen before makes the run's wishes worth keeping; a run without
-    /// wishes is described by its new pairs.
+    /// Takes a guided run into account. A pair never seen before makes the run's wishes worth keeping, together
+    /// with the pair itself.
     pub(crate) fn note(&mut self, pairs: &[ReadsFromPair], wishes: &[Wish]) {
         let mut fresh = Vec::new();
         for pair in pairs {

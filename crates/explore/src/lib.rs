@@ -7,6 +7,7 @@
 mod atomics;
 pub mod campaign;
 mod checkpoint;
+mod exhaustive;
 mod explain;
 mod feedback;
 mod history;
@@ -24,6 +25,7 @@ pub mod travel;
 
 pub use campaign::{Options, Progress, Report, explore};
 pub use checkpoint::changed_files;
+pub use exhaustive::Exhaustive;
 pub use judge::Judge;
 pub use portfolio::Algorithm;
 pub use replay::{Replayed, Replayer, TraceLine};

@@ -48,6 +48,9 @@ pub(crate) const NAMES: [(&str, Algorithm); 10] = [
     ("reads-from", Algorithm::ReadsFrom),
 ];
 
+/// Schedules after which a bug counts as deep.
+const DEEP_AFTER: u64 = 4096;
+
 /// Shares of the portfolio: turn after turn, round and round.
 const TURNS: [Algorithm; 16] = [
     Algorithm::Delay { number: 0 },
@@ -82,6 +85,10 @@ impl Algorithm {
 
     /// The portfolio's choice for the `turn`-th schedule.
     pub(crate) fn of_turn(turn: u64) -> Self {
+        // What is still hidden then needs several switches in exact places: feedback finds them step by step.
+        if turn >= DEEP_AFTER && !turn.is_multiple_of(4) {
+            return Self::ReadsFrom;
+        }
         TURNS[raddle_stdx::width::to_usize(turn % 16)]
     }
 }

@@ -7,7 +7,7 @@ use raddle_detect::{Communication, Failure, Race, Races};
 use raddle_linux::{LinuxWorld, Observe};
 use raddle_sched::{AbstractSchedule, Drive, Profile, Scheduler, drive};
 use raddle_stdx::width::to_u64;
-use raddle_world::{ContextId, EventKind, World};
+use raddle_world::{ContextId, Event, EventKind, World};
 
 use crate::judge::{Rules, Writing, judge};
 use crate::session::Session;
@@ -22,7 +22,9 @@ pub(crate) struct Outcome {
     pub(crate) failure: Option<Failure>,
     /// Only if nobody was interrupted on purpose.
     pub(crate) profile: Option<Profile>,
-    /// What was wished for, if reads-from guidance ran it.
+    /// Whether reads-from guidance ran it.
+    pub(crate) is_guided: bool,
+    /// What was wished for then.
     pub(crate) wishes: AbstractSchedule,
     pub(crate) contexts: u64,
     /// Only if memory was observed.
@@ -46,6 +48,17 @@ pub(crate) fn run_schedule(
     rules: &Rules,
     observes: bool,
 ) -> Outcome {
+    run_watched(session, scheduler, rules, observes, &mut |_, _| {})
+}
+
+/// Runs one schedule; somebody else sees the events, too.
+pub(crate) fn run_watched(
+    session: &mut Session,
+    scheduler: &mut dyn Scheduler,
+    rules: &Rules,
+    observes: bool,
+    watch: &mut dyn FnMut(&LinuxWorld, &[Event]),
+) -> Outcome {
     session.restore();
     session.world.set_observe(if observes {
         Observe::Addr
@@ -63,6 +76,7 @@ pub(crate) fn run_schedule(
         scheduler,
         rules.limits,
         &mut |world, events| {
+            watch(world, events);
             for event in events {
                 match &event.kind {
                     EventKind::Output { .. } => writing.event(event),
@@ -103,6 +117,7 @@ pub(crate) fn run_schedule(
         is_default: false,
         failure: judge(&session.world, &driven, rules, &writing),
         profile: None,
+        is_guided: false,
         wishes: Vec::new(),
         contexts: to_u64(session.world.contexts().iter().count()),
         drive: driven,

@@ -149,7 +149,7 @@ impl Session {
         stacks: Stacks,
     ) -> Result<Self, StartFailure> {
         let mut world = LinuxWorld::new(setup(inputs))?;
-        world.set_hooks(raddle_config::hooks::standard());
+        world.set_hooks(raddle_config::hooks::with_standard(&inputs.hooks));
         world.set_watch(Watch {
             heap: HeapWatch {
                 is_on: checks.heap || checks.red_zones,
@@ -222,17 +222,21 @@ impl Session {
 
     /// The code of some places, sorted; an error if none of them has any.
     pub(crate) fn focus(&mut self, on: &[Focus]) -> Result<Vec<Range<u64>>, StartFailure> {
-        let Some(symbols) = self.world.symbols(ContextId(0)) else {
+        if on.is_empty() {
             return Ok(Vec::new());
-        };
+        }
+        // A context that has ended has no symbols.
+        self.restore();
+        let symbols = self.world.symbols(ContextId(0));
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for place in on {
+            let Some(symbols) = &symbols else { break };
             match place {
                 Focus::Line { file, line } => ranges.extend(symbols.ranges_of_line(file, *line)),
                 Focus::Function(name) => ranges.extend(symbols.ranges_of_function(name)),
             }
         }
-        if ranges.is_empty() && !on.is_empty() {
+        if ranges.is_empty() {
             let names: Vec<String> = on.iter().take(5).map(Focus::to_string).collect();
             return Err(StartFailure::NoFocus(names.join(", ")));
         }

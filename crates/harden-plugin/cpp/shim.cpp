@@ -28,6 +28,7 @@
 using namespace llvm;
 
 extern "C" bool raddle_harden_module(LLVMModuleRef module);
+extern "C" void rdl_register_faults();
 
 namespace {
 
@@ -123,6 +124,7 @@ extern "C" {
 
 // The entry point of the plugin; the exported symbol is in Rust and calls this.
 void rdl_plugin_info(PassPluginLibraryInfo *info) {
+  rdl_register_faults();
   *info = {LLVM_PLUGIN_API_VERSION, "raddle-harden", "1", registerCallbacks, nullptr};
 }
 
@@ -297,6 +299,42 @@ void rdl_mark_changed(LLVMValueRef function, bool may_unwind) {
   }
   if (!body->getEntryCount())
     body->setEntryCount(1000);
+}
+
+// Notes that a block is the failing edge of a site, for faults.cpp: its number, its data, and how many callers to look at.
+void rdl_mark_failing(LLVMValueRef terminator, unsigned number, LLVMValueRef data, unsigned levels) {
+  Instruction *inst = instruction(terminator);
+  LLVMContext &context = inst->getContext();
+  Type *word = Type::getInt32Ty(context);
+  Metadata *parts[] = {ConstantAsMetadata::get(ConstantInt::get(word, number)),
+                       ConstantAsMetadata::get(cast<Constant>(unwrap(data))),
+                       ConstantAsMetadata::get(ConstantInt::get(word, levels))};
+  inst->setMetadata("raddle.failing", MDNode::get(context, parts));
+}
+
+void rdl_allow_faults(LLVMValueRef function) { cast<Function>(unwrap(function))->addFnAttr("raddle-faults"); }
+
+// Every register but r11 survives the call.
+void rdl_keeps_registers(LLVMValueRef call) { cast<CallInst>(unwrap(call))->setCallingConv(CallingConv::PreserveMost); }
+
+// Calls and other uses of a function that is only declared here go to another one.
+bool rdl_redirect(LLVMModuleRef module, const char *from, const char *to) {
+  Function *function = unwrap(module)->getFunction(from);
+  if (!function || !function->isDeclaration() || function->use_empty())
+    return false;
+  FunctionCallee other = unwrap(module)->getOrInsertFunction(to, function->getFunctionType());
+  function->replaceAllUsesWith(other.getCallee());
+  return true;
+}
+
+// The distance of a pointer from the value it is computed from, if constant.
+bool rdl_offset_from(LLVMValueRef pointer, LLVMValueRef base, LLVMModuleRef module, int64_t *offset) {
+  const DataLayout &layout = unwrap(module)->getDataLayout();
+  Value *value = unwrap(pointer);
+  APInt bytes(layout.getIndexTypeSizeInBits(value->getType()), 0);
+  Value *object = value->stripAndAccumulateConstantOffsets(layout, bytes, true);
+  *offset = bytes.getSExtValue();
+  return object == unwrap(base);
 }
 
 // The place of an instruction, or with `depth` of the call into which it was inlined that many levels up.

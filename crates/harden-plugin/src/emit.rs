@@ -9,6 +9,8 @@
 //!         undo:   unlock / free / restore; switch token -> point
 //! ```
 //!
+//! After code generation, `cpp/faults.cpp` removes the checks whose access faults by itself.
+//!
 //! A branch back is an ordinary edge of the control-flow graph: register allocation and every later pass see it.
 //! Where one point dominates the site, no value needs attention. Where the point depends on the path, a token says
 //! which one was passed last, and uses that their definition no longer dominates are repaired afterwards.
@@ -21,13 +23,29 @@ use raddle_harden::analysis::plan::Plan;
 use raddle_harden::settings::{Mechanism, Settings};
 
 use crate::extract::{Acquired, Candidate, Check, Extracted};
-use crate::ir::{Block, Builder, Module, Predicate, Value};
+use crate::ir::{Block, Builder, Module, Opcode, Predicate, Value};
 use crate::names::{Lock, LockSite};
 
 /// What our lock functions return instead of waiting for ever; known to the runtime.
 const DEADLOCK: u64 = 0x7_adde;
 /// The failing edge releases locks before it pauses; known to the runtime.
 const FLAG_RELEASES: u64 = 1;
+
+/// Counters of the runtime, for builds that count.
+const POINTS: &str = "raddle_harden_points";
+const LOCK_POINTS: &str = "raddle_harden_lock_points";
+
+/// An access to address 0, and its entry in the table of faults: laid out as `struct fault` of the runtime, how 18.
+const FAULT_ON_PURPOSE: &str = ".Lraddle_purpose${:uid}: movb $$0, 0
+.Lraddle_beyond${:uid}:
+\t.pushsection raddle_faults,\"ao?\",@progbits,.Lraddle_purpose${:uid}
+\t.long .Lraddle_purpose${:uid}-.
+\t.long .Lraddle_beyond${:uid}-.
+\t.long ${0:c}-.
+\t.long 1
+\t.short 18, ${1:c}
+\t.reloc ., R_X86_64_NONE, raddle_harden_add_faults
+\t.popsection";
 
 /// A site to harden.
 #[derive(Debug)]
@@ -38,14 +56,22 @@ pub(crate) struct Work<'a> {
     pub(crate) levels: usize,
 }
 
-/// Changes one function; returns the number of re-execution points.
+/// Re-execution points of a function.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Points {
+    pub(crate) all: usize,
+    /// Those that serve deadlocks only.
+    pub(crate) for_locks: usize,
+}
+
+/// Changes one function.
 pub(crate) fn emit(
     module: Module,
     settings: &Settings,
     extracted: &Extracted,
     works: &[Work<'_>],
     marks: &[(InstId, &Mark)],
-) -> usize {
+) -> Points {
     let mut emitter = Emitter {
         module,
         settings,
@@ -58,18 +84,30 @@ pub(crate) fn emit(
         variables: Vec::new(),
         results: BTreeMap::new(),
         needs_repair: false,
+        edges: 0,
     };
-    let plans: Vec<&Plan> = works
-        .iter()
-        .filter_map(|work| work.plan.as_ref())
-        .chain(marks.iter().filter_map(|(_, mark)| match mark {
-            Mark::Pad(plan) => Some(plan),
-            Mark::Through => None,
-        }))
-        .collect();
-    for plan in &plans {
-        emitter.prepare(plan);
+    let is_for_lock = |work: &Work<'_>| work.candidate.site.kind == SiteKind::Deadlock;
+    let plans_of = |for_locks: bool| {
+        works
+            .iter()
+            .filter(move |work| is_for_lock(work) == for_locks)
+            .filter_map(|work| work.plan.as_ref())
+    };
+    let pads = marks.iter().filter_map(|(_, mark)| match mark {
+        Mark::Pad(plan) => Some(plan),
+        Mark::Through => None,
+    });
+    for plan in plans_of(false).chain(pads) {
+        emitter.prepare(plan, POINTS);
     }
+    let others = emitter.points.len();
+    for plan in plans_of(true) {
+        emitter.prepare(plan, LOCK_POINTS);
+    }
+    let points = Points {
+        all: emitter.points.len(),
+        for_locks: emitter.points.len() - others,
+    };
     for work in works {
         emitter.site(work);
     }
@@ -84,7 +122,10 @@ pub(crate) fn emit(
     function.promote(&emitter.variables);
     let unwinds = !marks.is_empty() || works.iter().any(|work| work.levels > 0);
     function.mark_changed(unwinds);
-    emitter.points.len()
+    if settings.leaves_checks_to_accesses() {
+        function.allow_faults();
+    }
+    points
 }
 
 /// Identifies the points of a plan, useful and useless.
@@ -109,6 +150,8 @@ struct Emitter<'a> {
     /// Values that stand for calls which were replaced.
     results: BTreeMap<InstId, Value>,
     needs_repair: bool,
+    /// Failing edges so far.
+    edges: u32,
 }
 
 impl Emitter<'_> {
@@ -121,10 +164,10 @@ impl Emitter<'_> {
     }
 
     /// Splits at the plan's points and writes what must be noted there.
-    fn prepare(&mut self, plan: &Plan) {
+    fn prepare(&mut self, plan: &Plan, counter: &str) {
         let all: Vec<InstId> = plan.points.iter().chain(&plan.useless).copied().collect();
         for &point in &all {
-            self.point(point);
+            self.point(point, counter);
         }
         if all.len() > 1 {
             self.prepare_token(plan);
@@ -159,7 +202,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn point(&mut self, point: InstId) {
+    fn point(&mut self, point: InstId, counter: &str) {
         if self.points.contains_key(&point) {
             return;
         }
@@ -168,19 +211,19 @@ impl Emitter<'_> {
         self.points.insert(point, block);
         self.builder.before(anchor);
         if self.settings.count_points {
-            self.count_point(anchor);
+            self.count_point(anchor, counter);
         }
         if self.settings.mechanism == Mechanism::Setjmp {
             self.setjmp(anchor);
         }
     }
 
-    fn count_point(&self, anchor: Value) {
+    fn count_point(&self, anchor: Value, name: &str) {
         let word = self.module.int_type(64);
         let counter = self
             .module
-            .named_global("raddle_harden_points")
-            .unwrap_or_else(|| self.module.add_global("raddle_harden_points", word));
+            .named_global(name)
+            .unwrap_or_else(|| self.module.add_global(name, word));
         self.builder.before(anchor);
         let old = self.builder.load(word, counter);
         let new = self.builder.add(old, word.constant(1));
@@ -234,8 +277,13 @@ impl Emitter<'_> {
             Check::Reached => self.assertion(work),
             Check::Pointers(pointers) => {
                 self.builder.before(candidate.inst);
-                let invalid = self.any_below_bound(pointers);
-                self.checked(work, invalid);
+                if let Some(pointer) = self.injected_pointer(candidate, pointers[0]) {
+                    let invalid = self.any_below_bound(&[pointer]);
+                    self.passes_unless(work, invalid);
+                } else {
+                    let invalid = self.any_below_bound(pointers);
+                    self.checked(work, invalid);
+                }
             }
             Check::Oracle(value) => {
                 self.builder.before(candidate.inst);
@@ -265,24 +313,48 @@ impl Emitter<'_> {
         any.expect("a pointer check has pointers")
     }
 
+    /// For tests: whether the next check shall fail.
+    fn injected(&self) -> Value {
+        let injected = self.thunk(
+            "raddle_harden_inject_thunk",
+            self.module.pointer_type().null(),
+        );
+        let zero = self.module.int_type(32).constant(0);
+        self.builder.compare(Predicate::LLVMIntNE, injected, zero)
+    }
+
+    /// For tests: an access through a pointer that is null now and then.
+    fn injected_pointer(&self, candidate: &Candidate, pointer: Value) -> Option<Value> {
+        let access = candidate.inst;
+        let number = match access.opcode() {
+            Opcode::LLVMLoad => 0,
+            Opcode::LLVMStore => 1,
+            _ => return None,
+        };
+        let offset = access.operand(number).offset_from(pointer, self.module)?;
+        if !self.settings.inject {
+            return None;
+        }
+        let null = self.module.pointer_type().null();
+        let pointer = self.builder.select(self.injected(), null, pointer);
+        access.set_operand(number, self.builder.byte_offset(pointer, offset));
+        Some(pointer)
+    }
+
     /// A check in front of the instruction: where `fails` holds, the failing edge is taken.
     fn checked(&mut self, work: &Work<'_>, fails: Value) {
-        let inst = work.candidate.inst;
         let fails = if self.settings.inject {
-            self.builder.before(inst);
-            let injected = self.thunk(
-                "raddle_harden_inject_thunk",
-                self.module.pointer_type().null(),
-            );
-            let injected = self.builder.compare(
-                Predicate::LLVMIntNE,
-                injected,
-                self.module.int_type(32).constant(0),
-            );
+            self.builder.before(work.candidate.inst);
+            let injected = self.injected();
             self.builder.or(fails, injected)
         } else {
             fails
         };
+        self.passes_unless(work, fails);
+    }
+
+    fn passes_unless(&mut self, work: &Work<'_>, fails: Value) {
+        let inst = work.candidate.inst;
         let head = inst.block();
         let tail = inst.split_before("raddle.passed");
         let failing = self.extracted.function.append_block("raddle.failing");
@@ -384,22 +456,22 @@ impl Emitter<'_> {
     /// From `failing`: callers first, then this function's own region, then `gives_up`.
     fn failing_edge(&mut self, work: &Work<'_>, failing: Block, gives_up: Block) {
         let descriptor = self.descriptor(work);
+        self.edges += 1;
+        let edge = self.edges;
+        let note = |terminator: Value| {
+            if is_access(work.candidate) {
+                let levels = u32::try_from(work.levels).unwrap_or(u32::MAX);
+                terminator.mark_failing(edge, descriptor, levels);
+            }
+        };
         self.builder.at_end(failing);
         if work.levels > 0 {
-            let (pointer, word) = (self.module.pointer_type(), self.module.int_type(32));
-            let ty = self
-                .module
-                .function_type(self.module.void_type(), &[pointer, word]);
-            let unwind = self.module.function("raddle_harden_unwind", ty);
-            let levels = word.constant(raddle_stdx::width::to_u64(work.levels));
-            let call = self.builder.call(ty, unwind, &[descriptor, levels]);
-            call.set_location_of(work.candidate.inst, self.extracted.function);
+            self.looks_in_callers(work, descriptor);
         }
         let Some(plan) = &work.plan else {
-            self.builder.branch(gives_up);
+            note(self.builder.branch(gives_up));
             return;
         };
-        let mut gives_up_now = gives_up;
         if !plan.useless.is_empty() && plan.points.len() + plan.useless.len() > 1 {
             let token = self.tokens[&point_set(plan)];
             let ty = self.module.int_type(32);
@@ -410,11 +482,10 @@ impl Emitter<'_> {
             let decide = self.extracted.function.append_block("raddle.decide");
             self.builder.branch_if(is_final, gives_up, decide);
             self.builder.at_end(decide);
-            gives_up_now = gives_up;
         }
         if self.settings.mechanism == Mechanism::Setjmp {
             self.longjmp(work, descriptor);
-            self.builder.branch(gives_up_now);
+            self.builder.branch(gives_up);
             return;
         }
         let retries = self.thunk("raddle_harden_retry_thunk", descriptor);
@@ -423,9 +494,32 @@ impl Emitter<'_> {
             .builder
             .compare(Predicate::LLVMIntNE, retries, word.constant(0));
         let undo = self.extracted.function.append_block("raddle.undo");
-        self.builder.branch_if(retries, undo, gives_up_now);
+        let decision = self.builder.branch_if(retries, undo, gives_up);
+        if plan.useless.is_empty() {
+            note(decision);
+        }
         self.builder.at_end(undo);
         self.undo(plan, work.candidate.inst);
+    }
+
+    /// Continues in a caller that is prepared for it, or here if there is none.
+    fn looks_in_callers(&self, work: &Work<'_>, descriptor: Value) {
+        let (pointer, word) = (self.module.pointer_type(), self.module.int_type(32));
+        let void = self.module.void_type();
+        let levels = word.constant(raddle_stdx::width::to_u64(work.levels));
+        let call = if self.settings.leaves_checks_to_accesses() {
+            // A fault on purpose: unlike a call, it costs the passing path neither a register nor a stack frame.
+            let ty = self.module.function_type(void, &[pointer, word]);
+            self.builder
+                .assembly(FAULT_ON_PURPOSE, "i,i,~{memory}", ty, &[descriptor, levels])
+        } else {
+            let ty = self.module.function_type(void, &[pointer, word]);
+            let unwind = self.module.function("raddle_harden_unwind_thunk", ty);
+            let call = self.builder.call(ty, unwind, &[descriptor, levels]);
+            call.set_keeps_registers();
+            call
+        };
+        call.set_location_of(work.candidate.inst, self.extracted.function);
     }
 
     fn longjmp(&self, work: &Work<'_>, descriptor: Value) {
@@ -658,6 +752,12 @@ impl Emitter<'_> {
     }
 }
 
+/// Whether the site is an access through one pointer, which faults by itself when the pointer is invalid.
+fn is_access(candidate: &Candidate) -> bool {
+    candidate.site.kind == SiteKind::Dereference
+        && matches!(&candidate.check, Check::Pointers(pointers) if pointers.len() == 1)
+}
+
 fn point_set(plan: &Plan) -> PointSet {
     let mut key = plan.points.clone();
     key.push(usize::MAX);
@@ -667,7 +767,7 @@ fn point_set(plan: &Plan) -> PointSet {
 
 fn first_after_phis(phi: Value) -> Value {
     let mut at = phi;
-    while at.opcode() == crate::ir::Opcode::LLVMPHI {
+    while at.opcode() == Opcode::LLVMPHI {
         at = at.next();
     }
     at

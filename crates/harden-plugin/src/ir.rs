@@ -52,6 +52,21 @@ unsafe extern "C" {
     fn rdl_promote(function: LLVMValueRef, slots: *mut LLVMValueRef, count: usize);
     fn rdl_cold_edge(branch: LLVMValueRef, first_is_cold: bool);
     fn rdl_mark_changed(function: LLVMValueRef, may_unwind: bool);
+    fn rdl_mark_failing(
+        terminator: LLVMValueRef,
+        number: c_uint,
+        data: LLVMValueRef,
+        levels: c_uint,
+    );
+    fn rdl_allow_faults(function: LLVMValueRef);
+    fn rdl_keeps_registers(call: LLVMValueRef);
+    fn rdl_redirect(module: LLVMModuleRef, from: *const c_char, to: *const c_char) -> bool;
+    fn rdl_offset_from(
+        pointer: LLVMValueRef,
+        base: LLVMValueRef,
+        module: LLVMModuleRef,
+        offset: *mut i64,
+    ) -> bool;
     fn rdl_place(
         value: LLVMValueRef,
         depth: c_uint,
@@ -151,6 +166,12 @@ impl Module {
 
     pub(crate) fn context(self) -> LLVMContextRef {
         llvm!(LLVMGetModuleContext(self.0))
+    }
+
+    /// Calls of a function of another module go to `to` instead.
+    pub(crate) fn redirect(self, from: &str, to: &str) -> bool {
+        let (from, to) = (c_string(from), c_string(to));
+        llvm!(rdl_redirect(self.0, from.as_ptr(), to.as_ptr()))
     }
 
     pub(crate) fn source_name(self) -> String {
@@ -555,6 +576,32 @@ impl Value {
 
     pub(crate) fn mark_changed(self, may_unwind: bool) {
         llvm!(rdl_mark_changed(self.0, may_unwind));
+    }
+
+    /// This terminator ends the failing edge of a site, which a fault may replace.
+    pub(crate) fn mark_failing(self, number: u32, data: Value, levels: u32) {
+        llvm!(rdl_mark_failing(self.0, number, data.0, levels));
+    }
+
+    /// Checks of this function may be left to the access itself.
+    pub(crate) fn allow_faults(self) {
+        llvm!(rdl_allow_faults(self.0));
+    }
+
+    /// The called function keeps all registers, so that the passing path pays nothing for this call.
+    pub(crate) fn set_keeps_registers(self) {
+        llvm!(rdl_keeps_registers(self.0));
+    }
+
+    /// How far this pointer is from `base`, if the distance is constant.
+    pub(crate) fn offset_from(self, base: Value, module: Module) -> Option<i64> {
+        let mut offset = 0;
+        let is_constant = llvm!(rdl_offset_from(self.0, base.0, module.0, &raw mut offset));
+        is_constant.then_some(offset)
+    }
+
+    pub(crate) fn set_operand(self, number: u32, value: Value) {
+        llvm!(LLVMSetOperand(self.0, number, value.0));
     }
 
     pub(crate) fn cold_edge(self, first_is_cold: bool) {

@@ -80,10 +80,15 @@ fn run(module: Module) -> Result<bool, String> {
             .count(),
         ..ModuleRecord::default()
     };
-    let changed = carry_out(module, &settings, &extracted, &decisions, &mut summary);
+    let mut changed = carry_out(module, &settings, &extracted, &decisions, &mut summary);
     if let Some(path) = &settings.report {
         write_report(path, &extracted, &decisions, summary)
             .map_err(|error| format!("cannot write the report {path}: {error}"))?;
+    }
+    if settings.leaves_checks_to_accesses() {
+        for name in ["sigaction", "signal", "sigprocmask", "pthread_sigmask"] {
+            changed |= module.redirect(name, &format!("raddle_harden_{name}"));
+        }
     }
     if changed && !module.is_valid() {
         return Err(format!(
@@ -160,7 +165,7 @@ fn is_covered(
         checked.get(&pointer.key()).is_some_and(|earlier| {
             earlier
                 .iter()
-                .any(|&inst| tree.dominates(inst, candidate.inst))
+                .any(|&inst| inst == candidate.inst || tree.dominates(inst, candidate.inst))
         }) || tree.known_nonzero(pointer, candidate.inst)
     })
 }
@@ -210,6 +215,12 @@ fn one(
             levels: if goes_up { levels } else { 0 },
         },
         Err(_) if goes_up => Decision::Harden { plan: None, levels },
+        Err(Pruned::NoSharedRead | Pruned::NoLockInRegion) if !settings.prunes => {
+            Decision::Harden {
+                plan: plan::unpruned(&body.function, &body.idom, site),
+                levels: 0,
+            }
+        }
         Err(reason) => skip_or(candidate, reason),
     }
 }
@@ -253,7 +264,9 @@ fn carry_out(
         if works.is_empty() && marks.is_empty() {
             continue;
         }
-        summary.points += emit::emit(module, settings, function, &works, &marks);
+        let points = emit::emit(module, settings, function, &works, &marks);
+        summary.points += points.all;
+        summary.lock_points += points.for_locks;
         summary.pads += marks
             .iter()
             .filter(|(_, mark)| matches!(mark, Mark::Pad(_)))

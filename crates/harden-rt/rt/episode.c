@@ -38,8 +38,8 @@ static uint64_t total_recoveries, total_retries, total_failures;
 static int log_start = 1, log_summary;
 static uint32_t inject_every;
 
-/* Dynamic count of re-execution points, in builds that ask for it. */
-__attribute__((weak)) uint64_t raddle_harden_points;
+/* Dynamic counts of re-execution points, in builds that ask for them; the second are those that serve deadlocks only. */
+__attribute__((weak)) uint64_t raddle_harden_points, raddle_harden_lock_points;
 
 static int claim(struct episode *episode, uint32_t from, uint32_t to)
 {
@@ -244,6 +244,7 @@ static void forget_in_child(void)
 
 __attribute__((constructor)) static void start(void)
 {
+    faults_are_linked = 1;
     int saved = errno;
     retries_max = number_from("RADDLE_HARDEN_RETRIES", retries_max);
     time_max_ns = number_from("RADDLE_HARDEN_TIME_MS", time_max_ns / 1000000) * 1000000;
@@ -270,8 +271,10 @@ __attribute__((destructor)) static void finish(void)
         line_text(&line, " retries, ");
         line_number(&line, total_failures);
         line_text(&line, " not recovered, ");
-        line_number(&line, raddle_harden_points);
-        line_text(&line, " points passed");
+        line_number(&line, raddle_harden_points + raddle_harden_lock_points);
+        line_text(&line, " points passed, ");
+        line_number(&line, raddle_harden_lock_points);
+        line_text(&line, " of them for deadlocks");
         line_write(&line);
     }
     errno = saved;

@@ -46,6 +46,18 @@ extern HIDDEN uint64_t time_max_ns;
 extern HIDDEN uint64_t lock_timeout_ns;
 extern HIDDEN int log_fd;
 
+/* Set by the part that always runs, so that the handler of faults is linked with it. */
+extern HIDDEN int faults_are_linked;
+
+/* A caller that is prepared to be re-executed: its registers rbx, rbp, r12 to r15, rsp, and its pad. */
+struct prepared {
+    uintptr_t registers[8];
+};
+
+/* Looks for one at most `levels` callers above the frame that stands at `failing`, or if that is 0, above the function
+   that called the runtime. */
+HIDDEN int find_prepared(struct prepared *prepared, uint32_t levels, uintptr_t failing);
+
 uint32_t raddle_harden_inject(void);
 uint32_t raddle_harden_retry(struct raddle_site *site, uintptr_t frame);
 

@@ -47,6 +47,44 @@
     SAVING_THUNK raddle_harden_pause_thunk, raddle_harden_pause@PLT
     SAVING_THUNK raddle_harden_inject_thunk, raddle_harden_inject@PLT
 
+/* raddle_harden_unwind(rdi, rsi) for callers of LLVM's preserve_most convention: all general registers but r11 survive. */
+    .globl raddle_harden_unwind_thunk
+    .type raddle_harden_unwind_thunk, @function
+    .p2align 4
+raddle_harden_unwind_thunk:
+    .cfi_startproc
+    endbr64
+    pushq %rbp
+    .cfi_def_cfa_offset 16
+    .cfi_offset %rbp, -16
+    movq %rsp, %rbp
+    .cfi_def_cfa_register %rbp
+    pushq %rax
+    pushq %rcx
+    pushq %rdx
+    pushq %rsi
+    pushq %rdi
+    pushq %r8
+    pushq %r9
+    pushq %r10
+    andq $-16, %rsp
+    cld
+    call raddle_harden_unwind@PLT
+    leaq -64(%rbp), %rsp
+    popq %r10
+    popq %r9
+    popq %r8
+    popq %rdi
+    popq %rsi
+    popq %rdx
+    popq %rcx
+    popq %rax
+    popq %rbp
+    .cfi_def_cfa %rsp, 8
+    ret
+    .cfi_endproc
+    .size raddle_harden_unwind_thunk, . - raddle_harden_unwind_thunk
+
 /* raddle_harden_land(rdi = {rbx, rbp, r12, r13, r14, r15, rsp, pad}): continues at a landing pad of a frame above. */
     .globl raddle_harden_land
     .hidden raddle_harden_land

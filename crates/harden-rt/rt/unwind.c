@@ -11,6 +11,7 @@
 
 /* Frames between this code and the deepest caller that may be prepared: ours, the failing function, three callers. */
 #define CALLERS_MAX 8
+#define OWN_FRAMES 4
 
 /* What an exception table says of a call: re-execute from its pad; or this caller did nothing that counts before the
    call, look at its own caller. A table that says neither ends the search. In C++ the marks must be types, because its
@@ -23,9 +24,11 @@ extern const char raddle_harden_through_type[] __attribute__((weak)) HIDDEN;
 enum mark { NOTHING, PAD, THROUGH };
 
 struct search {
+    struct prepared *prepared;
     uint32_t frames;
     uint32_t levels;
-    uintptr_t registers[8];
+    /* The place of a fault, until its frame has been seen. */
+    uintptr_t failing;
     int found;
 };
 
@@ -165,11 +168,18 @@ static _Unwind_Reason_Code look(struct _Unwind_Context *context, void *argument)
 {
     struct search *search = argument;
     static const uint8_t saved[] = {3, 6, 12, 13, 14, 15};
-    search->frames++;
-    /* Frame 1 is raddle_harden_unwind itself, frame 2 the failing function, then its callers. */
-    if (search->frames <= 2)
+    if (search->failing != 0) {
+        if (_Unwind_GetIP(context) == search->failing) {
+            search->failing = 0;
+            search->frames = OWN_FRAMES;
+        }
         return _URC_NO_REASON;
-    if (search->frames > 2 + search->levels)
+    }
+    search->frames++;
+    /* Frame 1 is find_prepared, 2 raddle_harden_unwind, 3 its thunk, 4 the failing function, then its callers. */
+    if (search->frames <= OWN_FRAMES)
+        return _URC_NO_REASON;
+    if (search->frames > OWN_FRAMES + search->levels)
         return _URC_END_OF_STACK;
     const uint8_t *lsda = (const uint8_t *)_Unwind_GetLanguageSpecificData(context);
     uintptr_t ip = _Unwind_GetIP(context) - 1, pad = 0;
@@ -179,9 +189,9 @@ static _Unwind_Reason_Code look(struct _Unwind_Context *context, void *argument)
     if (mark == NOTHING)
         return _URC_END_OF_STACK;
     for (size_t i = 0; i < 6; i++)
-        search->registers[i] = _Unwind_GetGR(context, saved[i]);
-    search->registers[6] = _Unwind_GetCFA(context);
-    search->registers[7] = pad;
+        search->prepared->registers[i] = _Unwind_GetGR(context, saved[i]);
+    search->prepared->registers[6] = _Unwind_GetCFA(context);
+    search->prepared->registers[7] = pad;
     search->found = 1;
     return _URC_END_OF_STACK;
 }
@@ -203,15 +213,23 @@ void raddle_harden_longjmp(struct raddle_site *site)
         longjmp(raddle_harden_registers, 1);
 }
 
+__attribute__((noinline)) HIDDEN int find_prepared(struct prepared *prepared, uint32_t levels, uintptr_t failing)
+{
+    struct search search = {
+        .prepared = prepared, .levels = levels < CALLERS_MAX ? levels : CALLERS_MAX, .failing = failing};
+    _Unwind_Backtrace(look, &search);
+    __asm__ volatile("" ::: "memory");
+    return search.found;
+}
+
 /* Re-executes in a caller at most `levels` frames up, or returns and the original failure happens. */
 __attribute__((noinline)) void raddle_harden_unwind(struct raddle_site *site, uint32_t levels)
 {
-    struct search search = {.levels = levels < CALLERS_MAX ? levels : CALLERS_MAX};
+    struct prepared prepared;
     int saved = errno;
-    _Unwind_Backtrace(look, &search);
-    if (search.found && raddle_harden_retry(site, search.registers[6])) {
+    if (find_prepared(&prepared, levels, 0) && raddle_harden_retry(site, prepared.registers[6])) {
         errno = saved;
-        raddle_harden_land(search.registers);
+        raddle_harden_land(prepared.registers);
     }
     errno = saved;
 }

@@ -1,7 +1,7 @@
-//! The runtime of hardened programs, as bytes: two static archives and the header of `raddle_oracle`.
+//! The runtime of hardened programs, as bytes: a static archive and the header of `raddle_oracle`.
 //!
 //! Read `rt/episode.c` first: it counts the attempts of one recovery; `rt/lock.c` finds wait-for cycles;
-//! `rt/unwind.c` jumps from a failing callee back into a prepared caller; `rt/thunk.S` keeps all registers.
+//! `rt/unwind.c` jumps from a failing callee back into a prepared caller; `rt/fault.c` turns faults into failed checks; `rt/thunk.S` keeps all registers.
 
 /// One file that a hardened build needs.
 #[derive(Debug, Clone, Copy)]
@@ -10,17 +10,11 @@ pub struct Part {
     pub bytes: &'static [u8],
 }
 
-/// Archives, in link order.
-pub const ARCHIVES: [Part; 2] = [
-    Part {
-        name: "libraddle_harden_calls.a",
-        bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libraddle_harden_calls.a")),
-    },
-    Part {
-        name: "libraddle_harden_core.a",
-        bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libraddle_harden_core.a")),
-    },
-];
+/// The runtime.
+pub const ARCHIVES: [Part; 1] = [Part {
+    name: "libraddle_harden_rt.a",
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libraddle_harden_rt.a")),
+}];
 
 /// The header with which a program states an oracle.
 pub const HEADER: Part = Part {

@@ -49,6 +49,8 @@ pub struct ModuleRecord {
     pub module: String,
     /// Distinct re-execution points inserted.
     pub points: usize,
+    /// Those among them that serve deadlocks only.
+    pub lock_points: usize,
     /// Landing pads in callers.
     pub pads: usize,
     pub functions: usize,

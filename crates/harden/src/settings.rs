@@ -29,8 +29,11 @@ pub struct Settings {
     /// Debug information was asked for by us, not by the user: remove it afterwards.
     pub strip_debug: bool,
     pub mechanism: Mechanism,
+    pub checks: Checks,
     /// How long regions are; by default cheap in survival mode and longest in fix mode.
     pub reach: Option<Reach>,
+    /// Leave sites alone whose re-execution could change nothing; off only to measure what that saves.
+    pub prunes: bool,
     /// Count the passes over re-execution points.
     pub count_points: bool,
     /// Let passing checks fail now and then (run time: `RADDLE_HARDEN_INJECT`).
@@ -52,7 +55,9 @@ impl Default for Settings {
             report: None,
             strip_debug: false,
             mechanism: Mechanism::Branch,
+            checks: Checks::Fault,
             reach: None,
+            prunes: true,
             count_points: false,
             inject: false,
         }
@@ -60,6 +65,11 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Whether an access may be its own check.
+    pub fn leaves_checks_to_accesses(&self) -> bool {
+        self.checks == Checks::Fault && self.mechanism == Mechanism::Branch
+    }
+
     /// The reach that was asked for, or that of the mode.
     pub fn reach(&self) -> Reach {
         self.reach.unwrap_or(match self.mode {
@@ -87,6 +97,16 @@ pub enum Mechanism {
     Branch,
     /// The paper's setjmp and longjmp, for comparison.
     Setjmp,
+}
+
+/// How an invalid pointer is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Checks {
+    /// By the fault of the access, where it is sure to come at once; else by a comparison.
+    Fault,
+    /// Always by a comparison.
+    Compare,
 }
 
 /// `file:line`, the file matched from its end.

@@ -1,17 +1,19 @@
 //! Runs a program to its first thread, then from that snapshot again and again; prints executions per CPU second,
-//! for `cargo xtask bench engine`: `restores PROGRAM none|addr COUNT`.
+//! for `cargo xtask bench engine`: `restores none|addr COUNT PROGRAM [ARGUMENT...]`. The line says: executions, CPU
+//! seconds, instructions and restored pages of each.
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 
 use std::process::ExitCode;
 
 use raddle_linux::{End, LinuxWorld, Plain, RunLimits, Setup};
+use raddle_stdx::cpu_time;
 use raddle_world::{SeededChoices, Snapshot, Until, World};
 use raddle_x86::Observe;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, program, mode, count] = &arguments[..] else {
-        println!("usage: restores PROGRAM none|addr COUNT");
+    let [_, mode, count, program @ ..] = &arguments[..] else {
+        println!("usage: restores none|addr COUNT PROGRAM [ARGUMENT...]");
         return ExitCode::from(2);
     };
     let count: u64 = count.parse().expect("COUNT is a number");
@@ -21,7 +23,7 @@ fn main() -> ExitCode {
         world.set_observe(Observe::Addr);
     }
     let before = world.statistics();
-    let begun = cpu_seconds();
+    let begun = cpu_time();
     let mut digest = None;
     for _ in 0..count {
         world.restore(snapshot);
@@ -34,7 +36,7 @@ fn main() -> ExitCode {
             "every run from a snapshot is the same"
         );
     }
-    let seconds = cpu_seconds() - begun;
+    let seconds = (cpu_time() - begun).as_secs_f64();
     let after = world.statistics();
     println!(
         "{count} {seconds:.6} {} {}",
@@ -44,10 +46,11 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn setup(program: &str) -> Setup {
+fn setup(command: &[String]) -> Setup {
+    let words = |words: &[String]| words.iter().map(|word| word.as_bytes().to_vec()).collect();
     Setup {
-        program: program.as_bytes().to_vec(),
-        arguments: vec![program.as_bytes().to_vec()],
+        program: command[0].as_bytes().to_vec(),
+        arguments: words(command),
         environment: Vec::new(),
         directory: b"/".to_vec(),
         stdin: Vec::new(),
@@ -70,15 +73,4 @@ fn run_to_second_thread(world: &mut LinuxWorld) -> Snapshot {
         world.take_events();
     }
     world.snapshot()
-}
-
-/// CPU time of this process so far (nanoseconds on the processor).
-fn cpu_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/schedstat").expect("Linux tells CPU times");
-    let nanoseconds: f64 = text
-        .split_whitespace()
-        .next()
-        .and_then(|word| word.parse().ok())
-        .unwrap_or(0.0);
-    nanoseconds / 1e9
 }

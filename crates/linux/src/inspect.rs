@@ -1,7 +1,7 @@
 //! What reports read from a world: registers, memory, calls in progress.
 
 use raddle_config::hooks::Effect;
-use raddle_mem::{GuestAddr, PAGE_SIZE};
+use raddle_mem::{AddressSpace, Frames, GuestAddr, PAGE_SIZE};
 use raddle_stdx::width::{low_u16, to_u64};
 use raddle_symbols::unwind::RIP;
 use raddle_symbols::{Registers, SymbolSpace};
@@ -48,6 +48,22 @@ pub(crate) fn registers_of(cpu: &Cpu) -> Registers {
 }
 
 impl LinuxWorld {
+    /// The processor of a live context.
+    pub fn cpu(&self, who: ContextId) -> Option<&Cpu> {
+        Some(&self.kernel().thread(self.tid(who)?).cpu)
+    }
+
+    /// Number of the process that a live context belongs to.
+    pub fn process_id(&self, who: ContextId) -> Option<u32> {
+        Some(self.kernel().thread(self.tid(who)?).process.0)
+    }
+
+    /// The address space of a live context's process, and the frames that hold its pages.
+    pub fn memory(&self, who: ContextId) -> Option<(&AddressSpace, &Frames)> {
+        let kernel = self.kernel();
+        Some((&kernel.space_of(self.tid(who)?).map, &kernel.frames))
+    }
+
     /// The registers of a live context.
     pub fn registers(&self, who: ContextId) -> Option<Registers> {
         let tid = self.tid(who)?;
@@ -56,12 +72,9 @@ impl LinuxWorld {
 
     /// Eight bytes of the memory of a live context's process; none if they cannot be read.
     pub fn read_word(&mut self, who: ContextId, addr: u64) -> Option<u64> {
-        let tid = self.tid(who)?;
         let mut bytes = [0; 8];
-        self.kernel_mut()
-            .read_user(tid, GuestAddr(addr), &mut bytes)
-            .ok()?;
-        Some(u64::from_le_bytes(bytes))
+        let is_whole = self.read_bytes(who, addr, &mut bytes) == bytes.len();
+        is_whole.then(|| u64::from_le_bytes(bytes))
     }
 
     /// Where the frames of a live context's stack stand, innermost first: addresses inside the calls.

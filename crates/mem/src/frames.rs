@@ -189,6 +189,12 @@ impl Frames {
         self.arena.page_mut(frame.index())[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 
+    /// As [`Self::write`], but decoded code stays valid: for bits that a processor sets by itself in page tables.
+    pub fn write_unnoticed(&mut self, frame: FrameId, offset: usize, bytes: &[u8]) {
+        self.prepare_write(frame);
+        self.arena.page_mut(frame.index())[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+
     /// A new frame with the content of `frame`.
     pub fn duplicate(&mut self, frame: FrameId) -> Result<FrameId, OutOfFrames> {
         let copy = self.alloc()?;

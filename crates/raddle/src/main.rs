@@ -16,6 +16,7 @@ mod gdb;
 mod interrupt;
 mod message;
 mod program_options;
+mod project;
 
 /// Find, explain, reproduce and survive concurrency bugs.
 #[derive(Debug, Parser)]

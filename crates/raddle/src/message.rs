@@ -1,5 +1,18 @@
 //! Messages to the user: always on stderr, always with our name in front; results go to stdout.
 
+use std::io::Write;
+
+/// Prints a result on stdout. A reader that has seen enough (`| head`) is no error.
+pub(crate) fn result(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::from(error).context("cannot write the result"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Prints an error and its causes as one paragraph.
 #[expect(
     clippy::print_stderr,

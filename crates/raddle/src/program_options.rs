@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
+use raddle_config::hooks::Hook;
 use raddle_linux::{Mapping, Setup};
 use raddle_trace::Inputs;
 use raddle_world::SeededChoices;
+
+use crate::project;
 
 /// The program and its surroundings.
 #[derive(Debug, Args)]
@@ -44,6 +47,9 @@ pub(crate) struct Surroundings {
     /// Processors that the program is told of.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: u32,
+    /// The project's configuration: functions that mean locking or allocating (`[[hooks]]`).
+    #[arg(long, value_name = "FILE", default_value = project::DEFAULT_PATH)]
+    config: PathBuf,
     /// Which network the program sees: only `loopback` is possible.
     #[arg(long, value_name = "KIND", default_value = "loopback")]
     net: String,
@@ -144,7 +150,14 @@ impl ProgramOptions {
             processes_max: setup.processes_max,
             cpus: setup.cpus,
             seed,
+            hooks: self.hooks()?,
         })
+    }
+
+    /// Functions of the project that mean synchronisation or allocation.
+    pub(crate) fn hooks(&self) -> anyhow::Result<Vec<Hook>> {
+        let config = project::config(&self.surroundings.config)?;
+        Ok(config.map_or_else(Vec::new, |config| config.hooks))
     }
 
     /// The program's own name, without folders.

@@ -194,6 +194,74 @@ fn own_patterns_and_their_errors() {
 }
 
 #[test]
+fn sub_patterns_must_be_able_to_overlap_unless_locks_are_said_not_to_matter() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "struct t { struct mutex l; int n; };\n\
+        int f(struct t *t)\n{\n\tmutex_lock(&t->l);\n\tt->n = 1;\n\tmutex_unlock(&t->l);\n\treturn 0;\n}\n\
+        int g(struct t *t)\n{\n\tmutex_lock(&t->l);\n\tt->n = 2;\n\tmutex_unlock(&t->l);\n\treturn 0;\n}\n";
+    fs::write(folder.path().join("x.c"), source).unwrap();
+    let pattern = folder.path().join("own.pdl");
+    let scan = |conditions: &str| {
+        let text = format!(
+            "bug two-writers {{ title \"`$x`\"; pattern 1 {{ fun $f {{ write $x; }} }} pattern 2 {{ fun $g {{ write $y; }} }} \
+             where alias($x, $y), different_function($f, $g){conditions}; }}"
+        );
+        fs::write(&pattern, text).unwrap();
+        raddle(
+            folder.path(),
+            &[
+                "scan",
+                "x.c",
+                "--pattern",
+                "own.pdl",
+                "--only",
+                "two-writers",
+            ],
+        )
+    };
+    let kept_apart = scan("");
+    assert_eq!(kept_apart.status.code(), Some(0), "{}", out(&kept_apart));
+    let any = scan(", any_locks()");
+    assert_eq!(any.status.code(), Some(1), "{}{}", out(&any), err(&any));
+}
+
+#[test]
+fn tables_can_say_which_lock_their_callers_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "struct t { struct mutex l; struct ops *p; };\n\
+        struct ops { int n; };\n\
+        static int set(struct t *t)\n{\n\tif (t->p)\n\t\treturn t->p->n;\n\treturn 0;\n}\n\
+        static int drop(struct t *t)\n{\n\tmy_take();\n\tt->p = NULL;\n\tmy_give();\n\treturn 0;\n}\n\
+        static const struct my_ops my_ops = { .set = set };\n\
+        static const struct other_ops other_ops = { .drop = drop };\n";
+    fs::write(folder.path().join("x.c"), source).unwrap();
+    let lock = "version = 1\n[[scan.idioms.locks]]\nname = \"mine\"\nacquire = [\"my_take\"]\nrelease = [\"my_give\"]\n";
+    fs::write(folder.path().join("raddle.toml"), lock).unwrap();
+    let without = raddle(folder.path(), &["scan", "x.c", "--only", "double-fetch"]);
+    assert_eq!(without.status.code(), Some(1), "{}", out(&without));
+    let held = format!(
+        "{lock}[[scan.idioms.starters]]\nstructs = [\"my_ops\"]\ncontext = \"entry\"\nholds = [\"mine\"]\n"
+    );
+    fs::write(folder.path().join("raddle.toml"), held).unwrap();
+    let with = raddle(folder.path(), &["scan", "x.c", "--only", "double-fetch"]);
+    assert_eq!(with.status.code(), Some(0), "{}", out(&with));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_raddle"))
+        .args(["explain", "--list"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(err(&output), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
 fn patterns_are_tested_by_marks() {
     let output = raddle(&data(""), &["scan", "--test-patterns", "lock-leak"]);
     assert_eq!(output.status.code(), Some(0), "{}", out(&output));

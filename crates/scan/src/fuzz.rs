@@ -15,6 +15,8 @@ pub const SHAPES: &[&str] = &[
     "if (a) ",
     "x = {",
     "#if A\n",
+    "#if A\na;\n#else\nb;\n#endif\n",
+    "#if A\na;\n#elif B\n",
     "*",
     "f(",
     "int a[",
@@ -127,6 +129,8 @@ fn pick(prng: &mut Prng, bound: usize) -> usize {
 }
 
 const SOURCES: &[&str] = &[
+    include_str!("../test_data/lost-wakeup/stop_fixed.c"),
+    include_str!("../test_data/double-fetch/condition_buggy.c"),
     include_str!("../test_data/paper/xt_hashlimit_buggy.c"),
     include_str!("../test_data/paper/btrfs_workers_buggy.c"),
     include_str!("../test_data/sleep-in-atomic/fixed.c"),
@@ -162,6 +166,35 @@ pub fn pattern(seed: u64) {
     if let Err(error) = crate::pdl::parse("fuzz.pdl", &text) {
         assert!(!error.to_string().is_empty());
     }
+}
+
+/// Repeated pieces of pattern text that could make the parser slow.
+pub const PATTERN_SHAPES: &[&str] = &[
+    "if $c { ",
+    "loop { ",
+    "\\{ ",
+    "(",
+    "not ",
+    "fun $f { ",
+    "pattern 1 { ",
+    "read $x; ",
+    "bug a { pattern 1 { fun $f { } } } ",
+    "where shared($x), ",
+    "\"",
+    "/*",
+    "# \n",
+    "| \"a\" ",
+    "$",
+    "@",
+];
+
+/// Tokens consumed while parsing `repeats` copies of a piece of pattern text: a measure of work.
+pub fn pattern_work(shape: &str, repeats: usize) -> u64 {
+    let text = format!(
+        "bug x {{ pattern 1 {{ fun $f {{ {} }} }} }}",
+        shape.repeat(repeats)
+    );
+    crate::pdl::parse_counted("fuzz.pdl", &text).1
 }
 
 /// Tokens read plus nodes and events made for `repeats` copies of a piece: a measure of work.

@@ -72,6 +72,7 @@ impl Start {
             "softirq" => Self::SoftIrq,
             "hardirq" => Self::HardIrq,
             "init" => Self::Init,
+            "entry" => Self::Entry,
             _ => Self::Thread,
         }
     }
@@ -123,6 +124,8 @@ pub(crate) struct Family {
     pub(crate) shared: bool,
     pub(crate) rcu: bool,
     pub(crate) context: bool,
+    /// The lock is an argument.
+    pub(crate) has_object: bool,
 }
 
 /// Operation-table fields that are started in a special context.
@@ -131,6 +134,8 @@ pub(crate) struct TableStart {
     pub(crate) structs: Vec<String>,
     pub(crate) fields: Vec<String>,
     pub(crate) context: Start,
+    /// Lock families held by whoever calls through the table.
+    pub(crate) holds: Vec<String>,
 }
 
 /// The tables, ready for look-up.
@@ -225,6 +230,7 @@ impl Table {
                     structs: starter.structs.clone(),
                     fields: starter.fields.clone(),
                     context,
+                    holds: starter.holds.clone(),
                 });
             }
         }
@@ -238,6 +244,7 @@ impl Table {
             shared: source.shared,
             rcu: source.rcu,
             context: source.context,
+            has_object: source.argument.is_some(),
         });
         let groups = [
             (&source.acquire, LockAction::Acquire),
@@ -322,7 +329,9 @@ impl Table {
 
     /// Whether objects of this struct belong to one thread at a time.
     pub(crate) fn is_owned(&self, tag: &[u8]) -> bool {
-        self.owned.iter().any(|owned| owned.as_bytes() == tag)
+        self.owned
+            .iter()
+            .any(|owned| glob_matches(owned.as_bytes(), tag))
     }
 
     /// Whether a macro of this name heads a loop.

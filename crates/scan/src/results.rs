@@ -29,7 +29,7 @@ struct Ranked {
 /// Turns instances into the findings to show, best first.
 pub(crate) fn findings(
     engine: &Engine<'_>,
-    found: Vec<(&Pattern, Vec<Instance>)>,
+    found: &[(&Pattern, Vec<Instance>)],
     options: &Options,
     summary: &mut Summary,
 ) -> Vec<Finding> {
@@ -38,9 +38,12 @@ pub(crate) fn findings(
         lines: BTreeMap::new(),
     };
     let mut shown = Vec::new();
-    for (pattern, instances) in found {
+    for alternatives in by_name(found) {
         let mut best: BTreeMap<String, Ranked> = BTreeMap::new();
-        for instance in &instances {
+        let all = alternatives
+            .iter()
+            .flat_map(|(pattern, instances)| instances.iter().map(|instance| (*pattern, instance)));
+        for (pattern, instance) in all {
             if !is_wanted(engine, instance) {
                 continue;
             }
@@ -51,7 +54,7 @@ pub(crate) fn findings(
             }
         }
         summary.patterns.push(PatternCount {
-            name: pattern.name.clone(),
+            name: alternatives[0].0.name.clone(),
             instances: raddle_stdx::width::to_u64(best.len()),
         });
         let mut ranked: Vec<Ranked> = best.into_values().collect();
@@ -72,6 +75,24 @@ pub(crate) fn findings(
             .then_with(|| one.finding.fingerprint.cmp(&other.finding.fingerprint))
     });
     shown.into_iter().map(|ranked| ranked.finding).collect()
+}
+
+/// Descriptions of the same bug together, in the order of the first.
+fn by_name<'f, 'p>(
+    found: &'f [(&'p Pattern, Vec<Instance>)],
+) -> Vec<Vec<(&'p Pattern, &'f [Instance])>> {
+    let mut groups: Vec<Vec<(&'p Pattern, &'f [Instance])>> = Vec::new();
+    for (pattern, instances) in found {
+        let own = (*pattern, instances.as_slice());
+        match groups
+            .iter_mut()
+            .find(|group| group[0].0.name == pattern.name)
+        {
+            Some(group) => group.push(own),
+            None => groups.push(vec![own]),
+        }
+    }
+    groups
 }
 
 /// At least the first sub-pattern lies in what the user asked about.
@@ -359,8 +380,10 @@ fn fingerprint(
     if let Some(object) = objects.first() {
         digest.bytes(object.as_bytes());
     }
+    let mut seen: Vec<FnId> = Vec::new();
     for (sub, place) in &instance.partial.trace {
-        if *sub == 0 {
+        if *sub == 0 && !seen.contains(&place.function) {
+            seen.push(place.function);
             digest.bytes(engine.program.function_name(place.function).as_bytes());
             let unit = engine.program.unit_of(place.function);
             let shown = &engine.program.sources[at(unit)].shown;
@@ -493,6 +516,15 @@ const LIFECYCLE: &[&str] = &[
 pub(crate) fn is_lifecycle(name: &str) -> bool {
     let name = name.to_lowercase();
     LIFECYCLE.iter().any(|part| name.contains(part))
+}
+
+/// Whether a function of this name builds or takes apart an object that is not in use.
+pub(crate) fn is_construction(name: &str) -> bool {
+    const PARTS: &[&str] = &[
+        "init", "alloc", "create", "probe", "setup", "destroy", "free",
+    ];
+    let name = name.to_lowercase();
+    PARTS.iter().any(|part| name.contains(part))
 }
 
 /// Names of objects whose exact value seldom matters.

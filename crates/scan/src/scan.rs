@@ -152,7 +152,7 @@ pub fn scan(options: &Options, progress: Progress<'_>) -> Result<Report, ScanErr
         found.push((pattern, instances));
     }
     progress(Phase::Match, patterns.len(), patterns.len());
-    let findings = results::findings(&engine, found, options, &mut summary);
+    let findings = results::findings(&engine, &found, options, &mut summary);
     Ok(Report { findings, summary })
 }
 

@@ -43,11 +43,14 @@ pub fn shipped_files() -> Vec<(String, String)> {
         .collect()
 }
 
-/// The patterns in `files`, in order.
+/// The patterns in `files`, in order; of several descriptions of one bug the first.
 pub fn list_patterns(files: &[(String, String)]) -> Result<Vec<Shipped>, PatternError> {
     let mut out = Vec::new();
     for (file, text) in files {
         for pattern in crate::pdl::parse(file, text)? {
+            if out.iter().any(|known: &Shipped| known.name == pattern.name) {
+                continue;
+            }
             out.push(Shipped {
                 name: pattern.name,
                 title: pattern.title,

@@ -1,15 +1,19 @@
 //! The scanner on real source: Debian's linux-source-6.1, of which the needed folders are unpacked once
 //! below the target directory.
 //!
-//! One test, because all parts share the unpacked tree and some edit it.
+//! One test, because all parts share the unpacked tree and some edit it. The fixes that are undone are data:
+//! `test_data/recall.toml`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use raddle_scan::{Level, Options, Report};
+use serde::Deserialize;
 
 const ARCHIVE: &str = "/usr/src/linux-source-6.1.tar.xz";
+const RECALL: &str = include_str!("../test_data/recall.toml");
 
 /// Folders of the sample for parse quality.
 const SAMPLE: &[&str] = &[
@@ -21,134 +25,108 @@ const SAMPLE: &[&str] = &[
     "mm",
 ];
 
-/// Further folders that the undone fixes need.
-const FURTHER: &[&str] = &[
-    "include",
-    "drivers/media/usb/dvb-usb-v2",
-    "drivers/gpu/drm/bridge/cadence",
-    "drivers/nfc/nfcmrvl",
-    "security/keys",
-    "net/wireless",
-];
+/// Further paths that are always needed.
+const FURTHER: &[&str] = &["include", "net/wireless"];
 
-/// A fix of a real bug, to be undone.
-struct Fix {
-    /// Subject of the commit that fixed it.
-    subject: &'static str,
-    pattern: &'static str,
-    function: &'static str,
-    scan: &'static [&'static str],
-    file: &'static str,
-    fixed: &'static str,
-    buggy: &'static str,
+/// Fixes that every shipped pattern must have here.
+const FIXES_MIN: usize = 2;
+
+#[derive(Deserialize)]
+struct Recall {
+    fix: Vec<Fix>,
 }
 
-const FIXES: &[Fix] = &[
-    Fix {
-        subject: "Bluetooth: Fix atomicity violation in {min,max}_key_size_set",
-        pattern: "misused-test-and-set",
-        function: "min_key_size_set",
-        scan: &["net/bluetooth/hci_debugfs.c"],
-        file: "net/bluetooth/hci_debugfs.c",
-        fixed: "\thci_dev_lock(hdev);\n\tif (val > hdev->le_max_key_size || val < SMP_MIN_ENC_KEY_SIZE) {\n\t\thci_dev_unlock(hdev);\n\t\treturn -EINVAL;\n\t}\n\n",
-        buggy: "\tif (val > hdev->le_max_key_size || val < SMP_MIN_ENC_KEY_SIZE)\n\t\treturn -EINVAL;\n\n\thci_dev_lock(hdev);\n",
-    },
-    Fix {
-        subject: "Bluetooth: Fix TOCTOU in HCI debugfs implementation",
-        pattern: "misused-test-and-set",
-        function: "conn_info_min_age_set",
-        scan: &["net/bluetooth/hci_debugfs.c"],
-        file: "net/bluetooth/hci_debugfs.c",
-        fixed: "\thci_dev_lock(hdev);\n\tif (val == 0 || val > hdev->conn_info_max_age) {\n\t\thci_dev_unlock(hdev);\n\t\treturn -EINVAL;\n\t}\n\n",
-        buggy: "\tif (val == 0 || val > hdev->conn_info_max_age)\n\t\treturn -EINVAL;\n\n\thci_dev_lock(hdev);\n",
-    },
-    Fix {
-        subject: "media: dvb-usb-v2: af9035: fix missing unlock",
-        pattern: "lock-leak",
-        function: "af9035_i2c_master_xfer",
-        scan: &["drivers/media/usb/dvb-usb-v2/af9035.c"],
-        file: "drivers/media/usb/dvb-usb-v2/af9035.c",
-        fixed: "\t\t\tif (msg[0].len < 3 || msg[1].len < 1) {\n\t\t\t\tret = -EOPNOTSUPP;\n\t\t\t\tgoto unlock;\n\t\t\t}",
-        buggy: "\t\t\tif (msg[0].len < 3 || msg[1].len < 1)\n\t\t\t\treturn -EOPNOTSUPP;",
-    },
-    Fix {
-        subject: "drm: bridge: cdns-mhdp8546: Fix missing mutex unlock on error path",
-        pattern: "lock-leak",
-        function: "cdns_mhdp_atomic_check",
-        scan: &["drivers/gpu/drm/bridge/cadence"],
-        file: "drivers/gpu/drm/bridge/cadence/cdns-mhdp8546-core.c",
-        fixed: "\t\t\tmhdp->link.rate / 100);\n\t\tmutex_unlock(&mhdp->link_mutex);\n",
-        buggy: "\t\t\tmhdp->link.rate / 100);\n",
-    },
-    Fix {
-        subject: "fscache: Use clear_and_wake_up_bit() in fscache_create_volume_work()",
-        pattern: "missing-barrier",
-        function: "fscache_create_volume_work",
-        scan: &["fs/fscache"],
-        file: "fs/fscache/volume.c",
-        fixed: "_volume_end);\n\n\tclear_and_wake_up_bit(FSCACHE_VOLUME_CREATING, &volume->flags);",
-        buggy: "_volume_end);\n\n\tclear_bit_unlock(FSCACHE_VOLUME_CREATING, &volume->flags);\n\twake_up_bit(&volume->flags, FSCACHE_VOLUME_CREATING);",
-    },
-    Fix {
-        subject: "keys: fix lost wakeup when reaping a dead key type",
-        pattern: "missing-barrier",
-        function: "key_garbage_collector",
-        scan: &["security/keys/gc.c"],
-        file: "security/keys/gc.c",
-        fixed: "\t\tclear_and_wake_up_bit(KEY_GC_REAPING_KEYTYPE, &key_gc_flags);",
-        buggy: "\t\tsmp_mb();\n\t\tclear_bit(KEY_GC_REAPING_KEYTYPE, &key_gc_flags);\n\t\twake_up_bit(&key_gc_flags, KEY_GC_REAPING_KEYTYPE);",
-    },
-    Fix {
-        subject: "NFC: netlink: fix sleep in atomic bug when firmware download timeout",
-        pattern: "sleep-in-atomic",
-        function: "fw_dnld_timeout",
-        scan: &["net/nfc", "drivers/nfc/nfcmrvl"],
-        file: "net/nfc/netlink.c",
-        fixed: "u32 result)\n{\n\tstruct sk_buff *msg;\n\tvoid *hdr;\n\n\tmsg = nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_ATOMIC);",
-        buggy: "u32 result)\n{\n\tstruct sk_buff *msg;\n\tvoid *hdr;\n\n\tmsg = nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);",
-    },
-];
+/// A fix of a real bug, to be undone.
+#[derive(Deserialize)]
+struct Fix {
+    /// Subject of the commit that fixed it.
+    subject: String,
+    pattern: String,
+    /// The function of the first step of the finding, and a part of its title.
+    function: String,
+    title: String,
+    scan: Vec<String>,
+    edits: Vec<Edit>,
+}
+
+/// One text of the fixed source and what it was before.
+#[derive(Deserialize)]
+struct Edit {
+    file: String,
+    fixed: String,
+    buggy: String,
+}
 
 #[test]
 fn real_source() {
-    let tree = unpack();
+    let recall: Recall = toml::from_str(RECALL).expect("the list of fixes is TOML");
+    let tree = unpack(&recall);
     let mut failures = Vec::new();
     parse_quality(&tree, &mut failures);
     known_bugs(&tree, &mut failures);
-    for fix in FIXES {
-        undo(&tree, fix, &mut failures);
-    }
+    every_pattern_has_fixes(&recall, &mut failures);
+    undo_all(&tree, &recall, &mut failures);
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-fn unpack() -> PathBuf {
+/// The paths of the tree that the test reads.
+fn members(recall: &Recall) -> BTreeSet<String> {
+    let scanned = recall.fix.iter().flat_map(|fix| fix.scan.iter().cloned());
+    let edited = recall
+        .fix
+        .iter()
+        .flat_map(|fix| fix.edits.iter().map(|edit| edit.file.clone()));
+    let fixed = SAMPLE.iter().chain(FURTHER).map(|path| (*path).to_owned());
+    let all: BTreeSet<String> = scanned.chain(edited).chain(fixed).collect();
+    // What lies in a folder that is unpacked anyway must not be named again.
+    all.iter()
+        .filter(|path| {
+            !all.iter().any(|other| {
+                path.strip_prefix(other.as_str())
+                    .is_some_and(|rest| rest.starts_with('/'))
+            })
+        })
+        .cloned()
+        .collect()
+}
+
+fn unpack(recall: &Recall) -> PathBuf {
     let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let tree = base.join("linux-source-6.1");
-    let done = base.join(format!("linux-source-6.1.{}", SAMPLE.len() + FURTHER.len()));
-    if done.exists() && FIXES.iter().all(|fix| read(&tree, fix).contains(fix.fixed)) {
+    let members = members(recall);
+    let list: Vec<&str> = members.iter().map(String::as_str).collect();
+    let list = list.join("\n");
+    let done = base.join("linux-source-6.1.members");
+    let is_whole = fs::read_to_string(&done).is_ok_and(|old| old == list);
+    let is_clean = recall
+        .fix
+        .iter()
+        .flat_map(|fix| &fix.edits)
+        .all(|edit| text(&tree, edit).contains(&edit.fixed));
+    if is_whole && is_clean {
         return tree;
     }
     assert!(
         Path::new(ARCHIVE).exists(),
         "{ARCHIVE} is missing: `cargo xtask setup` installs the Debian package linux-source-6.1"
     );
-    let members = SAMPLE
-        .iter()
-        .chain(FURTHER)
-        .map(|folder| format!("linux-source-6.1/{folder}"));
     let status = Command::new("tar")
         .args(["xf", ARCHIVE, "-C"])
         .arg(base)
-        .args(members)
+        .args(
+            members
+                .iter()
+                .map(|path| format!("linux-source-6.1/{path}")),
+        )
         .status()
         .expect("tar starts");
     assert!(status.success(), "tar could not unpack {ARCHIVE}");
-    fs::write(done, "").expect("the target directory can be written");
+    fs::write(done, list).expect("the target directory can be written");
     tree
 }
 
-fn read(tree: &Path, fix: &Fix) -> String {
-    fs::read_to_string(tree.join(fix.file)).unwrap_or_default()
+fn text(tree: &Path, edit: &Edit) -> String {
+    fs::read_to_string(tree.join(&edit.file)).unwrap_or_default()
 }
 
 fn scan(tree: &Path, paths: &[&str], only: &[&str]) -> Report {
@@ -182,61 +160,81 @@ fn parse_quality(tree: &Path, failures: &mut Vec<String>) {
 
 /// Bugs that are in the shipped source.
 fn known_bugs(tree: &Path, failures: &mut Vec<String>) {
-    for (path, pattern, function) in [
-        (
-            "net/wireless/wext-sme.c",
-            "lock-leak",
-            "cfg80211_wext_siwgenie",
-        ),
-        (
-            "net/bluetooth/l2cap_core.c",
-            "lock-leak",
-            "l2cap_le_connect_rsp",
-        ),
-    ] {
-        if count(&scan(tree, &[path], &[pattern]), pattern, function) == 0 {
-            failures.push(format!("{pattern} in {function} was not found"));
+    let report = scan(
+        tree,
+        &["net/wireless/wext-sme.c", "net/bluetooth/l2cap_core.c"],
+        &["lock-leak"],
+    );
+    for function in ["cfg80211_wext_siwgenie", "l2cap_le_connect_rsp"] {
+        if !report
+            .findings
+            .iter()
+            .any(|finding| finding.steps[0].place.function == function)
+        {
+            failures.push(format!("the lock left in {function} was not found"));
         }
     }
 }
 
-fn undo(tree: &Path, fix: &Fix, failures: &mut Vec<String>) {
-    let text = read(tree, fix);
-    if text.matches(fix.fixed).count() != 1 {
-        failures.push(format!(
-            "{}: the fixed text is not in {}",
-            fix.subject, fix.file
-        ));
-        return;
-    }
-    let path = tree.join(fix.file);
-    let clean = count(
-        &scan(tree, fix.scan, &[fix.pattern]),
-        fix.pattern,
-        fix.function,
-    );
-    fs::write(&path, text.replace(fix.fixed, fix.buggy)).expect("the copy can be edited");
-    let buggy = count(
-        &scan(tree, fix.scan, &[fix.pattern]),
-        fix.pattern,
-        fix.function,
-    );
-    fs::write(&path, text).expect("the copy can be restored");
-    if buggy == 0 {
-        failures.push(format!("{}: undone, but not found", fix.subject));
-    }
-    if clean > 0 {
-        failures.push(format!(
-            "{}: still reported in the fixed source",
-            fix.subject
-        ));
+fn every_pattern_has_fixes(recall: &Recall, failures: &mut Vec<String>) {
+    let patterns =
+        raddle_scan::list_patterns(&raddle_scan::shipped_files()).expect("shipped patterns work");
+    for pattern in patterns {
+        let of_pattern = recall.fix.iter().filter(|fix| fix.pattern == pattern.name);
+        let count = of_pattern.count();
+        if count < FIXES_MIN {
+            failures.push(format!("{} has only {count} fixes to undo", pattern.name));
+        }
     }
 }
 
-fn count(report: &Report, pattern: &str, function: &str) -> usize {
+/// Each fix must be silent in the shipped source and reported once it is undone.
+fn undo_all(tree: &Path, recall: &Recall, failures: &mut Vec<String>) {
+    for fix in &recall.fix {
+        let paths: Vec<&str> = fix.scan.iter().map(String::as_str).collect();
+        let only = [fix.pattern.as_str()];
+        let clean = count(&scan(tree, &paths, &only), fix);
+        // Several edits may be to one file.
+        let originals: BTreeMap<&str, String> = fix
+            .edits
+            .iter()
+            .map(|edit| (edit.file.as_str(), text(tree, edit)))
+            .collect();
+        for edit in &fix.edits {
+            let now = text(tree, edit);
+            if now.matches(&edit.fixed).count() != 1 {
+                failures.push(format!(
+                    "{}: the fixed text is not in {}",
+                    fix.subject, edit.file
+                ));
+            }
+            let undone = now.replace(&edit.fixed, &edit.buggy);
+            fs::write(tree.join(&edit.file), undone).expect("the copy can be edited");
+        }
+        let buggy = count(&scan(tree, &paths, &only), fix);
+        for (file, original) in originals {
+            fs::write(tree.join(file), original).expect("the copy can be restored");
+        }
+        if buggy == 0 {
+            failures.push(format!("{}: undone, but not found", fix.subject));
+        }
+        if clean > 0 {
+            failures.push(format!(
+                "{}: still reported in the fixed source",
+                fix.subject
+            ));
+        }
+    }
+}
+
+fn count(report: &Report, fix: &Fix) -> usize {
     report
         .findings
         .iter()
-        .filter(|finding| finding.kind == pattern && finding.steps[0].place.function == function)
+        .filter(|finding| {
+            finding.kind == fix.pattern
+                && finding.steps[0].place.function == fix.function
+                && finding.title.contains(&fix.title)
+        })
         .count()
 }

@@ -436,10 +436,16 @@ impl Driving {
     fn look<W: World>(&mut self, world: &mut W, who: ContextId, stop: &Stop) {
         let is_standing = matches!(stop, Stop::Point { .. } | Stop::Sync | Stop::Steps);
         self.place = if is_standing { world.place(who) } else { 0 };
-        if self.is_replay || !is_standing {
+        if self.is_replay {
             return;
         }
         let index = who.0 as usize;
+        if !is_standing {
+            // A context that waits for a lock will try again; what else it waits for is the world's secret.
+            let next = matches!(stop, Stop::Blocked).then(|| world.pending(who));
+            self.next[index] = next.filter(|n| !matches!(n.kind, PendingKind::Syscall { .. }));
+            return;
+        }
         self.next[index] = Some(world.pending(who));
         if let Stop::Point { pc } = *stop
             && self.drive.points.len() < TRAIL_MAX

@@ -7,6 +7,7 @@
 
 pub mod delay;
 pub mod directed;
+pub mod dpor;
 pub mod driver;
 pub mod focused;
 pub mod follow;
@@ -24,6 +25,7 @@ mod waiting;
 
 pub use delay::DelayBounded;
 pub use directed::{Directed, Hold};
+pub use dpor::Dpor;
 pub use driver::{Drive, End, drive};
 pub use focused::Focused;
 pub use follow::Follow;

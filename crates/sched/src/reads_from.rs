@@ -36,7 +36,8 @@ pub fn mutate(
     possible: &[ReadsFromPair],
 ) -> AbstractSchedule {
     let mut wishes = parent.to_vec();
-    let changes = 1 + prng.below(2);
+    // Deep bugs need several wishes at once: mostly few changes, sometimes many.
+    let changes = 1 << prng.below(4);
     for _ in 0..changes {
         let from = if prng.chance(1, 3) { seen } else { possible };
         let drawn = draw(prng, from).or_else(|| draw(prng, seen));

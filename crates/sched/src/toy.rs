@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use raddle_world::{
-    ContextId, ContextTable, Event, Liveness, Pending, PendingKind, Snapshot, Stop, Until,
-    WaitReason, World,
+    ContextId, ContextTable, Event, Liveness, Location, Pending, PendingKind, Snapshot, Stop,
+    Until, WaitReason, World,
 };
 
 /// One operation; each takes one step and is a decision point of its own.
@@ -18,6 +18,8 @@ pub(crate) enum Do {
     StoreNext(usize),
     /// Sets the cell to one.
     Set(usize),
+    /// Counts the cell up if it has this value.
+    Advance(usize, u64),
     /// Loops until the cell is not zero.
     SpinOn(usize),
     /// Takes the lock, waiting for it if need be.
@@ -88,6 +90,7 @@ impl Toy {
             Do::Load(cell) => self.registers[index] = self.cells[cell],
             Do::StoreNext(cell) => self.cells[cell] = self.registers[index] + 1,
             Do::Set(cell) => self.cells[cell] = 1,
+            Do::Advance(cell, from) if self.cells[cell] == from => self.cells[cell] += 1,
             Do::FailIf(cells) if self.cells == cells => return Stop::WorldDone { status: 256 },
             Do::Unlock(lock) => {
                 self.owners[lock] = None;
@@ -113,11 +116,36 @@ impl World for Toy {
         &self.table
     }
 
-    fn pending(&mut self, _: ContextId) -> Pending {
-        Pending {
-            pc: 0,
-            kind: PendingKind::Local,
-        }
+    fn pending(&mut self, who: ContextId) -> Pending {
+        let index = who.0 as usize;
+        let at = self.at[index];
+        let access = |cell: usize, reads: bool| PendingKind::Access {
+            addr: 0,
+            location: Some(Location {
+                frame: 1,
+                offset: u16::try_from(cell * 8).expect("few"),
+            }),
+            size: 8,
+            reads,
+            writes: !reads,
+            atomic: false,
+        };
+        let kind = match self.programs[index].get(at).copied() {
+            Some(Do::Load(cell) | Do::SpinOn(cell)) => access(cell, true),
+            Some(Do::StoreNext(cell) | Do::Set(cell) | Do::Advance(cell, _)) => access(cell, false),
+            Some(Do::Lock(lock) | Do::Unlock(lock)) => PendingKind::Sync {
+                object: u64::try_from(lock).expect("few"),
+            },
+            _ => PendingKind::Local,
+        };
+        // Every operation has a place of its own.
+        let pc = u64::from(who.0) << 32 | u64::try_from(at).expect("few");
+        Pending { pc, kind }
+    }
+
+    fn place(&self, who: ContextId) -> u64 {
+        let at = self.at[who.0 as usize];
+        1 + (u64::from(who.0) << 32 | u64::try_from(at).expect("few"))
     }
 
     fn run(&mut self, who: ContextId, until: Until) -> Stop {

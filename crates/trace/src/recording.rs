@@ -6,6 +6,7 @@
 //! ```
 //! The text is meant to be readable: a schedule of three deviations is three lines.
 
+use raddle_config::hooks::Hook;
 use raddle_stdx::Digest;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -33,6 +34,9 @@ pub struct Inputs {
     pub cpus: u32,
     /// Seed of every choice that is not about scheduling.
     pub seed: u64,
+    /// Functions of the project that mean synchronisation or allocation, beside the ones known to all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Hook>,
 }
 
 /// A host path that the guest sees elsewhere.
@@ -209,6 +213,7 @@ mod tests {
                 processes_max: 8,
                 cpus: 4,
                 seed: 7,
+                hooks: Vec::new(),
             },
             limits: Limits {
                 patience: 1000,

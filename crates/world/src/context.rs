@@ -94,6 +94,23 @@ impl ContextTable {
         id
     }
 
+    /// Adds a child of `parent` whose last path element is `element` and not the order of creation: for contexts that
+    /// are the same in every schedule, such as an interrupt of a processor.
+    pub fn create_at(&mut self, parent: ContextId, element: u32, name: Arc<str>) -> ContextId {
+        let path = &self.contexts[parent.0 as usize].path;
+        let path = path.iter().copied().chain([element]).collect();
+        let id = ContextId(low_u32(to_u64(self.contexts.len())));
+        self.contexts.push(Context {
+            path,
+            parent: Some(parent),
+            children: 0,
+            name,
+            liveness: Liveness::Runnable,
+            steps: 0,
+        });
+        id
+    }
+
     pub fn get(&self, id: ContextId) -> &Context {
         &self.contexts[id.0 as usize]
     }

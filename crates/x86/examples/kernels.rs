@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use object::{Object, ObjectSegment, ObjectSymbol};
 use raddle_mem::{AddressSpace, Backing, Frames, GuestAddr, PAGE_SIZE, Perm, Vma};
+use raddle_stdx::cpu_time;
 use raddle_x86::{Cpu, Engine, Exit, Fault, Memory, Observe, Reg, Slice};
 
 /// Where a kernel returns to: nothing is mapped there.
@@ -89,7 +90,7 @@ fn run(file: &object::File<'_>, entry: u64, observe: Observe) -> Measured {
         tsc: 0,
         skip_point: false,
     };
-    let (begun, mut steps) = (cpu_seconds(), 0);
+    let (begun, mut steps) = (cpu_time().as_secs_f64(), 0);
     loop {
         engine.clear_log();
         let memory = Memory {
@@ -106,18 +107,7 @@ fn run(file: &object::File<'_>, entry: u64, observe: Observe) -> Measured {
     }
     Measured {
         steps,
-        seconds: cpu_seconds() - begun,
+        seconds: cpu_time().as_secs_f64() - begun,
         result: cpu.reg(Reg::Rax),
     }
-}
-
-/// CPU time of this process so far, from `/proc/self/schedstat` (nanoseconds on the processor).
-fn cpu_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/schedstat").expect("Linux tells CPU times");
-    let nanoseconds: f64 = text
-        .split_whitespace()
-        .next()
-        .and_then(|word| word.parse().ok())
-        .unwrap_or(0.0);
-    nanoseconds / 1e9
 }

@@ -9,6 +9,7 @@ use crate::fast::{OBSERVE_ADDR, OBSERVE_VALUE, record};
 use crate::int::Int;
 use crate::op::Meta;
 use crate::run::{Leave, Run, index_of};
+use crate::supervisor;
 
 const PAGE_MASK: u64 = !(PAGE_SIZE as u64 - 1);
 
@@ -125,6 +126,9 @@ pub(crate) fn read_bytes(
     into: &mut [u8],
     access: Access,
 ) -> Result<(), Fault> {
+    if !run.system.is_null() {
+        return supervisor::read(run, addr, into, access);
+    }
     check_canonical(addr, into.len())?;
     for_each_page(addr, into.len(), |at, range| {
         translate(run, at, access)?;
@@ -142,6 +146,9 @@ pub(crate) fn read_bytes(
 
 /// Writes any number of bytes; nothing is written if any page faults.
 pub(crate) fn write_bytes(run: &mut Run, addr: u64, bytes: &[u8]) -> Result<(), Fault> {
+    if !run.system.is_null() {
+        return supervisor::write(run, addr, bytes);
+    }
     check_canonical(addr, bytes.len())?;
     for_each_page(addr, bytes.len(), |at, range| {
         translate(run, at, Access::Write)?;
@@ -213,7 +220,7 @@ fn check_forbidden(run: &Run, addr: u64, len: usize, access: Access) -> Result<(
 }
 
 /// Calls `visit` with the start and the range of `0..len` of each page piece.
-fn for_each_page(
+pub(crate) fn for_each_page(
     addr: u64,
     len: usize,
     mut visit: impl FnMut(u64, std::ops::Range<usize>) -> Result<(), Fault>,
@@ -229,7 +236,7 @@ fn for_each_page(
 }
 
 /// Addresses must be sign-extended from bit 47 (SDM vol. 1, 3.3.7.1).
-fn check_canonical(addr: u64, len: usize) -> Result<(), Fault> {
+pub(crate) fn check_canonical(addr: u64, len: usize) -> Result<(), Fault> {
     let last = addr.wrapping_add((len as u64).saturating_sub(1));
     let canonical = |addr: u64| (addr.cast_signed() << 16 >> 16).cast_unsigned() == addr;
     if canonical(addr) && canonical(last) {

@@ -64,6 +64,10 @@ impl Bus for RunBus<'_> {
     }
 
     fn system(&mut self) -> Option<&mut dyn SystemBus> {
-        None
+        if self.run.system.is_null() {
+            None
+        } else {
+            Some(self)
+        }
     }
 }

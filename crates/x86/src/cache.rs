@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use iced_x86::Instruction;
 use raddle_mem::{FrameId, Frames, PAGE_BITS};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::engine::Observe;
 use crate::fast;
@@ -91,24 +91,39 @@ struct Group {
 /// All decoded code of one engine.
 #[derive(Debug, Default)]
 pub(crate) struct CodeCache {
-    groups: FxHashMap<GroupKey, Group>,
+    groups: Vec<Group>,
+    group_of: FxHashMap<GroupKey, usize>,
+    /// The group that was asked for last.
+    recent: Option<(GroupKey, usize)>,
     blocks: Vec<Block>,
     by_frame: FxHashMap<FrameId, Vec<usize>>,
     points: BTreeSet<u64>,
     /// Blocks by the page they begin on, for changes of points.
     by_page: FxHashMap<u64, Vec<usize>>,
+    /// Of a paged machine: the code pages of each group.
+    pages: FxHashMap<PageKey, CodePage>,
+    /// Of a paged machine: the code pages whose translation rests on a page table.
+    by_table: FxHashMap<FrameId, FxHashSet<PageKey>>,
+    /// Code pages whose translation may have changed.
+    unproven: Vec<PageKey>,
     ops: usize,
+}
+
+/// A code page of a paged machine: group and virtual page number.
+pub(crate) type PageKey = (GroupKey, u64);
+
+/// Where the code page is, and the blocks with bytes on it.
+#[derive(Debug)]
+struct CodePage {
+    frame: FrameId,
+    blocks: Vec<usize>,
 }
 
 impl CodeCache {
     /// Called before a run, when no op is being executed.
     pub(crate) fn prepare(&mut self, frames: &mut Frames) {
         if self.ops > OPS_MAX {
-            let points = std::mem::take(&mut self.points);
-            *self = Self {
-                points,
-                ..Self::default()
-            };
+            self.clear();
         }
         self.drop_stale(frames);
     }
@@ -119,22 +134,44 @@ impl CodeCache {
     }
 
     fn group(&mut self, key: GroupKey) -> &mut Group {
-        self.groups.entry(key).or_insert_with(|| Group {
-            jumps: vec![NO_JUMP; JUMP_ENTRIES].into_boxed_slice(),
-            blocks: FxHashMap::default(),
-        })
+        let index = match self.recent {
+            Some((recent, index)) if recent == key => index,
+            _ => self.look_up_group(key),
+        };
+        &mut self.groups[index]
+    }
+
+    fn look_up_group(&mut self, key: GroupKey) -> usize {
+        let groups = &mut self.groups;
+        let index = *self.group_of.entry(key).or_insert_with(|| {
+            groups.push(Group {
+                jumps: vec![NO_JUMP; JUMP_ENTRIES].into_boxed_slice(),
+                blocks: FxHashMap::default(),
+            });
+            groups.len() - 1
+        });
+        self.recent = Some((key, index));
+        index
     }
 
     pub(crate) fn find(&mut self, key: GroupKey, pc: u64, limit: Option<u8>) -> Option<Found> {
         let group = self.group(key);
-        let found = group.blocks.get(&(pc, limit)).copied()?;
-        if limit.is_none() {
-            group.jumps[jump_index(pc)] = JumpEntry {
-                pc,
-                op: found.op,
-                steps: found.steps,
-            };
+        if limit.is_some() {
+            return group.blocks.get(&(pc, limit)).copied();
         }
+        let entry = &mut group.jumps[jump_index(pc)];
+        if entry.pc == pc {
+            return Some(Found {
+                op: entry.op,
+                steps: entry.steps,
+            });
+        }
+        let found = group.blocks.get(&(pc, None)).copied()?;
+        *entry = JumpEntry {
+            pc,
+            op: found.op,
+            steps: found.steps,
+        };
         Some(found)
     }
 
@@ -147,10 +184,14 @@ impl CodeCache {
         for frame in block.frames.into_iter().flatten() {
             self.by_frame.entry(frame).or_default().push(number);
         }
-        self.by_page
-            .entry(block.pc >> PAGE_BITS)
-            .or_default()
-            .push(number);
+        let page = block.pc >> PAGE_BITS;
+        self.by_page.entry(page).or_default().push(number);
+        let pages = 1 + u64::from(block.frames[1].is_some());
+        for page in page..page + pages {
+            if let Some(page) = self.pages.get_mut(&(key, page)) {
+                page.blocks.push(number);
+            }
+        }
         self.ops += block.ops.len();
         self.group(key)
             .blocks
@@ -182,7 +223,55 @@ impl CodeCache {
             for number in self.by_frame.remove(&frame).unwrap_or_default() {
                 self.make_stale(number);
             }
+            self.unproven
+                .extend(self.by_table.remove(&frame).unwrap_or_default());
         }
+    }
+
+    /// The frame of a known code page.
+    pub(crate) fn code_page(&self, page: PageKey) -> Option<FrameId> {
+        self.pages.get(&page).map(|page| page.frame)
+    }
+
+    /// Notes where a code page is and which page tables say so.
+    pub(crate) fn add_code_page(
+        &mut self,
+        page: PageKey,
+        frame: FrameId,
+        tables: impl Iterator<Item = FrameId>,
+    ) {
+        self.pages.entry(page).or_insert(CodePage {
+            frame,
+            blocks: Vec::new(),
+        });
+        for table in tables {
+            self.by_table.entry(table).or_default().insert(page);
+        }
+    }
+
+    /// Forgets a code page: what was there is not there any more.
+    pub(crate) fn drop_code_page(&mut self, page: PageKey) {
+        for number in self
+            .pages
+            .remove(&page)
+            .map_or_else(Vec::new, |page| page.blocks)
+        {
+            self.make_stale(number);
+        }
+    }
+
+    /// Code pages to be looked up again, since the last call.
+    pub(crate) fn take_unproven(&mut self) -> Vec<PageKey> {
+        std::mem::take(&mut self.unproven)
+    }
+
+    /// Forgets everything but the flagged program counters. Must not be called while an op is executed.
+    pub(crate) fn clear(&mut self) {
+        let points = std::mem::take(&mut self.points);
+        *self = Self {
+            points,
+            ..Self::default()
+        };
     }
 
     fn make_stale(&mut self, number: usize) {
@@ -191,9 +280,10 @@ impl CodeCache {
             op.handler = fast::stale;
         }
         let (key, pc, limit, first) = (block.group, block.pc, block.limit, block.ops.as_ptr());
-        let Some(group) = self.groups.get_mut(&key) else {
+        let Some(index) = self.group_of.get(&key) else {
             return;
         };
+        let group = &mut self.groups[*index];
         // It may have been replaced already.
         if group
             .blocks
@@ -219,13 +309,11 @@ impl CodeCache {
                 op.handler = fast::stale;
             }
         }
-        self.groups.retain(|key, group| {
-            if key.layout == layout {
-                group.jumps.fill(NO_JUMP);
-                group.blocks.clear();
-            }
-            true
-        });
+        for (_, index) in self.group_of.iter().filter(|(key, _)| key.layout == layout) {
+            let group = &mut self.groups[*index];
+            group.jumps.fill(NO_JUMP);
+            group.blocks.clear();
+        }
     }
 
     /// The flagged program counters.

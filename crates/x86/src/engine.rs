@@ -171,8 +171,10 @@ impl Engine {
                 Leave::Interrupt(number) => return Exit::SoftwareInterrupt(number),
                 Leave::Halt => return Exit::Halt,
                 Leave::Fault(fault) => return Exit::Fault(fault),
-                Leave::NotCanonical => {
-                    unreachable!("handlers name the exception before they leave")
+                Leave::NotCanonical | Leave::Attend | Leave::Pause | Leave::Hypercall => {
+                    unreachable!(
+                        "handlers name the exception before they leave, and this is no paged machine"
+                    )
                 }
                 Leave::Point => return Exit::Point(raddle_mem::GuestAddr(cpu.rip)),
                 Leave::Unsupported => {
@@ -236,7 +238,7 @@ impl Engine {
 }
 
 /// Lets the exit of a finished block lead straight to the block that was found for it.
-fn link(patch: *mut Op, pc: u64, found: Found) {
+pub(crate) fn link(patch: *mut Op, pc: u64, found: Found) {
     if patch.is_null() {
         return;
     }

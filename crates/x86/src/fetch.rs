@@ -6,7 +6,7 @@ use raddle_mem::{Access, AddressSpace, FrameId, Frames, GuestAddr, PAGE_SIZE};
 use crate::exit::{Fault, MemoryFault};
 
 /// No instruction is longer (SDM vol. 2A, 2.3.11).
-const INSTRUCTION_BYTES_MAX: usize = 15;
+pub(crate) const INSTRUCTION_BYTES_MAX: usize = 15;
 
 /// Decoded instructions and the frames their bytes are in.
 #[derive(Debug)]

@@ -31,6 +31,7 @@ mod paging;
 mod peek;
 mod run;
 mod stub;
+mod supervisor;
 mod system;
 
 pub use cpu::{Cpu, FxState, Reg};
@@ -41,6 +42,10 @@ pub use flags::{Flags, rflags};
 pub use generic::{Origin, Shutdown, SystemBus, deliver, raise};
 pub use log::{Log, Record};
 pub use op::LogKind;
-pub use paging::{Mapping, PhysicalMemory, walk};
+pub use paging::{Controls, Mapping, PhysicalMemory, walk};
 pub use peek::{NextAccess, Peek};
+pub use supervisor::{
+    DeviceAccess, Devices, HYPERCALL_LEAF, Processor, SystemEngine, SystemExit, SystemOutcome,
+    SystemSlice,
+};
 pub use system::{DescriptorTable, Segment, SystemState};

@@ -94,6 +94,11 @@ impl Log {
         self.runs.clear();
     }
 
+    /// Whether nothing was observed.
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
     /// Shows the accesses of all runs since the last clearing, in order.
     pub fn for_each(&self, visit: impl FnMut(&Record)) {
         if self.observe == Observe::AddrValue {

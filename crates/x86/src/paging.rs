@@ -86,40 +86,104 @@ const LEGACY: Shape = Shape {
     index_bits: 10,
 };
 
+/// The registers that govern translation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Controls {
+    pub cr0: u64,
+    pub cr3: u64,
+    pub cr4: u64,
+    pub efer: u64,
+}
+
+impl From<&SystemState> for Controls {
+    fn from(system: &SystemState) -> Self {
+        Self {
+            cr0: system.cr0,
+            cr3: system.cr3,
+            cr4: system.cr4,
+            efer: system.efer,
+        }
+    }
+}
+
+impl Controls {
+    /// The physical address of the top table of four-level paging.
+    pub(crate) fn root(self) -> u64 {
+        self.cr3 & ADDRESS
+    }
+}
+
+/// Physical addresses of the table entries that a walk read, from the top; zero beyond the last.
+pub(crate) type Trail = [u64; 4];
+
 /// Translates a linear address. Accessed bits are set on the way, the dirty bit by a write, but only on success.
 ///
 /// # Errors
 /// The error code of the page fault, if the access is not possible.
 pub fn walk(
-    system: &SystemState,
+    controls: impl Into<Controls>,
     addr: u64,
     access: Access,
     is_user: bool,
     memory: &mut impl PhysicalMemory,
 ) -> Result<Mapping, u32> {
-    if system.cr0 & cr0::PG == 0 {
-        return Ok(Mapping {
-            physical: addr & 0xFFFF_FFFF,
-            page_bits: 12,
-            is_writable: true,
-            is_executable: true,
-            is_user: true,
-            is_global: false,
-            is_dirty: true,
-        });
+    let controls = controls.into();
+    if controls.cr0 & cr0::PG == 0 {
+        return Ok(identity(addr));
     }
     let walker = Walker {
-        system,
+        system: controls,
         addr,
         access,
         is_user,
-        shape: shape(system),
+        shape: shape(controls),
     };
-    walker.walk(memory)
+    let reached = walker.descend(memory)?;
+    walker.mark(memory, &reached);
+    Ok(walker.mapping(&reached))
 }
 
-fn shape(system: &SystemState) -> &'static Shape {
-    if system.is_long_mode() {
+/// As [`walk`], without setting any bit; also tells which entries were read.
+pub(crate) fn peek(
+    controls: Controls,
+    addr: u64,
+    access: Access,
+    is_user: bool,
+    memory: &mut impl PhysicalMemory,
+) -> Result<(Mapping, Trail), u32> {
+    if controls.cr0 & cr0::PG == 0 {
+        return Ok((identity(addr), [0; 4]));
+    }
+    let walker = Walker {
+        system: controls,
+        addr,
+        access,
+        is_user,
+        shape: shape(controls),
+    };
+    let reached = walker.descend(memory)?;
+    let mut trail = [0; 4];
+    for (to, (at, _)) in trail.iter_mut().zip(&reached.seen[..reached.count]) {
+        *to = *at;
+    }
+    Ok((walker.mapping(&reached), trail))
+}
+
+/// Without paging, addresses are physical.
+fn identity(addr: u64) -> Mapping {
+    Mapping {
+        physical: addr & 0xFFFF_FFFF,
+        page_bits: 12,
+        is_writable: true,
+        is_executable: true,
+        is_user: true,
+        is_global: false,
+        is_dirty: true,
+    }
+}
+
+fn shape(system: Controls) -> &'static Shape {
+    if system.efer & efer::LMA != 0 {
         &LONG
     } else if system.cr4 & cr4::PAE != 0 {
         &PAE
@@ -128,8 +192,8 @@ fn shape(system: &SystemState) -> &'static Shape {
     }
 }
 
-struct Walker<'a> {
-    system: &'a SystemState,
+struct Walker {
+    system: Controls,
     addr: u64,
     access: Access,
     is_user: bool,
@@ -144,8 +208,19 @@ struct Rights {
     is_executable: bool,
 }
 
-impl Walker<'_> {
-    fn walk(&self, memory: &mut impl PhysicalMemory) -> Result<Mapping, u32> {
+/// The leaf of a walk whose access is allowed.
+struct Reached {
+    /// Address and value of each entry.
+    seen: [(u64, u64); 4],
+    count: usize,
+    rights: Rights,
+    is_writable: bool,
+    /// Lowest linear address bit that the leaf translates.
+    low: u32,
+}
+
+impl Walker {
+    fn descend(&self, memory: &mut impl PhysicalMemory) -> Result<Reached, u32> {
         let bytes = self.shape.entry_bytes;
         let mut table = self.root();
         let mut rights = Rights {
@@ -173,7 +248,7 @@ impl Walker<'_> {
             }
             seen[depth] = (at, entry);
             if is_leaf {
-                return self.finish(memory, &seen[..=depth], rights, *low);
+                return self.check(seen, depth + 1, rights, *low);
             }
             table = entry & ADDRESS;
         }
@@ -224,14 +299,14 @@ impl Walker<'_> {
         entry & (BEYOND_PHYSICAL | no_execute | level) != 0
     }
 
-    /// Checks the access against the rights, sets bits and gives the mapping.
-    fn finish(
+    /// Checks the access against the rights.
+    fn check(
         &self,
-        memory: &mut impl PhysicalMemory,
-        seen: &[(u64, u64)],
+        seen: [(u64, u64); 4],
+        count: usize,
         rights: Rights,
         low: u32,
-    ) -> Result<Mapping, u32> {
+    ) -> Result<Reached, u32> {
         let is_protected = self.system.cr0 & cr0::WP != 0;
         let is_writable = rights.is_writable || !self.is_user && !is_protected;
         let is_allowed = (rights.is_user || !self.is_user)
@@ -243,30 +318,42 @@ impl Walker<'_> {
         if !is_allowed {
             return Err(self.error(code::PRESENT));
         }
+        Ok(Reached {
+            seen,
+            count,
+            rights,
+            is_writable,
+            low,
+        })
+    }
+
+    /// Sets the accessed bits, and the dirty bit of a write.
+    fn mark(&self, memory: &mut impl PhysicalMemory, reached: &Reached) {
         let bytes = self.shape.entry_bytes;
-        let last = seen.len() - 1;
-        let mut leaf = 0;
-        for (depth, (at, entry)) in seen.iter().enumerate() {
+        for (depth, (at, entry)) in reached.seen[..reached.count].iter().enumerate() {
             let is_pointer = depth == 0 && self.is_pae_pointer(30);
             let mut updated = if is_pointer { *entry } else { entry | ACCESSED };
-            if depth == last && self.access == Access::Write {
+            if depth + 1 == reached.count && self.access == Access::Write {
                 updated |= DIRTY;
             }
             if updated != *entry {
                 memory.store(*at, updated, bytes);
             }
-            leaf = updated;
         }
-        let offset = (1 << low) - 1;
-        Ok(Mapping {
+    }
+
+    fn mapping(&self, reached: &Reached) -> Mapping {
+        let (_, leaf) = reached.seen[reached.count - 1];
+        let offset = (1 << reached.low) - 1;
+        Mapping {
             physical: (leaf & ADDRESS & !offset) | (self.addr & offset),
-            page_bits: low,
-            is_writable,
-            is_executable: rights.is_executable,
-            is_user: rights.is_user,
+            page_bits: reached.low,
+            is_writable: reached.is_writable,
+            is_executable: reached.rights.is_executable,
+            is_user: reached.rights.is_user,
             is_global: leaf & GLOBAL != 0 && self.system.cr4 & cr4::PGE != 0,
-            is_dirty: leaf & DIRTY != 0,
-        })
+            is_dirty: leaf & DIRTY != 0 || self.access == Access::Write,
+        }
     }
 
     fn error(&self, base: u32) -> u32 {

@@ -1,6 +1,6 @@
 //! What the next instruction would access, without executing it.
 
-use iced_x86::{InstructionInfoFactory, OpAccess, Register, UsedMemory};
+use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, Register, UsedMemory};
 use raddle_mem::{AddressSpace, Frames, GuestAddr};
 use rustc_hash::FxHashMap;
 
@@ -67,6 +67,26 @@ impl Peek {
             self.known.insert(cpu.rip, (bytes, operands.into()));
         }
     }
+
+    /// The first access of the instruction at RIP, whose bytes the caller has fetched and can decode.
+    pub(crate) fn first_access(
+        &mut self,
+        cpu: &Cpu,
+        bytes: [u8; BYTES_MAX],
+        decode: impl FnOnce() -> Option<Instruction>,
+    ) -> Option<NextAccess> {
+        let is_known = matches!(self.known.get(&cpu.rip), Some((known, _)) if *known == bytes);
+        if !is_known {
+            let operands = operands_of(&decode()?).into();
+            self.known.insert(cpu.rip, (bytes, operands));
+        }
+        let (_, operands) = self.known.get(&cpu.rip)?;
+        let mut found = None;
+        for operand in operands {
+            operand.resolve(cpu, &mut |access| found = found.or(Some(access)));
+        }
+        found
+    }
 }
 
 impl Operand {
@@ -90,9 +110,13 @@ fn operands(cpu: &Cpu, frames: &mut Frames, space: &mut AddressSpace) -> Vec<Ope
     let Ok(fetched) = fetch::instructions(frames, space, cpu.rip, 1) else {
         return Vec::new();
     };
-    let Some(instruction) = fetched.instructions.first() else {
-        return Vec::new();
-    };
+    fetched
+        .instructions
+        .first()
+        .map_or_else(Vec::new, operands_of)
+}
+
+fn operands_of(instruction: &Instruction) -> Vec<Operand> {
     let mut factory = InstructionInfoFactory::new();
     let is_exchange = instruction.mnemonic() == iced_x86::Mnemonic::Xchg;
     let atomic = instruction.has_lock_prefix() || is_exchange;

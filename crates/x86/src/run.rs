@@ -7,12 +7,13 @@ use crate::engine::Observe;
 use crate::exit::Fault;
 use crate::op::Op;
 use crate::stub::StubCache;
+use crate::supervisor::SystemRun;
 
 /// Number of TLB entries; a power of two.
 pub(crate) const TLB_ENTRIES: usize = 512;
 
 /// A tag that no page has.
-const INVALID: u64 = 1;
+pub(crate) const INVALID: u64 = 1;
 
 /// One cached translation. A tag is the page's address if that kind of access may go straight to memory.
 #[derive(Debug, Clone, Copy)]
@@ -23,13 +24,26 @@ pub(crate) struct TlbEntry {
     /// Host address minus guest address.
     pub(crate) addend: u64,
     pub(crate) frame: u32,
+    /// See [`tlb_state`]; zero where the Linux world runs.
+    pub(crate) state: u32,
 }
 
-const EMPTY: TlbEntry = TlbEntry {
+/// What a TLB entry of a paged machine is besides its tags.
+pub(crate) mod tlb_state {
+    /// Bits 0 to 5: size of the page as a power of two.
+    pub(crate) const PAGE_BITS: u32 = 0x3F;
+    /// Stays when CR3 is loaded.
+    pub(crate) const GLOBAL: u32 = 1 << 6;
+    /// A walk for a write has been made: permission is there and the dirty bit is set.
+    pub(crate) const WRITE_WALKED: u32 = 1 << 7;
+}
+
+pub(crate) const EMPTY: TlbEntry = TlbEntry {
     read: INVALID,
     write: INVALID,
     addend: 0,
     frame: 0,
+    state: 0,
 };
 
 /// Why the handlers returned to the loop.
@@ -47,6 +61,12 @@ pub(crate) enum Leave {
     NotCanonical,
     Point,
     Unsupported,
+    /// Paged machine only: something that the loop must look at, behind the instruction.
+    Attend,
+    /// PAUSE, where the slice asked to stop there.
+    Pause,
+    /// The guest calls its host.
+    Hypercall,
 }
 
 /// State of one run; `repr(C)` so that the TLB is at the address handlers get.
@@ -71,6 +91,10 @@ pub(crate) struct Run {
     pub(crate) tsc: u64,
     /// Program counter at which a point must not stop the run.
     pub(crate) skip_point: u64,
+    /// The paged machine this run is on; null where the Linux world runs.
+    pub(crate) system: *mut SystemRun,
+    /// Of a paged machine: the TLB holds translations of user mode.
+    pub(crate) is_user: bool,
     /// What the TLB was filled from.
     space_version: u64,
     write_epoch: u32,
@@ -94,6 +118,8 @@ impl Run {
             wide: 0,
             tsc: 0,
             skip_point: u64::MAX,
+            system: std::ptr::null_mut(),
+            is_user: false,
             space_version: 0,
             write_epoch: 0,
         })
@@ -121,6 +147,15 @@ impl Run {
         entry.write = if writable { page_start } else { INVALID };
         entry.addend = (host.expose_provenance() as u64).wrapping_sub(page_start);
         entry.frame = frame.0;
+        entry.state = 0;
+    }
+
+    /// Forgets every translation if the snapshot epoch is another one.
+    pub(crate) fn validate_epoch(&mut self, frames: &Frames) {
+        if self.write_epoch != frames.write_epoch() {
+            self.tlb.fill(EMPTY);
+            self.write_epoch = frames.write_epoch();
+        }
     }
 
     /// Takes write permission of this page from the fast path: it now holds decoded code.

@@ -138,6 +138,9 @@ impl Segment {
     }
 }
 
+/// The local interrupt controller at its usual place, switched on.
+const APIC_BASE_RESET: u64 = 0xFEE0_0800;
+
 /// Selectors that a Linux process sees.
 const USER_CS: u16 = 0x33;
 const USER_SS: u16 = 0x2B;
@@ -188,6 +191,29 @@ impl SystemState {
         }
     }
 
+    /// Privileged 64-bit code on page tables at `cr3`, interrupts without a table: as a boot loader enters a kernel.
+    pub fn kernel_entry(cr3: u64, gdtr: DescriptorTable, code: u16, data: u16) -> Self {
+        let flat = |selector, attributes| Segment {
+            selector,
+            base: 0,
+            limit: u32::MAX,
+            attributes,
+        };
+        let mut segments = [flat(data, attribute::KERNEL_DATA); 6];
+        segments[1] = flat(code, attribute::KERNEL_CODE_64);
+        Self {
+            cpl: 0,
+            segments,
+            gdtr,
+            cr0: cr0::PE | cr0::ET | cr0::NE | cr0::PG,
+            cr3,
+            cr4: cr4::PAE,
+            efer: efer::LME | efer::LMA,
+            apic_base: APIC_BASE_RESET,
+            ..Self::user()
+        }
+    }
+
     /// After INIT and a start-up message: real mode at the beginning of page `page` (SDM vol. 3, 9.4 and 10.4).
     pub fn startup(page: u8) -> Self {
         let data = Segment {
@@ -212,6 +238,7 @@ impl SystemState {
             cr0: cr0::CD | cr0::NW | cr0::ET,
             cr4: 0,
             efer: 0,
+            apic_base: APIC_BASE_RESET,
             ..Self::user()
         }
     }

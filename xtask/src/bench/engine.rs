@@ -1,5 +1,5 @@
 //! `cargo xtask bench engine`: millions of instructions per second on integer kernels, slowdown of whole programs
-//! against native, qemu-user and valgrind where installed, and executions per second from a snapshot.
+//! against native, qemu-user, valgrind and `ThreadSanitizer` where installed, and executions per second from a snapshot.
 //!
 //! All times are CPU times, the best of a few repeats, so that other load on the machine matters little.
 #![expect(clippy::print_stdout, reason = "the table is the result")]
@@ -101,53 +101,118 @@ fn restores(folder: &std::path::Path) -> anyhow::Result<()> {
     println!("| observation | executions/s | instructions each | pages restored each |");
     println!("|---|---|---|---|");
     for (mode, count) in [("none", "5000"), ("addr", "2000")] {
-        let output = Command::new("target/release/examples/restores")
-            .arg(&out)
-            .args([mode, count])
-            .output()?;
-        ensure!(
-            output.status.success(),
-            "restoring failed: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        let text = String::from_utf8(output.stdout)?;
-        let words: Vec<f64> = text
-            .split_whitespace()
-            .filter_map(|word| word.parse().ok())
-            .collect();
-        let [executions, seconds, steps, pages] = words[..] else {
-            anyhow::bail!("unexpected output: {text}")
-        };
+        let Executions {
+            seconds,
+            steps,
+            pages,
+        } = executions(mode, count, &out, &[])?;
         println!(
             "| {mode} | {:.0} | {steps:.0} | {pages:.0} |",
-            executions / seconds
+            1.0 / seconds
+        );
+    }
+    let out = folder.join("dirty_pages");
+    compile("dirty_pages", &out, "-O2 -pthread")?;
+    println!("\n## A test that writes to many pages, from a snapshot\n");
+    println!("| pages written | pages restored each | microseconds each | per page restored |");
+    println!("|---|---|---|---|");
+    for written in ["1", "10", "100", "1000", "4000"] {
+        let Executions { seconds, pages, .. } = executions("none", "500", &out, &[written])?;
+        println!(
+            "| {written} | {pages:.0} | {:.0} | {:.2} |",
+            seconds * 1e6,
+            seconds * 1e6 / pages
         );
     }
     println!();
     Ok(())
 }
 
-fn programs(folder: &std::path::Path) -> anyhow::Result<()> {
+/// Averages of one execution.
+struct Executions {
+    seconds: f64,
+    steps: f64,
+    pages: f64,
+}
+
+fn executions(
+    mode: &str,
+    count: &str,
+    program: &std::path::Path,
+    arguments: &[&str],
+) -> anyhow::Result<Executions> {
+    let output = Command::new("target/release/examples/restores")
+        .args([mode, count])
+        .arg(program)
+        .args(arguments)
+        .output()?;
+    ensure!(
+        output.status.success(),
+        "restoring failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8(output.stdout)?;
+    let words: Vec<f64> = text
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let [executions, seconds, steps, pages] = words[..] else {
+        anyhow::bail!("unexpected output: {text}")
+    };
+    Ok(Executions {
+        seconds: seconds / executions,
+        steps,
+        pages,
+    })
+}
+
+/// A program to measure.
+struct Workload {
+    name: &'static str,
+    command: Vec<String>,
+    /// The same program built with ThreadSanitizer, where we have the source and the compiler has the tool.
+    sanitized: Option<Vec<String>>,
+}
+
+fn workloads(folder: &std::path::Path) -> anyhow::Result<Vec<Workload>> {
     let input = folder.join("input");
     let bash = std::fs::read("/bin/bash").context("a file to compress")?;
     std::fs::write(&input, bash.repeat(4))?;
-    let mut workloads: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut workloads = Vec::new();
     for name in ["mutex_counter", "quicksort", "matrix", "hash_table"] {
         let out = folder.join(name);
         compile(name, &out, "-O2 -pthread")?;
-        workloads.push((name, vec![out.to_string_lossy().into_owned()]));
+        let sanitized = folder.join(format!("{name}_tsan"));
+        let has_tool = compile(name, &sanitized, "-O2 -pthread -fsanitize=thread").is_ok();
+        workloads.push(Workload {
+            name,
+            command: vec![out.to_string_lossy().into_owned()],
+            sanitized: has_tool.then(|| vec![sanitized.to_string_lossy().into_owned()]),
+        });
     }
     let input = input.to_string_lossy().into_owned();
     let script = "create table t(a integer primary key, b text); with recursive c(x) as (select 1 union all select x + 1 from c where x < 60000) insert into t select x, hex(x * x) from c; create index i on t(b); select count(*), max(b) from t where b > '5'; select sum(length(b)) from t;";
-    workloads.push((
-        "pbzip2 -p2",
-        words(&["/usr/bin/pbzip2", "-p2", "-k", "-c", &input]),
-    ));
-    workloads.push(("sqlite3", words(&["/usr/bin/sqlite3", ":memory:", script])));
-    workloads.push((
-        "xz -T2 -3",
-        words(&["/usr/bin/xz", "-T2", "-3", "-k", "-c", &input]),
-    ));
+    let packaged = [
+        (
+            "pbzip2 -p2",
+            words(&["/usr/bin/pbzip2", "-p2", "-k", "-c", &input]),
+        ),
+        ("sqlite3", words(&["/usr/bin/sqlite3", ":memory:", script])),
+        (
+            "xz -T2 -3",
+            words(&["/usr/bin/xz", "-T2", "-3", "-k", "-c", &input]),
+        ),
+    ];
+    workloads.extend(packaged.map(|(name, command)| Workload {
+        name,
+        command,
+        sanitized: None,
+    }));
+    Ok(workloads)
+}
+
+fn programs(folder: &std::path::Path) -> anyhow::Result<()> {
+    let workloads = workloads(folder)?;
     let peers: Vec<(&str, Vec<String>)> = [
         ("raddle", words(&[RADDLE, "run", "--"])),
         ("qemu-user", words(&["/usr/bin/qemu-x86_64"])),
@@ -161,10 +226,11 @@ fn programs(folder: &std::path::Path) -> anyhow::Result<()> {
     .collect();
     println!("## Whole programs, CPU time as a multiple of native\n");
     let names: Vec<&str> = peers.iter().map(|(name, _)| *name).collect();
-    println!("| program | native s | {} |", names.join(" | "));
-    println!("|---|---|{}", "---|".repeat(peers.len()));
+    println!("| program | native s | {} | TSan |", names.join(" | "));
+    println!("|---|---|{}---|", "---|".repeat(peers.len()));
     let mut ratios: Vec<Vec<f64>> = vec![Vec::new(); peers.len()];
-    for (name, command) in &workloads {
+    for workload in &workloads {
+        let command = &workload.command;
         let native = best_time(&[], command)?;
         let mut cells = Vec::new();
         for ((_, prefix), column) in peers.iter().zip(&mut ratios) {
@@ -172,13 +238,21 @@ fn programs(folder: &std::path::Path) -> anyhow::Result<()> {
             column.push(ratio);
             cells.push(format!("{ratio:.1}x"));
         }
-        println!("| {name} | {native:.3} | {} |", cells.join(" | "));
+        cells.push(match &workload.sanitized {
+            Some(command) => format!("{:.1}x", best_time(&[], command)? / native),
+            None => "-".into(),
+        });
+        println!(
+            "| {} | {native:.3} | {} |",
+            workload.name,
+            cells.join(" | ")
+        );
     }
     let means: Vec<String> = ratios
         .iter()
         .map(|column| format!("**{:.1}x**", geometric_mean(column.iter().copied())))
         .collect();
-    println!("| **geometric mean** | | {} |", means.join(" | "));
+    println!("| **geometric mean** | | {} | |", means.join(" | "));
     Ok(())
 }
 

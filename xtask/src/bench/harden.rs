@@ -6,23 +6,28 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::Context as _;
 use clap::Args;
 
+mod packages;
 mod programs;
+mod recovery;
+mod tables;
+mod workload;
 
 use programs::Program;
+use tables::{Sums, share_gone};
 
 /// How much is measured.
 #[derive(Debug, Args)]
 pub(crate) struct Harden {
-    /// Interleaved pairs of runs per ratio.
+    /// Interleaved pairs of runs per ratio; 0 measures no time.
     #[arg(long, default_value_t = 31)]
     pairs: usize,
-    /// Only these programs.
+    /// Only these: chase, sqlite3, pbzip2, memcached, recovery, coreutils.
     #[arg(long)]
     only: Vec<String>,
     /// Also build with the setjmp mechanism.
@@ -44,17 +49,21 @@ impl Harden {
             ],
         )?;
         let place = Place::new()?;
-        let chosen = |program: &&Program| {
-            self.only.is_empty() || self.only.iter().any(|name| name == program.name)
-        };
-        for program in programs::ALL.iter().filter(chosen) {
+        for program in programs::ALL.iter().filter(|one| self.has(one.name)) {
             self.measure(&place, program)
                 .with_context(|| format!("while measuring {}", program.name))?;
         }
-        if self.only.is_empty() {
-            recovery(&place)?;
+        if self.has("recovery") {
+            recovery::print(&place)?;
+        }
+        if self.has("coreutils") {
+            packages::coreutils(&place)?;
         }
         Ok(())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|one| one == name)
     }
 
     #[expect(clippy::print_stdout, reason = "the table is the result")]
@@ -62,13 +71,8 @@ impl Harden {
         let folder = program.fetch(place)?;
         println!("## {}", program.name);
         let plain = place.build(program, &folder, "plain", None)?;
-        let report = folder.join("sites.jsonl");
-        if report.exists() {
-            fs::remove_file(&report)?;
-        }
-        let option = format!("--harden-report={}", report.display());
-        let hardened = place.build(program, &folder, "hardened", Some(&option))?;
-        println!("{}", last_line(&place.show(&report)?));
+        let hardened = place.build(program, &folder, "hardened", Some(""))?;
+        Self::sites(program, &folder, &hardened)?;
         println!(
             "text {} -> {} bytes, compile time {:.1} s -> {:.1} s",
             text_size(&plain.program)?,
@@ -76,8 +80,7 @@ impl Harden {
             plain.seconds,
             hardened.seconds
         );
-        let counting = place.build(program, &folder, "counting", Some("--harden-count-points"))?;
-        println!("dynamic: {}", program.points(&counting.program)?);
+        Self::points(place, program, &folder, &hardened)?;
         self.ratio("survival mode", program, &plain.program, &hardened.program)?;
         let fix = place.build(program, &folder, "fix", Some("--harden-mode=fix"))?;
         self.ratio(
@@ -87,12 +90,8 @@ impl Harden {
             &fix.program,
         )?;
         if self.setjmp {
-            let setjmp = place.build(
-                program,
-                &folder,
-                "setjmp",
-                Some("--harden-mechanism=setjmp --harden-caller-levels=0"),
-            )?;
+            let options = "--harden-mechanism=setjmp --harden-caller-levels=0";
+            let setjmp = place.build(program, &folder, "setjmp", Some(options))?;
             self.ratio(
                 "the paper's setjmp",
                 program,
@@ -100,6 +99,60 @@ impl Harden {
                 &setjmp.program,
             )?;
         }
+        Ok(())
+    }
+
+    /// Table 5.4.
+    #[expect(clippy::print_stdout, reason = "the table is the result")]
+    fn sites(program: &Program, folder: &Path, hardened: &Built) -> anyhow::Result<()> {
+        let sums = Sums::of(&hardened.report)?;
+        let kloc = program.kloc(folder)?;
+        println!(
+            "| assertion | output | oracle | dereference | deadlock | hardened | KLoC | hardened per KLoC |"
+        );
+        println!("|---|---|---|---|---|---|---|---|");
+        println!(
+            "| {} | {} | {kloc:.1} | {:.1} |",
+            sums.cells(),
+            sums.hardened(),
+            f64::from(sums.hardened()) / kloc
+        );
+        println!("left as they are: {:?}", sums.left);
+        Ok(())
+    }
+
+    /// Tables 5.5 and 5.6.
+    #[expect(clippy::print_stdout, reason = "the table is the result")]
+    fn points(
+        place: &Place,
+        program: &Program,
+        folder: &Path,
+        hardened: &Built,
+    ) -> anyhow::Result<()> {
+        let count = "--harden-count-points";
+        let counting = place.build(program, folder, "counting", Some(count))?;
+        let (all, for_locks) = program.workload.points(&counting.program)?;
+        let sums = Sums::of(&hardened.report)?;
+        println!(
+            "points: static {} ({} pads in callers), dynamic {all}",
+            sums.points, sums.pads
+        );
+        let options = format!("{count} --harden-no-pruning");
+        let unpruned = place.build(program, folder, "unpruned", Some(&options))?;
+        let (all_before, for_locks_before) = program.workload.points(&unpruned.program)?;
+        let before = Sums::of(&unpruned.report)?;
+        let of = |sums: &Sums| {
+            let for_locks = f64::from(sums.lock_points);
+            (f64::from(sums.points) - for_locks, for_locks)
+        };
+        let ((others, locks), (others_before, locks_before)) = (of(&sums), of(&before));
+        println!(
+            "pruned points: non-deadlock static {}, dynamic {}; deadlock static {}, dynamic {}",
+            share_gone(others, others_before),
+            share_gone(all - for_locks, all_before - for_locks_before),
+            share_gone(locks, locks_before),
+            share_gone(for_locks, for_locks_before)
+        );
         Ok(())
     }
 
@@ -114,21 +167,23 @@ impl Harden {
     ) -> anyhow::Result<()> {
         let mut ratios = Vec::new();
         for _ in 0..self.pairs {
-            let first = program.seconds(plain)?;
-            let second = program.seconds(other)?;
+            let first = program.workload.seconds(plain)?;
+            let second = program.workload.seconds(other)?;
             ratios.push(second / first);
         }
         ratios.sort_by(f64::total_cmp);
-        let median = ratios[ratios.len() / 2];
-        let (low, high) = (ratios[ratios.len() / 4], ratios[ratios.len() * 3 / 4]);
-        println!(
-            "{what}: time ratio {median:.3} (quartiles {low:.3} to {high:.3}, {} pairs)",
-            ratios.len()
-        );
-        if let (Some(before), Some(after)) =
-            (instructions(program, plain), instructions(program, other))
-        {
-            println!("{what}: instruction ratio {:.3}", after / before);
+        if let Some(median) = ratios.get(ratios.len() / 2) {
+            let (low, high) = (ratios[ratios.len() / 4], ratios[ratios.len() * 3 / 4]);
+            println!(
+                "{what}: time ratio {median:.3} (quartiles {low:.3} to {high:.3}, {} pairs)",
+                ratios.len()
+            );
+        }
+        if let (Some(before), Some(after)) = (
+            program.workload.instructions(plain),
+            program.workload.instructions(other),
+        ) {
+            println!("{what}: instruction ratio {:.4}", after / before);
         }
         Ok(())
     }
@@ -143,6 +198,7 @@ struct Place {
 /// A finished build.
 struct Built {
     program: PathBuf,
+    report: PathBuf,
     seconds: f64,
 }
 
@@ -158,14 +214,6 @@ impl Place {
         })
     }
 
-    fn show(&self, report: &Path) -> anyhow::Result<String> {
-        let output = Command::new(&self.raddle)
-            .args(["harden", "--show"])
-            .arg(report)
-            .output()?;
-        Ok(String::from_utf8(output.stdout)?)
-    }
-
     /// Builds with clang if there are no options of ours, else with `raddle cc`.
     fn build(
         &self,
@@ -175,14 +223,21 @@ impl Place {
         options: Option<&str>,
     ) -> anyhow::Result<Built> {
         let output = folder.join(format!("{}-{what}", program.name));
+        let report = folder.join(format!("{what}.jsonl"));
+        if report.exists() {
+            fs::remove_file(&report)?;
+        }
         let mut command = match options {
             None => Command::new(program.plain_compiler()),
             Some(options) => {
                 let mut command = Command::new(&self.raddle);
-                command.arg(program.driver).env(
-                    "RADDLE_HARDEN_OPTIONS",
-                    format!("--harden-strict {options}"),
+                let options = format!(
+                    "--harden-strict --harden-report={} {options}",
+                    report.display()
                 );
+                command
+                    .arg(program.driver)
+                    .env("RADDLE_HARDEN_OPTIONS", options);
                 command
             }
         };
@@ -198,13 +253,10 @@ impl Place {
         anyhow::ensure!(status.success(), "{command:?} ended with {status}");
         Ok(Built {
             program: output,
+            report,
             seconds: start.elapsed().as_secs_f64(),
         })
     }
-}
-
-fn last_line(text: &str) -> &str {
-    text.lines().last().unwrap_or("")
 }
 
 /// The size of all code and constant data, as `size` counts it.
@@ -217,57 +269,4 @@ fn text_size(program: &Path) -> anyhow::Result<u64> {
         .and_then(|line| line.split_whitespace().next())
         .context("`size` printed no table")?;
     Ok(number.parse()?)
-}
-
-/// Instructions of a short run, if valgrind is here.
-fn instructions(program: &Program, binary: &Path) -> Option<f64> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(binary)
-        .args(program.short_run)
-        .stdin(Stdio::null())
-        .output()
-        .ok()?;
-    let text = String::from_utf8(output.stderr).ok()?;
-    let line = text.lines().find(|line| line.contains("Collected"))?;
-    line.rsplit(' ').next()?.parse().ok()
-}
-
-/// Table 5.7: how long a recovery takes, and how long a run from the start would.
-#[expect(clippy::print_stdout, reason = "the table is the result")]
-fn recovery(place: &Place) -> anyhow::Result<()> {
-    println!("## Recovery of the corpus, and a restart beside it");
-    let mut cases: Vec<PathBuf> = fs::read_dir("corpus/harden")?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()?;
-    cases.sort();
-    for case in cases {
-        let description = fs::read_to_string(case.join("case.toml"))?;
-        if description.contains("\"unrecoverable\"") {
-            continue;
-        }
-        let program = place.work.join("recovering");
-        let status = Command::new(&place.raddle)
-            .args(["cc", "--harden-strict", "-O2", "-pthread"])
-            .arg(case.join("buggy.c"))
-            .arg("-o")
-            .arg(&program)
-            .status()?;
-        anyhow::ensure!(status.success(), "{} does not compile", case.display());
-        let start = Instant::now();
-        let output = Command::new(&program).output()?;
-        let whole = start.elapsed().as_micros();
-        let log = String::from_utf8(output.stderr)?;
-        let line = log
-            .lines()
-            .find(|line| line.contains(" recovered after "))
-            .unwrap_or("no recovery in this run");
-        let name = case.file_name().unwrap_or_default().to_string_lossy();
-        println!("{name}: {}; the whole run took {whole} us", tail_of(line));
-    }
-    Ok(())
-}
-
-fn tail_of(line: &str) -> &str {
-    line.split_once("): ").map_or(line, |(_, tail)| tail)
 }

@@ -6,14 +6,6 @@ use std::process::Command;
 use anyhow::Context;
 use clap::Args;
 
-/// The four patterns of the paper, in its order.
-const PAPER: &[&str] = &[
-    "misused-test-and-set",
-    "unsynchronised-thread-creation",
-    "misused-atomics",
-    "stop-finished-thread",
-];
-
 const LEVELS: &[(&str, &str)] = &[
     ("single", "one sub-pattern"),
     ("subs", "all sub-patterns"),
@@ -30,8 +22,11 @@ pub(crate) struct Scan {
     #[arg(long, default_value = "fs")]
     part: String,
     /// Part of the tree for Coccinelle, which is slower by far.
-    #[arg(long, default_value = "fs/ext4")]
+    #[arg(long, default_value = "fs")]
     coccinelle_part: String,
+    /// Seconds after which a Coccinelle script is stopped.
+    #[arg(long, default_value_t = 460)]
+    coccinelle_limit: u64,
     /// Measure the whole tree as well (about a minute and 3 GiB).
     #[arg(long)]
     whole: bool,
@@ -59,39 +54,34 @@ impl Scan {
     #[expect(clippy::print_stdout, reason = "the table is the result")]
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         build()?;
-        println!("| pattern | {} |", LEVELS.map_names().join(" | "));
+        let names: Vec<&str> = LEVELS.iter().map(|(_, name)| *name).collect();
+        println!("| pattern | {} |", names.join(" | "));
         println!("|---|{}", "---|".repeat(LEVELS.len()));
-        for pattern in PAPER {
-            let mut row = vec![(*pattern).to_owned()];
+        for pattern in self.patterns()? {
+            let mut row = vec![pattern.clone()];
             for (level, _) in LEVELS {
-                let measured = self.measure(level, pattern, &self.part)?;
+                let measured = self.measure(level, &pattern, &self.part)?;
                 row.push(format!(
-                    "{} ({} s)",
+                    "{} ({} s, {} MiB)",
                     measured.number("reports"),
-                    measured.seconds()
+                    measured.seconds(),
+                    measured.number("peak_kib") / 1024
                 ));
             }
             println!("| {} |", row.join(" | "));
         }
         println!();
-        self.all_patterns()?;
         self.speed()?;
         self.coccinelle()
     }
 
-    /// All patterns together at each level: counts per pattern.
-    #[expect(clippy::print_stdout, reason = "the table is the result")]
-    fn all_patterns(&self) -> anyhow::Result<()> {
-        let full = self.measure("full", "all", &self.part)?;
-        let locks = self.measure("locks", "all", &self.part)?;
-        println!("| pattern | + paths, locks | + aliases |\n|---|---|---|");
-        if let Some(patterns) = full.value["patterns"].as_object() {
-            for (name, count) in patterns {
-                println!("| {name} | {} | {count} |", locks.value["patterns"][name]);
-            }
-        }
-        println!();
-        Ok(())
+    /// The names of the shipped patterns, in the order of the scanner.
+    fn patterns(&self) -> anyhow::Result<Vec<String>> {
+        let listed = self.measure("single", "all", "scripts/mod")?;
+        let patterns = listed.value["patterns"]
+            .as_object()
+            .context("the measuring program names no patterns")?;
+        Ok(patterns.keys().cloned().collect())
     }
 
     #[expect(clippy::print_stdout, reason = "the table is the result")]
@@ -102,6 +92,7 @@ impl Scan {
         let mut runs = vec![
             ("full", self.part.as_str()),
             ("uncached", self.part.as_str()),
+            ("locks", self.part.as_str()),
         ];
         if self.whole {
             runs.push(("full", "."));
@@ -110,10 +101,10 @@ impl Scan {
             let measured = self.measure(level, "all", part)?;
             println!(
                 "| {part}, all patterns{} | {} | {} | {} | {} | {} | {} |",
-                if level == "uncached" {
-                    ", no lock cache"
-                } else {
-                    ""
+                match level {
+                    "uncached" => ", no lock cache",
+                    "locks" => ", no aliases",
+                    _ => "",
                 },
                 measured.number("files"),
                 measured.number("lines"),
@@ -164,9 +155,10 @@ impl Scan {
         }
         for script in ["call_kern", "double_lock", "flags", "mini_lock"] {
             let command = format!(
-                "TIMEFORMAT='%U %S'; time timeout 300 spatch -D report --no-show-diff --very-quiet --no-includes \
-                 --include-headers --cocci-file scripts/coccinelle/locks/{script}.cocci {} 2>/dev/null | wc -l",
-                self.coccinelle_part
+                "set -o pipefail; TIMEFORMAT='%U %S'; time timeout {limit} spatch -D report --no-show-diff --very-quiet --no-includes \
+                 --include-headers --cocci-file scripts/coccinelle/locks/{script}.cocci {part} 2>/dev/null | wc -l",
+                limit = self.coccinelle_limit,
+                part = self.coccinelle_part
             );
             let output = Command::new("bash")
                 .args(["-c", &command])
@@ -178,19 +170,14 @@ impl Scan {
                 .filter_map(|word| word.parse::<f64>().ok())
                 .sum();
             let reports = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-            println!("| Coccinelle {script} | {reports} | {seconds:.2} |");
+            let stopped = if output.status.success() {
+                String::new()
+            } else {
+                format!(", stopped after {} s", self.coccinelle_limit)
+            };
+            println!("| Coccinelle {script} | {reports} | {seconds:.2}{stopped} |");
         }
         Ok(())
-    }
-}
-
-trait Names {
-    fn map_names(&self) -> Vec<&str>;
-}
-
-impl Names for [(&str, &str)] {
-    fn map_names(&self) -> Vec<&str> {
-        self.iter().map(|(_, name)| *name).collect()
     }
 }
 

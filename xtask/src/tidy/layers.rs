@@ -17,6 +17,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "linux",
         &["stdx", "mem", "x86", "world", "symbols", "config"],
     ),
+    (
+        "lockstep",
+        &["stdx", "mem", "x86", "world", "linux", "symbols"],
+    ),
     ("pc", &["stdx", "mem", "x86", "world", "symbols"]),
     ("report", &["stdx", "symbols"]),
     ("trace", &["stdx", "world", "code", "config"]),
@@ -36,6 +40,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "linearize",
         &["stdx", "explore", "trace", "sched", "detect", "report"],
+    ),
+    (
+        "kernel",
+        &[
+            "stdx", "mem", "x86", "world", "linux", "pc", "symbols", "trace", "sched", "detect",
+            "report",
+        ],
     ),
     ("scan", &["stdx", "report", "config"]),
     ("harden", &["stdx", "report", "config", "harden-rt"]),

@@ -89,15 +89,16 @@ const FORMS: [(Form, Extension); 6] = [
     (Form::All, FULL),
 ];
 
-/// In survival mode, a token for more points than this would occupy a register in exactly the large, hot functions
-/// (interpreter loops) that have many of them: on SQLite it costs a tenth of the running time.
-const CHEAP_POINTS_MAX: usize = 2;
+/// In survival mode, a token for more points than this would occupy a register where it is needed.
+const CHEAP_POINTS_MAX: usize = 3;
+/// In larger functions (interpreter loops) even that is too much: on SQLite it costs a tenth of the running time.
+const CHEAP_BLOCKS_MAX: usize = 200;
 
 /// How much a region may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// A single dominating point wherever it repeats at least one read that matters; where it repeats none, two points
+    /// A single dominating point wherever it repeats at least one read that matters; where it repeats none, a few points
     /// by path.
     Cheap,
     /// Everything that can be repeated: the most recent point on the path taken.
@@ -144,6 +145,12 @@ pub fn intra(
     plan.ok_or(Pruned::NoSharedRead)
 }
 
+/// What a site would get if nothing were left alone: the longest region with a single point.
+pub fn unpruned(function: &Function, idom: &[Option<BlockId>], site: &Site) -> Option<Plan> {
+    let single = candidate(function, idom, site, Form::Dominating, FULL);
+    finish(function, idom, single)
+}
+
 /// Plans the return into a caller. The frames below are gone when its pad is entered, so there is no giving up any more:
 /// every path must have a point that can be used.
 pub fn for_pad(
@@ -168,16 +175,69 @@ pub fn for_pad(
 fn cheapest(function: &Function, idom: &[Option<BlockId>], site: &Site) -> Option<Plan> {
     FORMS.iter().find_map(|&(form, extension)| {
         let found = candidate(function, idom, site, form, extension);
-        if found.useful.is_empty() || found.region.points.len() > CHEAP_POINTS_MAX {
+        if found.useful.is_empty() {
             return None;
         }
-        finish(function, idom, found)
+        let late = late_starts(function, idom, &found)
+            .map(|starts| starting_at(function, idom, site, form, extension, &starts))
+            .filter(|late| !late.useful.is_empty());
+        let chosen = late.unwrap_or(found);
+        let points_max = if function.blocks.len() <= CHEAP_BLOCKS_MAX {
+            CHEAP_POINTS_MAX
+        } else {
+            1
+        };
+        let is_cheap = chosen.region.points.len() <= points_max;
+        is_cheap.then(|| finish(function, idom, chosen)).flatten()
     })
+}
+
+/// Where regions may begin so that nothing is repeated in vain: at the first read that matters, or with several points,
+/// on each path at the last one. What lies before would need its inputs in registers.
+fn late_starts(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    found: &Candidate,
+) -> Option<BTreeSet<InstId>> {
+    match found.form {
+        Form::All => Some(found.useful.clone()),
+        Form::Dominating => late_start(function, idom, found).map(|start| BTreeSet::from([start])),
+    }
+}
+
+/// The first read that matters, or the choice after which it may be one or another.
+fn late_start(function: &Function, idom: &[Option<BlockId>], found: &Candidate) -> Option<InstId> {
+    let is_above = |above: InstId, below: InstId| {
+        let (a, b) = (function.block_of[above], function.block_of[below]);
+        if a == b {
+            above <= below
+        } else {
+            dominators::dominates(idom, a, b)
+        }
+    };
+    let is_above_all = |start: InstId| found.useful.iter().all(|&read| is_above(start, read));
+    let first = found
+        .useful
+        .iter()
+        .copied()
+        .find(|&read| is_above_all(read));
+    let start = first.or_else(|| {
+        // The last choice before the paths to the reads part.
+        let mut block = found.useful.first().map(|&read| function.block_of[read]);
+        loop {
+            block = idom[block?];
+            let choice = function.terminator(block?);
+            if is_above_all(choice) {
+                return Some(choice);
+            }
+        }
+    });
+    start.filter(|start| found.region.inside.contains(start))
 }
 
 /// The slice of a site over its full region, and whether that region reaches up to the entry on every path.
 pub fn reach(function: &Function, idom: &[Option<BlockId>], site: &Site) -> (Region, Slice) {
-    let region = region::find(function, idom, site.at, Form::All, FULL);
+    let region = region::find(function, idom, site.at, Form::All, FULL, &BTreeSet::new());
     let slice = slice::of_site(function, site, &region);
     (region, slice)
 }
@@ -189,7 +249,18 @@ fn candidate(
     form: Form,
     extension: Extension,
 ) -> Candidate {
-    let region = region::find(function, idom, site.at, form, extension);
+    starting_at(function, idom, site, form, extension, &BTreeSet::new())
+}
+
+fn starting_at(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    site: &Site,
+    form: Form,
+    extension: Extension,
+    starts: &BTreeSet<InstId>,
+) -> Candidate {
+    let region = region::find(function, idom, site.at, form, extension, starts);
     let useful = if site.kind == SiteKind::Deadlock {
         region
             .acquires

@@ -40,13 +40,15 @@ pub struct Region {
     pub acquires: BTreeSet<InstId>,
 }
 
-/// The region of `site` in the given form, legal by construction.
+/// The region of `site` in the given form, legal by construction. It does not go back beyond any of
+/// `starts`.
 pub fn find(
     function: &Function,
     idom: &[Option<BlockId>],
     site: InstId,
     form: Form,
     extension: Extension,
+    starts: &BTreeSet<InstId>,
 ) -> Region {
     let mut ended_by = BTreeSet::new();
     loop {
@@ -54,6 +56,7 @@ pub fn find(
             function,
             extension,
             ended_by: &ended_by,
+            starts,
         };
         let mut region = match form {
             Form::All => walk.all_paths(site),
@@ -221,6 +224,7 @@ struct Walk<'a> {
     function: &'a Function,
     extension: Extension,
     ended_by: &'a BTreeSet<InstId>,
+    starts: &'a BTreeSet<InstId>,
 }
 
 impl Walk<'_> {
@@ -245,6 +249,9 @@ impl Walk<'_> {
                 return Some(inst + 1);
             }
             inside.insert(inst);
+            if self.starts.contains(&inst) {
+                return Some(inst);
+            }
         }
         let starts_here = block == 0
             || span.preds.is_empty()

@@ -7,7 +7,7 @@ use raddle_report::Finding;
 
 use crate::analysis::plan::Reach;
 use crate::settings::{
-    AllocFunctions, LockFunctions, Mechanism, Mode, Settings, SitePlace, SitePlaceError,
+    AllocFunctions, Checks, LockFunctions, Mechanism, Mode, Settings, SitePlace, SitePlaceError,
 };
 
 /// Our options on a compiler command line begin with this.
@@ -83,6 +83,7 @@ fn take_option(option: &str, options: &mut Options) -> Result<(), OptionError> {
         "strict" => options.is_strict = true,
         "bitcode" => options.links_bitcode = true,
         "inject" => settings.inject = true,
+        "no-pruning" => settings.prunes = false,
         "count-points" => settings.count_points = true,
         "regions" => {
             settings.reach = Some(match value {
@@ -90,6 +91,13 @@ fn take_option(option: &str, options: &mut Options) -> Result<(), OptionError> {
                 "longest" => Reach::Longest,
                 _ => return Err(not_allowed(name, value, "cheap, longest")),
             });
+        }
+        "checks" => {
+            settings.checks = match value {
+                "fault" => Checks::Fault,
+                "compare" => Checks::Compare,
+                _ => return Err(not_allowed(name, value, "fault, compare")),
+            }
         }
         "mechanism" => {
             settings.mechanism = match value {

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::exit::{Code, Failure};
+use crate::message;
 
 /// Explain a kind of finding.
 #[derive(Debug, Args)]
@@ -19,14 +20,11 @@ pub(crate) struct Explain {
 fn texts() -> Vec<(String, String)> {
     let mut texts = super::scan::explanations();
     texts.extend(super::explore::kinds::explanations());
+    texts.extend(super::kernel::explanations());
     texts
 }
 
 impl Explain {
-    #[expect(
-        clippy::print_stdout,
-        reason = "the explanation is the result of this command"
-    )]
     pub(crate) fn run(self) -> Result<Code, Failure> {
         let texts = texts();
         match self.name {
@@ -34,9 +32,12 @@ impl Explain {
                 let Some((_, text)) = texts.iter().find(|(known, _)| *known == name) else {
                     return Err(anyhow::anyhow!("there is no kind of finding called `{name}`; `raddle explain --list` lists them all").into());
                 };
-                println!("{text}");
+                message::result(&format!("{text}\n"))?;
             }
-            _ => texts.iter().for_each(|(name, _)| println!("{name}")),
+            _ => {
+                let names: String = texts.iter().map(|(name, _)| format!("{name}\n")).collect();
+                message::result(&names)?;
+            }
         }
         Ok(Code::Clean)
     }

@@ -13,6 +13,7 @@ mod cc;
 mod explain;
 mod explore;
 mod harden;
+mod kernel;
 mod replay;
 mod run;
 mod scan;
@@ -29,6 +30,7 @@ pub(crate) enum Command {
     SystemCalls(table::SystemCalls),
     Scan(scan::Scan),
     Harden(harden::Harden),
+    Kernel(kernel::Kernel),
     Cc(cc::Cc),
     #[command(name = "c++")]
     Cpp(cc::Cpp),
@@ -46,6 +48,7 @@ impl Command {
             Self::SystemCalls(command) => command.run(),
             Self::Scan(command) => command.run(),
             Self::Harden(command) => command.run(),
+            Self::Kernel(command) => command.run(),
             Self::Cc(command) => command.run(),
             Self::Cpp(command) => command.run(),
             Self::CargoHarden(command) => command.run(),

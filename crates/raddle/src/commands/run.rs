@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use raddle_linux::{End, LinuxWorld, Plain, RunLimits, StartError, describe_status};
+use raddle_stdx::cpu_time;
 use raddle_world::{Event, EventKind};
 
 use crate::event_text::EventText;
@@ -59,10 +60,11 @@ impl Run {
                 }
                 other => anyhow!(other),
             })?;
+        let hooks = self.program.hooks()?;
         let mut sink = Sink::new(self.trace.as_ref())?;
         if self.trace.is_some() {
             world.set_tracing(true);
-            world.set_hooks(raddle_config::hooks::standard());
+            world.set_hooks(raddle_config::hooks::with_standard(&hooks));
         }
         let interrupt = Interrupt::listen()?;
         let begun = cpu_time();
@@ -171,14 +173,6 @@ fn pass_on(descriptor: i32, bytes: &[u8]) -> anyhow::Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Time that this process has spent on a processor so far: unlike the clock it does not grow while others run.
-/// Zero where the kernel does not tell.
-fn cpu_time() -> std::time::Duration {
-    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let nanoseconds = text.split(' ').next().and_then(|word| word.parse().ok());
-    std::time::Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
 fn print_statistics(world: &LinuxWorld, elapsed: std::time::Duration) {

@@ -146,10 +146,10 @@ impl Scan {
         Ok(before - report.findings.len())
     }
 
-    #[expect(clippy::print_stdout, reason = "the result of the command")]
     fn print(&self, report: &Report, old: usize, options: &Options) -> Result<(), Failure> {
         if self.json {
-            println!("{}", json::document(&report.findings, &report.summary)?);
+            let document = json::document(&report.findings, &report.summary)?;
+            message::result(&format!("{document}\n"))?;
             return Ok(());
         }
         if self.sarif {
@@ -162,11 +162,12 @@ impl Scan {
                 })
                 .collect();
             let version = env!("CARGO_PKG_VERSION");
-            println!("{}", sarif::document(&report.findings, &rules, version)?);
+            let document = sarif::document(&report.findings, &rules, version)?;
+            message::result(&format!("{document}\n"))?;
             return Ok(());
         }
         let text = render(&report.findings, self.concise, style());
-        print!("{text}{}", closing(report, old));
+        message::result(&format!("{text}{}", closing(report, old)))?;
         Ok(())
     }
 }
@@ -190,7 +191,10 @@ fn style() -> terminal::Style {
     let is_terminal = std::io::stdout().is_terminal();
     terminal::Style {
         colour: is_terminal && std::env::var_os("NO_COLOR").is_none(),
-        width: 100,
+        width: terminal_size::terminal_size_of(std::io::stdout())
+            .map_or(terminal::Style::PLAIN.width, |(width, _)| {
+                usize::from(width.0).clamp(40, 160)
+            }),
     }
 }
 
@@ -249,11 +253,12 @@ fn read_config(path: &Path) -> Result<raddle_config::scan::Scan, Failure> {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the result of the command")]
 fn list(options: &Options) -> Result<Code, Failure> {
-    for pattern in raddle_scan::list_patterns(&options.patterns)? {
-        println!("{:32} {}", pattern.name, pattern.title);
-    }
+    let lines: String = raddle_scan::list_patterns(&options.patterns)?
+        .iter()
+        .map(|pattern| format!("{:32} {}\n", pattern.name, pattern.title))
+        .collect();
+    message::result(&lines)?;
     Ok(Code::Clean)
 }
 

@@ -71,9 +71,12 @@ pub fn finding(finding: &Finding, number: usize, total: usize, style: Style) -> 
 
 /// One finding on one line.
 pub fn concise(finding: &Finding) -> String {
-    let place = finding.steps.first().map_or_else(String::new, |step| {
-        format!("{}:{}: ", step.place.file, step.place.line)
-    });
+    let place = match finding.steps.first() {
+        Some(step) if !step.place.file.is_empty() => {
+            format!("{}:{}: ", step.place.file, step.place.line)
+        }
+        _ => String::new(),
+    };
     format!(
         "{place}{}: {} [{}] {}\n",
         severity(finding.severity),
@@ -106,10 +109,14 @@ fn steps(steps: &[Step], style: Style, out: &mut String) {
         .enumerate()
         .map(|(number, step)| {
             let what = format!("  ({}) {} {}", number + 1, step.context, step.action);
-            let place = format!(
-                "{}:{}  {}",
-                step.place.file, step.place.line, step.place.function
-            );
+            let place = if step.place.file.is_empty() {
+                step.place.function.clone()
+            } else {
+                format!(
+                    "{}:{}  {}",
+                    step.place.file, step.place.line, step.place.function
+                )
+            };
             let locks = if step.locks.is_empty() {
                 "no locks".to_owned()
             } else {
@@ -130,7 +137,13 @@ fn steps(steps: &[Step], style: Style, out: &mut String) {
     let first = column(rows.iter().map(|row| row.0.chars().count()).collect());
     let second = column(rows.iter().map(|row| row.1.chars().count()).collect());
     for (what, place, locks) in rows {
-        out.push_str(&format!("{what:first$}  {place:second$}  {locks}\n"));
+        // On a narrow terminal the place goes below what happens there.
+        let length = first.max(what.chars().count()) + place.chars().count() + locks.len() + 4;
+        if style.width < Style::PLAIN.width && length > style.width {
+            out.push_str(&format!("{what}\n      {place}  {locks}\n"));
+        } else {
+            out.push_str(&format!("{what:first$}  {place:second$}  {locks}\n"));
+        }
     }
 }
 
@@ -293,6 +306,19 @@ mod tests {
         assert_eq!(
             text,
             "bank.c:31: error: atomicity violation on `balance` [atomicity-violation] AV-1c9e\n"
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_the_place_below_the_action() {
+        let style = Style {
+            colour: false,
+            width: 60,
+        };
+        let text = finding(&sample(), 1, 1, style);
+        assert!(
+            text.lines().any(|line| line.starts_with("      bank.c:31")),
+            "{text}"
         );
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Root {
     pub(crate) start: Start,
     /// Where it is started: the function and event, if it is a call.
     pub(crate) by: Option<(FnId, u32)>,
+    /// The entry of [`crate::idioms::Table::table_starts`] that says which locks are held.
+    pub(crate) table: Option<u16>,
 }
 
 /// The call graph.
@@ -97,7 +99,24 @@ impl Builder<'_> {
         let slot = &mut self.calls.roots[at(id.0)];
         let is_better = slot.is_none_or(|root| start < root.start);
         if is_better {
-            *slot = Some(Root { start, by });
+            *slot = Some(Root {
+                start,
+                by,
+                table: None,
+            });
+        }
+    }
+
+    /// A function in an operation table. In two tables it holds nothing for certain.
+    fn table_root(&mut self, id: FnId, start: Start, table: Option<u16>) {
+        let is_new = self.calls.roots[at(id.0)].is_none();
+        self.root(id, start, None);
+        if let Some(root) = &mut self.calls.roots[at(id.0)] {
+            root.table = if is_new || root.table == table {
+                table
+            } else {
+                None
+            };
         }
     }
 
@@ -126,8 +145,8 @@ impl Builder<'_> {
                 let holder = self.program.global_ty(number, ty);
                 let def = self.program.types.def(holder, self.program);
                 let field = Name(unit.global(binding.field));
-                let start = self.table_start(holder.base, field);
-                self.root(target, start, None);
+                let (start, table) = self.table_start(holder.base, field);
+                self.table_root(target, start, table);
                 self.calls.address_taken[at(target.0)] = true;
                 if def != Def::NONE {
                     self.point(Key::new(KeyParts::Field(def, field)), target);
@@ -136,7 +155,7 @@ impl Builder<'_> {
         }
     }
 
-    fn table_start(&self, holder: Name, field: Name) -> Start {
+    fn table_start(&self, holder: Name, field: Name) -> (Start, Option<u16>) {
         let (holder, field) = (
             self.program.names.bytes(holder),
             self.program.names.bytes(field),
@@ -145,12 +164,15 @@ impl Builder<'_> {
             .table
             .table_starts
             .iter()
-            .find(|start| {
+            .enumerate()
+            .find(|(_, start)| {
                 start.structs.iter().any(|name| name.as_bytes() == holder)
                     && (start.fields.is_empty()
                         || start.fields.iter().any(|name| name.as_bytes() == field))
             })
-            .map_or(Start::Entry, |start| start.context)
+            .map_or((Start::Entry, None), |(number, start)| {
+                (start.context, u16::try_from(number).ok())
+            })
     }
 
     /// `module_init(f)`, `DECLARE_WORK(w, f)`, `EXPORT_SYMBOL(f)`.
@@ -272,10 +294,31 @@ impl Builder<'_> {
                 continue;
             };
             let start = starts.iter().find(|start| start.function == number);
+            if start.is_none() && self.calls_back(callee) {
+                self.call(id, position, target, true);
+                self.calls.address_taken[at(target.0)] = true;
+                continue;
+            }
             let start = start.map_or(Start::Entry, |start| start.context);
             self.root(target, start, Some((id, position)));
             self.calls.address_taken[at(target.0)] = true;
         }
+    }
+
+    /// Whether a function of this name calls what it is given before it returns.
+    fn calls_back(&self, callee: Name) -> bool {
+        const PARTS: &[&[u8]] = &[
+            b"iterate",
+            b"for_each",
+            b"foreach",
+            b"_walk",
+            b"traverse",
+            b"_iter",
+        ];
+        let text = self.program.names.bytes(callee);
+        PARTS
+            .iter()
+            .any(|part| text.windows(part.len()).any(|window| window == *part))
     }
 
     fn indirect(&mut self, view: &View<'_>, id: FnId, position: u32, call: E) {

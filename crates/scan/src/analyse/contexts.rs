@@ -20,6 +20,8 @@ pub(crate) struct Context {
     pub(crate) must: LockSet,
     pub(crate) may: LockSet,
     pub(crate) start: Start,
+    /// The function where the thread starts, if it is the same for all ways of this kind.
+    pub(crate) root: Option<FnId>,
     /// The call, and the caller's context; none for a root.
     pub(crate) from: Option<(EventId, u32)>,
 }
@@ -61,6 +63,7 @@ impl Contexts {
             ..Self::default()
         };
         let irq = interrupt_sets(program, flows);
+        let tables = table_sets(program, flows);
         let mut queue = VecDeque::new();
         for id in program.function_ids() {
             let Some(root) = calls.roots[at(id.0)] else {
@@ -69,12 +72,15 @@ impl Contexts {
             let held = match root.start {
                 Start::HardIrq => irq.0,
                 Start::SoftIrq => irq.1,
-                _ => LockSet::EMPTY,
+                _ => root
+                    .table
+                    .map_or(LockSet::EMPTY, |table| tables[usize::from(table)]),
             };
             contexts.all[at(id.0)].push(Context {
                 must: held,
                 may: held,
                 start: root.start,
+                root: Some(id),
                 from: None,
             });
             queue.push_back((id, 0_u32));
@@ -113,6 +119,14 @@ impl Contexts {
             if let Some(known) = known {
                 self.hits += 1;
                 known.may = locks.union(known.may, may);
+                let several = known.root.is_some() && known.root != context.root;
+                if several {
+                    known.root = None;
+                    let number = list.iter().position(|other| {
+                        other.must == must && group(other.start) == group(context.start)
+                    });
+                    queue.extend(number.map(|number| (call.callee, index(number))));
+                }
                 if cache || list.len() > CONTEXTS_MAX {
                     continue;
                 }
@@ -128,6 +142,7 @@ impl Contexts {
                 must,
                 may,
                 start: context.start,
+                root: context.root,
                 from: Some((from, number)),
             });
             queue.push_back((call.callee, index(list.len() - 1)));
@@ -169,6 +184,32 @@ fn group(start: Start) -> u8 {
         Start::Unknown => 2,
         _ => 0,
     }
+}
+
+/// What is held where functions of each operation table are called.
+fn table_sets(program: &Program<'_>, flows: &mut Flows) -> Vec<LockSet> {
+    let families = &program.table.families;
+    let mut sets = Vec::new();
+    for start in &program.table.table_starts {
+        let mut held = Vec::new();
+        for (number, family) in families.iter().enumerate() {
+            let first = families.iter().position(|other| other.name == family.name);
+            if first != Some(number) || !start.holds.contains(&family.name) {
+                continue;
+            }
+            let Ok(number) = u16::try_from(number) else {
+                continue;
+            };
+            let key = if family.has_object {
+                super::keys::Key::UNKNOWN
+            } else {
+                class_key(program, number)
+            };
+            held.push(flows.locks.lock(program, key, number));
+        }
+        sets.push(flows.locks.set(held));
+    }
+    sets
 }
 
 /// What is held in an interrupt handler and in a soft interrupt.

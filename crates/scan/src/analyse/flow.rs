@@ -131,6 +131,16 @@ impl Flows {
             .map(|(_, operation)| *operation)
     }
 
+    /// Whether the function itself takes `lock` somewhere.
+    pub(crate) fn acquires(&self, id: FnId, lock: Lock) -> bool {
+        self.flows[at(id.0)]
+            .operations
+            .iter()
+            .any(|(_, operation)| {
+                operation.lock.is_same_object(lock) && operation.action != LockAction::Release
+            })
+    }
+
     pub(crate) fn has_operations(&self, id: FnId) -> bool {
         !self.flows[at(id.0)].operations.is_empty()
     }
@@ -767,6 +777,12 @@ impl Run<'_, '_> {
                     return fresh;
                 }
                 std::slice::from_ref(entry)
+            }
+            // Storing a pointer shares what it points to, not the place it is stored in.
+            [_, stored]
+                if classes & self.view.program.table.class("stores_pointer").unwrap_or(0) != 0 =>
+            {
+                std::slice::from_ref(stored)
             }
             _ => args,
         };

@@ -366,6 +366,25 @@ impl<'p> View<'p> {
         }
     }
 
+    /// Whether the object is a plain record handed around by pointer: its struct has no lock, list, counter
+    /// or the like by which several threads could know it.
+    pub(crate) fn is_record(&self, id: E) -> bool {
+        match self.expr(id) {
+            Expr::Member { base, arrow, .. } => {
+                if arrow {
+                    self.program.types.is_record(self.def(base))
+                } else {
+                    self.is_record(base)
+                }
+            }
+            Expr::Index { base, .. } => self.is_record(base),
+            Expr::Unary { of, .. } | Expr::Cast { of, .. } | Expr::Step { of } => {
+                self.is_record(of)
+            }
+            _ => false,
+        }
+    }
+
     fn is_general(&self, def: Def) -> bool {
         let name = self.program.types.def_name(def);
         GENERAL.contains(&self.program.names.bytes(name))
@@ -435,6 +454,9 @@ impl<'p> View<'p> {
             Expr::Assign { from, .. } => self.objects_at(from, out, depth + 1),
             Expr::Call { args: parts, .. } => {
                 let parts = self.unit.exprs.parts(parts);
+                if self.measures_only(id) {
+                    return;
+                }
                 let bit = self.unit.named_call(id).and_then(|(name, args)| {
                     let object = args.get(1).filter(|_| self.is_bit_call(name))?;
                     let object = match self.expr(*object) {
@@ -459,6 +481,16 @@ impl<'p> View<'p> {
             }
             _ => {}
         }
+    }
+
+    /// `ARRAY_SIZE(x)` and the like look at the type of their argument only.
+    fn measures_only(&self, call: E) -> bool {
+        self.unit.named_call(call).is_some_and(|(name, _)| {
+            matches!(
+                self.program.names.bytes(self.name(name)),
+                b"ARRAY_SIZE" | b"offsetof" | b"sizeof_field" | b"typeof" | b"sizeof"
+            )
+        })
     }
 
     /// As the user would write it.

@@ -194,11 +194,14 @@ impl Locks {
         {
             return false;
         }
-        a.is_same_object(b) || (one.name == other.name && (self.is_vague(a) || self.is_vague(b)))
+        let is_kin = one.name == other.name
+            || one.name.strip_suffix("-spin") == Some(other.name.as_str())
+            || other.name.strip_suffix("-spin") == Some(one.name.as_str());
+        is_kin && (self.key(a) == self.key(b) || self.is_vague(a) || self.is_vague(b))
     }
 
     /// The lock came through a pointer we cannot follow: it may be any lock of its family.
-    fn is_vague(&self, lock: Lock) -> bool {
+    pub(crate) fn is_vague(&self, lock: Lock) -> bool {
         matches!(
             self.key(lock).parts(),
             KeyParts::Unknown | KeyParts::Local(..) | KeyParts::Vague(..)

@@ -6,7 +6,7 @@ use super::program::{Name, Program};
 use super::types::Def;
 use crate::front::ast::{E, Expr};
 use crate::front::event::{Event, Kind, TOP};
-use crate::front::lex::{Sym, at};
+use crate::front::lex::{Sym, at, op};
 use crate::idioms::{LockAction, LockOp};
 
 /// A lock operation found at an event.
@@ -49,10 +49,11 @@ pub(crate) fn lock_key(view: &View<'_>, defs: &[(Sym, E)], arg: E) -> Key {
         }
     }
     let key = view.key(arg);
-    if !key.is_local() {
+    let is_address = matches!(view.expr(arg), Expr::Unary { op: code, .. } if code == op("&"));
+    if is_address && !key.is_local() {
         return key;
     }
-    // A local pointer to a struct that is itself the lock's owner: `lock_sock(sk)`.
+    // A pointer to a struct that is itself the lock's owner, however it is reached: `lock_sock(sk)`.
     let ty = view.program.types.canonical(view.ty(arg));
     let is_bare_lock = ty.base == Name(0)
         || [

@@ -111,6 +111,7 @@ impl<'t> Program<'t> {
         for (number, unit) in program.units.iter().enumerate() {
             types.add(index(number), unit, &program);
         }
+        types.identify(&program);
         program.types = types;
         program
     }

@@ -1,6 +1,6 @@
 //! Structs, typedefs, variables and results of functions, over all files.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::program::{Name, Program};
 use crate::front::ast::Ty;
@@ -76,6 +76,8 @@ pub(crate) struct Types {
     typedefs: FxHashMap<Name, GlobalTy>,
     globals: FxHashMap<Name, Vec<(u32, bool, GlobalTy)>>,
     results: FxHashMap<Name, GlobalTy>,
+    /// Structs with a lock, list entry, counter or the like, in themselves or embedded.
+    identified: FxHashSet<Def>,
 }
 
 impl Types {
@@ -144,6 +146,34 @@ impl Types {
             .entry(name)
             .or_default()
             .push((unit, is_static, ty));
+    }
+
+    /// Finds the structs that several threads can know: what the class `sharing_types` marks.
+    pub(crate) fn identify(&mut self, program: &Program<'_>) {
+        let wanted = program.table.class("sharing_types").unwrap_or(0);
+        let mut embedded = Vec::new();
+        for ((def, _), ty) in &self.fields {
+            // A task is never embedded: who points to one has a thread of its own.
+            let is_task = program.names.bytes(ty.base) == b"task_struct";
+            let is_mark = program.idiom(ty.base).classes & wanted != 0;
+            if is_mark && (ty.pointers == 0 || is_task) {
+                self.identified.insert(*def);
+            } else if ty.pointers == 0 && !ty.builtin && ty.base != Name(0) {
+                embedded.push((*def, self.def(*ty, program)));
+            }
+        }
+        for _ in 0..4 {
+            for (outer, inner) in &embedded {
+                if self.identified.contains(inner) {
+                    self.identified.insert(*outer);
+                }
+            }
+        }
+    }
+
+    /// Whether `def` is a known struct without any mark of being shared.
+    pub(crate) fn is_record(&self, def: Def) -> bool {
+        self.def_home(def).is_some() && !self.identified.contains(&def)
     }
 
     /// The variable that `name` means in `unit`: its type, and the unit if it is private to it.

@@ -1,11 +1,13 @@
 //! From bytes to tokens, without a preprocessor.
 //!
-//! Comments go, attribute words of the idiom table go, directives are resolved to one branch where
-//! both cannot be kept, and function-like macros are noted for later.
-//! At file level both branches of an `#if` are kept: they usually hold alternative functions.
+//! Comments go, attribute words of the idiom table go, and function-like macros are noted for later.
+//! At file level both branches of an `#if` are kept: they usually hold alternative functions. Inside a
+//! function the branches become those of an `if`, where each is a row of whole statements; else the first
+//! branch is taken.
 
 use rustc_hash::FxHashMap;
 
+use super::conditional;
 use super::words::{Word, Words};
 
 /// An identifier, number or string of one file; an index into the file's [`Names`].
@@ -113,8 +115,19 @@ struct Lexer<'a, 'w> {
     /// Open `{` and `(`; decides whether both branches of an `#if` can be kept.
     braces: u32,
     parens: u32,
-    /// For each open `#if`: whether the branch we are in excludes the following ones.
-    conditionals: Vec<bool>,
+    /// The open braces are those of a function.
+    in_function: bool,
+    /// For each open `#if`: what becomes of its further branches.
+    conditionals: Vec<Conditional>,
+}
+
+/// An open `#if`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Conditional {
+    /// Only the branch we are in is read.
+    One,
+    /// All branches are read, as those of an `if`.
+    All,
 }
 
 /// Splits `text` into tokens.
@@ -126,6 +139,7 @@ pub(crate) fn lex<'a>(text: &'a [u8], words: &Words) -> Lexed<'a> {
         out: Lexed::default(),
         braces: 0,
         parens: 0,
+        in_function: false,
         conditionals: Vec::new(),
     };
     lexer.out.tokens.reserve(text.len() / 6);
@@ -155,7 +169,14 @@ fn is_name_part(byte: u8) -> bool {
 impl<'a> Lexer<'a, '_> {
     fn keep(&mut self, token: Token) {
         match token.kind {
-            Kind::Op(code) if code == op("{") => self.braces += 1,
+            Kind::Op(code) if code == op("{") => {
+                // The body of a function follows its parameters; a struct or table follows a name or `=`.
+                if self.braces == 0 {
+                    let last = self.out.tokens.last().map(|token| token.kind);
+                    self.in_function = last == Some(Kind::Op(op(")")));
+                }
+                self.braces += 1;
+            }
             Kind::Op(code) if code == op("}") => self.braces = self.braces.saturating_sub(1),
             Kind::Op(code) if code == op("(") => self.parens += 1,
             Kind::Op(code) if code == op(")") => self.parens = self.parens.saturating_sub(1),
@@ -362,25 +383,67 @@ impl<'a> Lexer<'a, '_> {
                 let condition = self.text[condition_start..self.pos].trim_ascii();
                 if is_never(name, condition) {
                     self.skip_branch(true);
+                } else if self.is_between_statements()
+                    && conditional::is_choice(&self.text[self.pos..])
+                {
+                    self.conditionals.push(Conditional::All);
+                    self.write(&["if", "(", "1", ")", "{"]);
                 } else {
-                    self.conditionals.push(true);
+                    self.conditionals.push(Conditional::One);
                 }
             }
             b"else" | b"elif" | b"elifdef" => {
                 self.skip_line();
-                if self.can_keep_both() {
-                    return;
-                }
-                if self.conditionals.last() == Some(&true) {
-                    self.skip_branch(false);
+                match self.conditionals.last() {
+                    Some(Conditional::All) if name == b"else" => self.write(&["}", "else", "{"]),
+                    Some(Conditional::All) => {
+                        self.write(&["}", "else", "if", "(", "1", ")", "{"]);
+                    }
+                    Some(Conditional::One) if !self.can_keep_both() => self.skip_branch(false),
+                    _ => {}
                 }
             }
             b"endif" => {
-                self.conditionals.pop();
+                if self.conditionals.pop() == Some(Conditional::All) {
+                    self.write(&["}"]);
+                }
                 self.skip_line();
             }
             _ => self.skip_line(),
         }
+    }
+
+    /// Puts tokens that are not in the text.
+    fn write(&mut self, tokens: &[&'static str]) {
+        for text in tokens {
+            let (kind, sym) = match *text {
+                "if" | "else" => (
+                    Kind::Name,
+                    self.out.names.intern(text.as_bytes(), self.words),
+                ),
+                "1" => (
+                    Kind::Number,
+                    self.out.names.intern(text.as_bytes(), self.words),
+                ),
+                other => (Kind::Op(op(other)), 0),
+            };
+            let pos = index(self.pos);
+            self.keep(Token {
+                kind,
+                sym: Sym(sym),
+                pos,
+            });
+        }
+    }
+
+    /// Inside a function, where a statement may begin.
+    fn is_between_statements(&self) -> bool {
+        let last = self.out.tokens.last().map(|token| token.kind);
+        let begins = [op(";"), op("{"), op("}")];
+        self.in_function
+            && self.braces > 0
+            && self.parens == 0
+            && matches!(last, Some(Kind::Op(code)) if begins.contains(&code))
     }
 
     /// Alternatives stand side by side if we are between declarations.
@@ -434,7 +497,7 @@ impl<'a> Lexer<'a, '_> {
                 depth -= 1;
             } else if depth == 0 && stop_at_else && rest.starts_with(b"el") {
                 self.skip_line();
-                self.conditionals.push(true);
+                self.conditionals.push(Conditional::One);
                 return;
             }
         }
@@ -560,8 +623,8 @@ mod tests {
     #[test]
     fn one_branch_inside_a_body_both_outside() {
         assert_eq!(
-            texts("f(){\n#if A\na;\n#else\nb;\n#endif\n}"),
-            ["f", "(", ")", "{", "a", ";", "}"]
+            texts("f(){\n#if A\nif (x)\n#else\nb;\n#endif\nc;}"),
+            ["f", "(", ")", "{", "if", "(", "x", ")", "c", ";", "}"]
         );
         assert_eq!(
             texts("#if A\na;\n#else\nb;\n#endif\nc;"),
@@ -570,6 +633,28 @@ mod tests {
         assert_eq!(
             texts("f(){\n#if 0\na;\n#else\nb;\n#endif\nc;}"),
             ["f", "(", ")", "{", "b", ";", "c", ";", "}"]
+        );
+    }
+
+    #[test]
+    fn branches_inside_a_body_become_those_of_an_if() {
+        assert_eq!(
+            texts("f(){\n#if A\na;\n#elif B\nb;\n#else\n{c;}\n#endif\n}").join(" "),
+            "f ( ) { if ( 1 ) { a ; } else if ( 1 ) { b ; } else { { c ; } } }"
+        );
+        // Not whole statements: the first branch only.
+        for other in ["else a;", "case 1: a;", "a(", "} {", "a"] {
+            let source = format!("f(){{\nx;\n#if A\ny;\n#else\n{other}\n#endif\n}}");
+            assert_eq!(texts(&source).join(" "), "f ( ) { x ; y ; }", "{other}");
+        }
+        // In a struct or an initialiser nothing is a statement.
+        assert_eq!(
+            texts("struct s {\n#if A\nint a;\n#else\nint b;\n#endif\n};").join(" "),
+            "struct s { int a ; } ;"
+        );
+        assert_eq!(
+            texts("t = {\n#if A\n.a = 1,\n#else\n.a = 2,\n#endif\n};").join(" "),
+            "t = { . a = 1 , } ;"
         );
     }
 

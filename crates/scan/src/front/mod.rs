@@ -1,6 +1,7 @@
 //! The C front end: from the bytes of a file to its functions as flat lists of events.
 
 pub(crate) mod ast;
+mod conditional;
 pub(crate) mod event;
 pub(crate) mod lex;
 pub(crate) mod lower;

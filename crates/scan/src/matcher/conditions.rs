@@ -88,8 +88,14 @@ impl Engine<'_> {
                 | Predicate::Holds
                 | Predicate::AtomicContext
                 | Predicate::Guarded
+                | Predicate::GuardedWrites
                 | Predicate::Unguarded
                 | Predicate::UsualLock
+                | Predicate::ReadLocked
+                | Predicate::HoldsAny
+                | Predicate::CommonLock
+                | Predicate::ReturnsHolding
+                | Predicate::ReleasedElsewhere
         );
         let needs_alias = matches!(predicate, Predicate::Published | Predicate::Passed);
         (needs_locks && !self.level.locks) || (needs_alias && !self.level.alias)
@@ -155,19 +161,7 @@ impl Ask<'_, '_, '_> {
     }
 
     fn named_function(&self, place: EventId, expr: E) -> Option<FnId> {
-        let view = View::new(self.engine.program, place.function);
-        let expr = view.unit.exprs.peel(expr);
-        let expr = match view.expr(expr) {
-            Expr::Unary { of, .. } => of,
-            _ => expr,
-        };
-        match view.expr(expr) {
-            Expr::Name(name) => self
-                .engine
-                .program
-                .resolve(view.name(name), view.unit_number),
-            _ => None,
-        }
+        self.engine.functions_given(place, expr).first().copied()
     }
 
     fn key(&self, number: usize) -> Key {
@@ -269,6 +263,10 @@ impl Ask<'_, '_, '_> {
                 .any(|event| event.kind == Kind::Loop),
             Predicate::InCondition => self.event(0)?.flags & IN_CONDITION != 0,
             Predicate::ErrorExit => self.error_exit()?,
+            Predicate::ReturnsNothing => {
+                let event = self.event(0)?;
+                event.kind == Kind::Return && event.expr == E::NONE
+            }
             Predicate::ReturnsHolding => self.returns_holding()?,
             Predicate::ReleasedElsewhere => self.released_elsewhere()?,
             Predicate::Published => self.published()?,
@@ -294,6 +292,12 @@ impl Ask<'_, '_, '_> {
                 one.function == other.function
                     && (one.event..one.event + NEAR).contains(&other.event)
             }
+            _ => return self.holds_at_last(predicate),
+        })
+    }
+
+    fn holds_at_last(&self, predicate: Predicate) -> Option<bool> {
+        Some(match predicate {
             Predicate::Idempotent => self.event(0)?.flags & IDEMPOTENT != 0,
             Predicate::Lifecycle => {
                 let name = self.engine.program.function_name(self.function(0)?);
@@ -304,9 +308,25 @@ impl Ask<'_, '_, '_> {
                 let folder = |id| program.directory(program.unit_of(id));
                 folder(self.function(0)?) == folder(self.function(1)?)
             }
+            Predicate::SetsUp => self.sets_up()?,
+            Predicate::Teardown => {
+                const PARTS: &[&str] = &["put", "free", "destroy", "release", "uninit", "delete"];
+                let name = self.engine.program.function_name(self.function(0)?);
+                let name = name.to_lowercase();
+                PARTS.iter().any(|part| name.contains(part))
+            }
             Predicate::ErrorPath => self.error_path()?,
             Predicate::Negated => self.negated()?,
-            Predicate::Guarded | Predicate::Type | Predicate::NameOf => {
+            Predicate::AnyLocks => true,
+            Predicate::FollowedIn => self.followed_in()?,
+            Predicate::Limits => {
+                let (place, expr) = self.expr(0)?;
+                let view = View::new(self.engine.program, place.function);
+                super::facts::compares(&view, expr, 0)
+            }
+            Predicate::FoundByRcu => self.found_by_rcu()?,
+            Predicate::ReadLocked => self.read_locked()?,
+            Predicate::Guarded | Predicate::GuardedWrites | Predicate::Type | Predicate::NameOf => {
                 !self.value(predicate)?.is_empty()
             }
             _ => false,
@@ -349,10 +369,14 @@ impl Ask<'_, '_, '_> {
                 | KeyParts::Vague(name, _) => Some(names.text(name).into_owned()),
                 _ => self.bound(0).map(|bound| self.engine.show(&bound)),
             },
+            Predicate::GuardedWrites => {
+                let guard = self.guard_of_others();
+                Some(guard.percent_of_writes().to_string())
+            }
             Predicate::Guarded => {
-                let guard = self.engine.guard(self.key(0));
+                let guard = self.guard_of_others();
                 // Too few accesses say nothing.
-                if guard.all < 4 || guard.writes_under == 0 {
+                if self.engine.guard(self.key(0)).all < 4 || guard.writes_under == 0 {
                     return Some("0".to_owned());
                 }
                 Some(guard.percent().to_string())
@@ -399,6 +423,9 @@ impl Ask<'_, '_, '_> {
                     return Some(true);
                 }
                 let view = View::new(self.engine.program, place.function);
+                if view.is_record(expr) {
+                    return Some(false);
+                }
                 let is_fresh = view.root(expr).is_some_and(|root| {
                     self.engine
                         .flows
@@ -471,8 +498,7 @@ impl Ask<'_, '_, '_> {
         let starts = &self.engine.program.idiom(view.name(name)).starts;
         Some(starts.iter().any(|start| {
             args.get(start.function)
-                .and_then(|arg| self.named_function(place, *arg))
-                == Some(wanted)
+                .is_some_and(|arg| self.engine.functions_given(place, *arg).contains(&wanted))
         }))
     }
 
@@ -538,7 +564,12 @@ impl Ask<'_, '_, '_> {
     }
 
     fn by_call(&self) -> Option<bool> {
-        let (place, event) = (self.place(0)?, self.event(0)?);
+        let (mut place, mut event) = (self.place(0)?, self.event(0)?);
+        if event.kind == Kind::Call
+            && let Some((inner, _)) = self.engine.wrapped_access(place)
+        {
+            (place, event) = (inner, self.engine.program.event(inner));
+        }
         let view = View::new(self.engine.program, place.function);
         if event.flags & crate::front::event::BY_CALL == 0 {
             return Some(false);
@@ -604,6 +635,35 @@ impl Ask<'_, '_, '_> {
             lock.is_same_object(usual)
                 || locks.exclude_each_other(self.engine.program, *lock, usual)
         }))
+    }
+
+    /// The usual lock of the object, judged by the other accesses to it.
+    fn guard_of_others(&self) -> super::guards::Guard {
+        let guard = self.engine.guard(self.key(0));
+        let (Some(place), Some(usual)) = (self.place(0), guard.lock) else {
+            return guard;
+        };
+        let held = self.engine.held(place).always;
+        if held.iter().any(|lock| lock.is_same_object(usual)) {
+            return guard;
+        }
+        guard.without(self.engine.program.event(place).kind == Kind::Write)
+    }
+
+    fn read_locked(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let Some(usual) = self.engine.guard(self.key(1)).lock else {
+            return Some(false);
+        };
+        let held = self.engine.held(place).ever;
+        let excluding: Vec<_> = held
+            .iter()
+            .filter(|lock| self.is_excluding(**lock))
+            .collect();
+        Some(
+            excluding.iter().any(|lock| lock.is_same_object(usual))
+                && excluding.iter().all(|lock| lock.is_shared()),
+        )
     }
 
     fn usual_lock(&self) -> Option<bool> {

@@ -6,8 +6,9 @@ use crate::analyse::cfg::Cfg;
 use crate::analyse::keys::View;
 use crate::analyse::program::EventId;
 use crate::front::ast::{E, Expr};
-use crate::front::event::{Kind, TOP};
-use crate::front::lex::{at, index, op};
+use crate::front::event::{Kind, TOP, UPDATE};
+use crate::front::lex::{Sym, at, index, op};
+use crate::idioms::LockAction;
 
 impl Ask<'_, '_, '_> {
     pub(super) fn error_exit(&self) -> Option<bool> {
@@ -38,10 +39,18 @@ impl Ask<'_, '_, '_> {
             return Some(false);
         };
         let state = self.engine.flows.at(place.function, place.event);
-        let held = self.engine.flows.locks.members(state.must);
+        let locks = &self.engine.flows.locks;
+        // A function that gives its caller's lock away for a while must take it back.
+        let is_callers = locks
+            .members(state.freed_may)
+            .iter()
+            .any(|freed| freed.is_same_object(lock));
+        let held = locks.members(state.must);
         Some(
-            held.iter()
-                .any(|other| other.is_same_object(lock) && !other.is_scoped()),
+            !is_callers
+                && held
+                    .iter()
+                    .any(|other| other.is_same_object(lock) && !other.is_scoped()),
         )
     }
 
@@ -69,7 +78,26 @@ impl Ask<'_, '_, '_> {
                 released += 1;
             }
         }
+        released += u32::from(self.ends_released(place, lock));
         Some(released > 0 && holding <= released && !self.may_be_freed(&cfg, taken, place, lock))
+    }
+
+    /// Whether control that runs off the end of the function has released the lock.
+    fn ends_released(&self, place: EventId, lock: crate::analyse::locks::Lock) -> bool {
+        let events = self.engine.program.events(place.function);
+        let Some(last) = events.len().checked_sub(1).map(index) else {
+            return false;
+        };
+        if events[at(last)].kind == Kind::Return {
+            return false;
+        }
+        let flows = &self.engine.flows;
+        let state = flows.at(place.function, last);
+        let may = flows.locks.members(state.may);
+        let releases = flows.operations_at(place.function, last).any(|operation| {
+            operation.action == LockAction::Release && operation.lock.is_same_object(lock)
+        });
+        releases || !may.iter().any(|other| other.is_same_object(lock))
     }
 
     /// Whether a call on the way may release the lock under some condition.
@@ -104,6 +132,17 @@ impl Ask<'_, '_, '_> {
         if E(written.aux) == call {
             return Some(false);
         }
+        let stores = self
+            .engine
+            .program
+            .table
+            .class("stores_pointer")
+            .unwrap_or(0);
+        let args = if self.engine.classes_at(place) & stores != 0 {
+            &args[1.min(args.len())..]
+        } else {
+            args
+        };
         let is_argument = args.iter().any(|arg| view.root(*arg) == Some(root));
         Some(
             is_argument
@@ -124,6 +163,122 @@ impl Ask<'_, '_, '_> {
             Expr::Call { callee, .. } => callee == event.expr,
             _ => false,
         }))
+    }
+
+    pub(super) fn followed_in(&self) -> Option<bool> {
+        let ((place, condition), (other, pointer)) = (self.expr(0)?, self.expr(1)?);
+        let view = View::new(self.engine.program, place.function);
+        Some(
+            place.function == other.function
+                && self.tests_and_follows(&view, place, condition, pointer, 0),
+        )
+    }
+
+    /// `p && .. p->x` or `!p || .. p->x`, at any level.
+    fn tests_and_follows(
+        &self,
+        view: &View<'_>,
+        place: EventId,
+        condition: E,
+        pointer: E,
+        depth: u32,
+    ) -> bool {
+        if depth > 8 {
+            return false;
+        }
+        let Expr::Binary {
+            op: code,
+            left,
+            right,
+        } = view.expr(condition)
+        else {
+            return false;
+        };
+        if code != op("&&") && code != op("||") {
+            return false;
+        }
+        let is_test = |side: E| self.engine.stripped(place, side) == pointer;
+        let tests = is_test(left)
+            || matches!(view.expr(left), Expr::Binary { op: inner, left: first, right: last }
+                if inner == code && (is_test(first) || is_test(last)));
+        (tests && follows(view, right, pointer, 0))
+            || self.tests_and_follows(view, place, left, pointer, depth + 1)
+            || self.tests_and_follows(view, place, right, pointer, depth + 1)
+    }
+
+    pub(super) fn found_by_rcu(&self) -> Option<bool> {
+        let (place, expr) = self.expr(0)?;
+        let view = View::new(self.engine.program, place.function);
+        let root = view.root(expr)?;
+        Some(self.is_set_under_rcu(&view, place, root, 0))
+    }
+
+    /// Whether the local was last set by an RCU iteration, `rcu_dereference`, or from such a local.
+    fn is_set_under_rcu(&self, view: &View<'_>, place: EventId, local: Sym, depth: u32) -> bool {
+        if depth > 2 || view.param(local).is_some() {
+            return false;
+        }
+        let events = self.engine.program.events(place.function);
+        let read = self.engine.program.table.class("rcu_read").unwrap_or(0);
+        for event in events[..at(place.event)].iter().rev() {
+            if event.kind == Kind::Loop
+                && let Some((name, [first, ..])) = view.unit.named_call(event.expr)
+                && view.root(*first) == Some(local)
+            {
+                let text = view.program.names.bytes(view.name(name));
+                return text.windows(4).any(|part| part == b"_rcu");
+            }
+            if event.kind != Kind::Write || view.expr(event.expr) != Expr::Name(local) {
+                continue;
+            }
+            let value = view.unit.exprs.peel(E(event.aux));
+            match view.expr(value) {
+                Expr::Name(from) if view.is_local(from) => {
+                    return self.is_set_under_rcu(view, place, from, depth + 1);
+                }
+                // `x = NULL` is a start, not a look-up.
+                Expr::Name(_) | Expr::Number(_) => {}
+                _ => return contains_call(view, value, read, 0) || self.finds_by_rcu(view, value),
+            }
+        }
+        false
+    }
+
+    /// Whether the called function of the program searches by RCU and leaves protection to its caller.
+    fn finds_by_rcu(&self, view: &View<'_>, call: E) -> bool {
+        let Some((name, _)) = view.unit.named_call(call) else {
+            return false;
+        };
+        let program = view.program;
+        let Some(callee) = program.resolve(view.name(name), view.unit_number) else {
+            return false;
+        };
+        let inner = View::new(program, callee);
+        let read = program.table.class("rcu_read").unwrap_or(0);
+        let takes = program.table.class("counter_get").unwrap_or(0)
+            | program.table.class("refcount_get_unless_zero").unwrap_or(0);
+        self.engine.calls.classes[at(callee.0)] & takes == 0
+            && program.events(callee).iter().any(|event| {
+                matches!(event.kind, Kind::Loop | Kind::Call)
+                    && inner.unit.named_call(event.expr).is_some_and(|(name, _)| {
+                        let name = inner.name(name);
+                        program.names.bytes(name).ends_with(b"_rcu")
+                            || program.idiom(name).classes & read != 0
+                    })
+            })
+    }
+
+    pub(super) fn sets_up(&self) -> Option<bool> {
+        const PARTS: &[&str] = &[
+            "open", "start", "enable", "activate", "_up", "begin", "config", "restart",
+        ];
+        let (place, event) = (self.place(0)?, self.event(0)?);
+        let name = self
+            .engine
+            .program
+            .function_name(place.function)
+            .to_lowercase();
+        Some(event.flags & UPDATE == 0 && PARTS.iter().any(|part| name.contains(part)))
     }
 
     pub(super) fn lock_free(&self) -> Option<bool> {
@@ -213,6 +368,31 @@ impl Ask<'_, '_, '_> {
         }
         Some(false)
     }
+}
+
+/// Whether `expr` contains `pointer->..` or `*pointer`.
+fn follows(view: &View<'_>, expr: E, pointer: E, depth: u32) -> bool {
+    let here = match view.expr(expr) {
+        Expr::Member { base, arrow, .. } => arrow && view.unit.exprs.peel(base) == pointer,
+        Expr::Unary { op: code, of } => code == op("*") && of == pointer,
+        _ => false,
+    };
+    here || (depth < 16
+        && children(view, expr)
+            .into_iter()
+            .any(|child| follows(view, child, pointer, depth + 1)))
+}
+
+/// Whether `expr` compares for order somewhere.
+pub(super) fn compares(view: &View<'_>, expr: E, depth: u32) -> bool {
+    let here = match view.expr(expr) {
+        Expr::Binary { op: code, .. } => [op("<"), op("<="), op(">"), op(">=")].contains(&code),
+        _ => false,
+    };
+    here || (depth < 8
+        && children(view, expr)
+            .into_iter()
+            .any(|child| compares(view, child, depth + 1)))
 }
 
 fn mentions_error(view: &View<'_>, expr: E, depth: u32) -> bool {

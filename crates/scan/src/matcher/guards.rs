@@ -12,13 +12,37 @@ pub(crate) struct Guard {
     /// Accesses under that lock, and all accesses that count.
     pub(crate) under: u32,
     pub(crate) all: u32,
-    /// Writes under that lock.
+    /// Writes under that lock, and all writes that count.
     pub(crate) writes_under: u32,
+    pub(crate) writes_all: u32,
 }
 
+/// Fewer writes say nothing about who writes under which lock.
+const WRITES_MIN: u32 = 4;
+
 impl Guard {
+    /// Without one access that is not under the lock: a suspect does not testify in its own case.
+    pub(crate) fn without(self, is_write: bool) -> Self {
+        Self {
+            all: self.all.saturating_sub(1).max(self.under),
+            writes_all: self
+                .writes_all
+                .saturating_sub(u32::from(is_write))
+                .max(self.writes_under),
+            ..self
+        }
+    }
+
     pub(crate) fn percent(self) -> u32 {
         (self.under * 100).checked_div(self.all).unwrap_or(0)
+    }
+
+    /// As [`Self::percent`], of writes only.
+    pub(crate) fn percent_of_writes(self) -> u32 {
+        if self.writes_all < WRITES_MIN {
+            return 0;
+        }
+        self.writes_under * 100 / self.writes_all
     }
 }
 
@@ -39,6 +63,7 @@ impl Engine<'_> {
     fn count(&self, key: Key) -> Guard {
         let mut counts: Vec<(Lock, u32, u32)> = Vec::new();
         let mut all = 0;
+        let mut writes_all = 0;
         let accesses = self.accesses.writes(key).iter().map(|place| (place, true));
         let reads = self.accesses.reads(key).iter().map(|place| (place, false));
         for (place, is_write) in accesses.take(SAMPLE_MAX).chain(reads.take(SAMPLE_MAX)) {
@@ -46,9 +71,15 @@ impl Engine<'_> {
                 continue;
             }
             all += 1;
+            writes_all += u32::from(is_write);
             for lock in self.held(*place).always {
                 let family = self.program.table.family(self.flows.locks.family(lock));
-                if family.rcu || family.context {
+                // What guards a field belongs to an object; a lock without one is held for other reasons.
+                if family.rcu
+                    || family.context
+                    || !family.has_object
+                    || self.flows.locks.is_vague(lock)
+                {
                     continue;
                 }
                 match counts
@@ -72,12 +103,16 @@ impl Engine<'_> {
             lock: best.map(|(lock, _, _)| *lock),
             under: best.map_or(0, |(_, count, _)| *count),
             writes_under: best.map_or(0, |(_, _, writes)| *writes),
+            writes_all,
             all,
         }
     }
 
     fn counts_for_guard(&self, place: EventId) -> bool {
-        !self.contexts.is_init_only(place.function) && !self.is_fresh_at(place)
+        let name = self.program.function_name(place.function);
+        !self.contexts.is_init_only(place.function)
+            && !crate::results::is_construction(&name)
+            && !self.is_fresh_at(place)
     }
 
     /// Whether the accessed object hangs on a local that nobody else knows yet.

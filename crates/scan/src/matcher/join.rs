@@ -10,9 +10,10 @@ use rustc_hash::FxHashMap;
 use super::Engine;
 use super::bound::{Bound, Partial};
 use super::syntax::Matcher;
-use crate::analyse::keys::{Key, KeyParts};
+use crate::analyse::keys::{Key, KeyParts, View};
 use crate::analyse::program::{EventId, FnId};
-use crate::front::lex::at;
+use crate::front::ast::{E, Expr};
+use crate::front::lex::{Sym, at};
 use crate::pdl::ast::{
     Arg, Args, Callee, Condition, Name, Pattern, Predicate, Stmt, StmtKind, Sub,
 };
@@ -115,6 +116,25 @@ impl Job<'_, '_, '_> {
 
     fn admits(&self, partial: &Partial) -> bool {
         self.engine.admits(&self.pattern.conditions, partial)
+            && (!self.pattern.disjoint_by_default || self.can_overlap(partial))
+    }
+
+    /// The condition of a pattern that says nothing about locks: what was matched last of each sub-pattern
+    /// can happen at the same time.
+    fn can_overlap(&self, partial: &Partial) -> bool {
+        if !self.engine.level.locks {
+            return true;
+        }
+        let last = |sub| {
+            let mut of_sub = partial.trace.iter().rev();
+            of_sub.find(|(own, _)| *own == sub).map(|(_, place)| *place)
+        };
+        let places: Vec<EventId> = (0..self.pattern.subs.len()).filter_map(last).collect();
+        places.iter().enumerate().all(|(number, one)| {
+            places[number + 1..]
+                .iter()
+                .all(|other| self.engine.concurrent(*one, *other).is_some())
+        })
     }
 
     /// Matches of a sub-pattern that begins in function `id`.
@@ -390,9 +410,11 @@ impl Job<'_, '_, '_> {
         };
         let program = self.engine.program;
         let unit = program.unit_of(home.function);
-        if self.is_core(key) {
+        // An inline function of a header runs in every folder.
+        if self.is_core(key) && !program.is_header(unit) {
             places.retain(|place| {
-                program.directory(program.unit_of(place.function)) == program.directory(unit)
+                let other = program.unit_of(place.function);
+                program.is_header(other) || program.directory(other) == program.directory(unit)
             });
         }
         places.sort_by_key(|place| {
@@ -494,7 +516,6 @@ impl Engine<'_> {
             _ => return None,
         };
         let (unit, _) = self.program.function(place.function);
-        let number = self.program.unit_of(place.function);
         let (name, args) = unit.named_call(self.program.event(place).expr)?;
         let starts = &self
             .program
@@ -504,22 +525,55 @@ impl Engine<'_> {
             Some(element) => vec![element],
             None => starts.iter().map(|start| start.function).collect(),
         };
-        let view = crate::analyse::keys::View::new(self.program, place.function);
         let mut found = Vec::new();
-        for position in positions {
-            let Some(arg) = args.get(position) else {
-                continue;
-            };
-            let arg = unit.exprs.peel(*arg);
-            let arg = match view.expr(arg) {
-                crate::front::ast::Expr::Unary { of, .. } => of,
-                _ => arg,
-            };
-            if let crate::front::ast::Expr::Name(name) = view.expr(arg) {
-                found.extend(self.program.resolve(view.name(name), number));
-            }
+        for arg in positions.iter().filter_map(|position| args.get(*position)) {
+            found.extend(self.functions_given(place, *arg));
         }
         Some(found)
+    }
+
+    /// The functions that an argument names: itself, or what callers give for a parameter.
+    pub(super) fn functions_given(&self, place: EventId, arg: E) -> Vec<FnId> {
+        let view = View::new(self.program, place.function);
+        let Some(name) = function_name(&view, arg) else {
+            return Vec::new();
+        };
+        let Some(param) = view.param(name) else {
+            let found = self.program.resolve(view.name(name), view.unit_number);
+            return found.into_iter().collect();
+        };
+        let mut found = Vec::new();
+        for caller in &self.calls.callers[at(place.function.0)] {
+            let outer = View::new(self.program, *caller);
+            let events = self.program.events(*caller);
+            let calls = self.calls.of(*caller).iter();
+            for call in calls.filter(|call| call.callee == place.function && !call.indirect) {
+                let given = outer.unit.named_call(events[at(call.event)].expr);
+                let name = given
+                    .and_then(|(_, args)| args.get(param))
+                    .and_then(|arg| function_name(&outer, *arg));
+                if let Some(name) = name
+                    && let Some(id) = self.program.resolve(outer.name(name), outer.unit_number)
+                    && !found.contains(&id)
+                {
+                    found.push(id);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// `f` of `f` and `&f`.
+fn function_name(view: &View<'_>, arg: E) -> Option<Sym> {
+    let arg = view.unit.exprs.peel(arg);
+    let arg = match view.expr(arg) {
+        Expr::Unary { of, .. } => of,
+        _ => arg,
+    };
+    match view.expr(arg) {
+        Expr::Name(name) => Some(name),
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod bound;
 mod conditions;
+mod equal;
 mod facts;
 mod guards;
 mod join;
@@ -13,13 +14,13 @@ use rustc_hash::FxHashMap;
 
 use crate::analyse::accesses::Accesses;
 use crate::analyse::calls::Calls;
-use crate::analyse::contexts::Contexts;
+use crate::analyse::contexts::{Context, Contexts};
 use crate::analyse::flow::Flows;
 use crate::analyse::keys::{Key, View};
 use crate::analyse::locks::{Lock, LockSet};
 use crate::analyse::program::{EventId, FnId, Program};
 use crate::analyse::sleep::Sleepers;
-use crate::front::event::Kind;
+use crate::front::event::{BY_CALL, Kind, TOP, UPDATE};
 use crate::front::lex::at;
 use crate::idioms::Start;
 
@@ -141,6 +142,8 @@ impl<'p> Engine<'p> {
                 locks.extend_from_slice(self.flows.locks.at_key(key));
             }
         }
+        // A lock taken here is held from there on only.
+        locks.retain(|lock| !self.flows.acquires(id, *lock));
         locks
     }
 
@@ -201,6 +204,9 @@ impl<'p> Engine<'p> {
                 {
                     continue;
                 }
+                if is_one_thread(a, b) {
+                    continue;
+                }
                 let (_, may_b) = self.locks_in(other, b.must, b.may);
                 if !self.exclude(&may_a, &may_b) {
                     return Some((crate::front::lex::index(i), crate::front::lex::index(j)));
@@ -217,6 +223,34 @@ impl<'p> Engine<'p> {
                 .iter()
                 .any(|b| locks.exclude_each_other(self.program, *a, *b))
         })
+    }
+
+    /// The one atomic update that the small function called at `place` makes on a field of a parameter, and
+    /// the number of the parameter.
+    pub(crate) fn wrapped_access(&self, place: EventId) -> Option<(EventId, usize)> {
+        const EVENTS_MAX: usize = 6;
+        let call = self
+            .calls
+            .callees_at(place.function, place.event)
+            .find(|call| !call.indirect)?;
+        let events = self.program.events(call.callee);
+        if events.len() > EVENTS_MAX {
+            return None;
+        }
+        let view = View::new(self.program, call.callee);
+        let mut updates = events.iter().enumerate().filter(|(_, event)| {
+            event.kind == Kind::Write && event.flags & UPDATE != 0 && event.flags & BY_CALL != 0
+        });
+        let (number, update) = updates.next()?;
+        if updates.next().is_some() || update.parent != TOP {
+            return None;
+        }
+        let param = view.param(view.root(update.expr)?)?;
+        let inner = EventId {
+            function: call.callee,
+            event: crate::front::lex::index(number),
+        };
+        Some((inner, param))
     }
 
     /// The idiom classes of the function called at `place`.
@@ -254,4 +288,11 @@ impl<'p> Engine<'p> {
         let unit = self.program.unit_of(id);
         self.program.sources[at(unit)].wanted
     }
+}
+
+/// A work item, timer or interrupt handler does not run at the same time as itself.
+fn is_one_thread(one: &Context, other: &Context) -> bool {
+    one.root.is_some()
+        && one.root == other.root
+        && matches!(one.start, Start::Work | Start::SoftIrq | Start::HardIrq)
 }

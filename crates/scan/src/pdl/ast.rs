@@ -20,6 +20,8 @@ pub(crate) struct Pattern {
     pub(crate) weight: i32,
     /// The variable whose object groups the findings.
     pub(crate) object: Option<usize>,
+    /// Nothing is said about locks: sub-patterns must be able to run at the same time.
+    pub(crate) disjoint_by_default: bool,
 }
 
 /// What one thread does.
@@ -178,13 +180,15 @@ predicates! {
     HoldsAny "holds_any" 1 "some excluding lock is certainly held at the statement",
     AtomicContext "atomic_context" 1 "a spinning lock is certainly held, or interrupts or preemption are off",
     MaySleep "may_sleep" 1 "the function called at the statement sleeps on its straight way",
-    Guarded "guarded" 1 "percentage of the accesses to the object under its usual lock",
+    Guarded "guarded" 1 "percentage of the other accesses to the object under its usual lock",
+    GuardedWrites "guarded_writes" 1 "percentage of the other writes to the object under its usual lock; 0 if there are fewer than four",
     Unguarded "unguarded" 2 "the usual lock of the object is not held at the statement",
     UsualLock "usual_lock" 2 "the lock is the usual lock of the object",
     Atomic "atomic" 1 "the access is atomic by itself",
     InLoop "in_loop" 1 "the statement is inside a loop",
     InCondition "in_condition" 1 "the statement is part of a condition",
     ErrorExit "error_exit" 1 "the function returns an error there",
+    ReturnsNothing "returns_nothing" 1 "the statement is a return without a value",
     ReturnsHolding "returns_holding" 2 "the lock is certainly still held at the return",
     ReleasedElsewhere "released_elsewhere" 2 "another return of the function does not hold the lock",
     Published "published" 2 "the call at the statement makes the freshly allocated owner of the object known to others",
@@ -198,7 +202,14 @@ predicates! {
     Lifecycle "lifecycle" 1 "the function's name says that it sets up or tears down",
     SameDirectory "same_directory" 2 "the two functions are in files of the same folder",
     Near "near" 2 "only a few operations lie between the two statements",
+    SetsUp "sets_up" 1 "the statement is a plain write in a function whose name says that it opens, starts or enables",
+    Teardown "teardown" 1 "the function's name says that it frees or gives up the object",
     ErrorPath "error_path" 1 "the statement runs only after a call has failed",
     Negated "negated" 2 "the second statement runs when the condition tested at the first is zero or false",
+    AnyLocks "any_locks" 0 "always; says that locks held by several sub-patterns do not matter, which they do by default",
+    FollowedIn "followed_in" 2 "the condition tests the pointer and follows it further right, fetching it a second time",
+    Limits "limits" 1 "the condition compares with `<`, `<=`, `>` or `>=`",
+    FoundByRcu "found_by_rcu" 1 "the object hangs on a local that was set by a look-up under RCU in the same function",
+    ReadLocked "read_locked" 2 "the usual lock of the object is held at the statement for reading only, and no other lock is",
     DifferentFunction "different_function" 2 "the two functions are not the same",
 }

@@ -5,4 +5,4 @@ pub(crate) mod error;
 mod parse;
 mod token;
 
-pub(crate) use parse::parse;
+pub(crate) use parse::{parse, parse_counted};

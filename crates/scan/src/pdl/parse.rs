@@ -3,8 +3,8 @@
 use raddle_report::Severity;
 
 use super::ast::{
-    Arg, Args, Callee, Compare, Condition, Fun, Name, PREDICATES, Pattern, Stmt, StmtKind, Sub,
-    Test,
+    Arg, Args, Callee, Compare, Condition, Fun, Name, PREDICATES, Pattern, Predicate, Stmt,
+    StmtKind, Sub, Test,
 };
 use super::error::PatternError;
 use super::token::{Kind, Token, tokens};
@@ -16,16 +16,32 @@ const DEPTH_MAX: u32 = 64;
 
 /// Reads all patterns of a file. A file without `bug` header is one pattern, named after the file.
 pub(crate) fn parse(file: &str, source: &str) -> Result<Vec<Pattern>> {
+    parse_counted(file, source).0
+}
+
+/// As [`parse`], with the number of tokens consumed.
+pub(crate) fn parse_counted(file: &str, source: &str) -> (Result<Vec<Pattern>>, u64) {
+    let tokens = match tokens(file, source) {
+        Ok(tokens) => tokens,
+        Err(error) => return (Err(error), 0),
+    };
     let mut parser = Parser {
         file,
         source,
-        tokens: tokens(file, source)?,
+        tokens,
         at: 0,
         depth: 0,
         pattern: empty(String::new()),
+        steps: 0,
     };
+    let patterns = all_patterns(&mut parser);
+    (patterns, parser.steps)
+}
+
+fn all_patterns(parser: &mut Parser<'_>) -> Result<Vec<Pattern>> {
     let mut patterns = Vec::new();
     if parser.is_word("pattern") {
+        let file = parser.file;
         let stem = file.rsplit('/').next().unwrap_or(file);
         let name = stem.split('.').next().unwrap_or(stem).to_owned();
         parser.pattern = empty(name);
@@ -36,9 +52,40 @@ pub(crate) fn parse(file: &str, source: &str) -> Result<Vec<Pattern>> {
         return Ok(patterns);
     }
     while parser.here().kind != Kind::End {
-        patterns.push(parser.bug()?);
+        let mut pattern = parser.bug()?;
+        if let Some(first) = patterns
+            .iter()
+            .find(|first: &&Pattern| first.name == pattern.name)
+        {
+            inherit(&mut pattern, first);
+        }
+        patterns.push(pattern);
     }
     Ok(patterns)
+}
+
+/// A further description of a bug says only what is different.
+fn inherit(pattern: &mut Pattern, first: &Pattern) {
+    for (own, of_first) in [
+        (&mut pattern.why, &first.why),
+        (&mut pattern.about, &first.about),
+    ] {
+        if own.is_empty() {
+            own.clone_from(of_first);
+        }
+    }
+}
+
+/// Whether some condition speaks of the locks of sub-patterns.
+fn speaks_of_locks(conditions: &[Condition]) -> bool {
+    conditions.iter().any(|condition| match condition {
+        Condition::Not(inner) => speaks_of_locks(std::slice::from_ref(inner)),
+        Condition::And(parts) | Condition::Or(parts) => speaks_of_locks(parts),
+        Condition::Test(test) => matches!(
+            test.predicate,
+            Predicate::DisjointLocks | Predicate::NoGate | Predicate::AnyLocks
+        ),
+    })
 }
 
 fn empty(name: String) -> Pattern {
@@ -54,6 +101,7 @@ fn empty(name: String) -> Pattern {
         labels: Vec::new(),
         weight: 0,
         object: None,
+        disjoint_by_default: true,
     }
 }
 
@@ -64,6 +112,8 @@ struct Parser<'s> {
     at: usize,
     depth: u32,
     pattern: Pattern,
+    /// Tokens consumed, going back included: a measure of work.
+    steps: u64,
 }
 
 impl Parser<'_> {
@@ -73,6 +123,7 @@ impl Parser<'_> {
 
     fn bump(&mut self) -> Token {
         let token = self.here().clone();
+        self.steps += 1;
         if self.at + 1 < self.tokens.len() {
             self.at += 1;
         }
@@ -162,7 +213,8 @@ impl Parser<'_> {
     }
 
     fn finish(&mut self, start: usize) -> Result<Pattern> {
-        let pattern = std::mem::replace(&mut self.pattern, empty(String::new()));
+        let mut pattern = std::mem::replace(&mut self.pattern, empty(String::new()));
+        pattern.disjoint_by_default = !speaks_of_locks(&pattern.conditions);
         if pattern.subs.is_empty() {
             return self.error_at(
                 (start, start + 1),

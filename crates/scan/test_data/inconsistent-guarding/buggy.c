@@ -29,7 +29,7 @@ static ssize_t window_show(struct device *dev, char *buf)
 	return n;
 }
 
-static int stats_open(struct inode *inode, struct file *file)
+static int stats_tick(struct inode *inode, struct file *file)
 {
 	struct stats *s = file->private_data;
 
@@ -40,5 +40,5 @@ static int stats_open(struct inode *inode, struct file *file)
 static const struct stats_ops stats_ops = {
 	.store = window_store,
 	.show = window_show,
-	.open = stats_open,
+	.tick = stats_tick,
 };

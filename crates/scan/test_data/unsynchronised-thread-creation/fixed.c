@@ -33,8 +33,8 @@ static int waiting_thread(void *data)
 int poller_start(struct poller *p)
 {
 	p->interval = 100;
-	p->task = kthread_run(poll_thread, p, "poller");
 	mutex_lock(&p->lock);
+	p->task = kthread_run(poll_thread, p, "poller");
 	p->limit = 10;
 	mutex_unlock(&p->lock);
 	return 0;

@@ -1,12 +1,11 @@
 //! Tests of the loop and of all schedulers on a toy world.
 
 use raddle_trace::{Limits, Schedule};
-use raddle_world::World;
 
 use crate::toy::{Do, Toy};
 use crate::{
-    DelayBounded, Drive, End, Follow, Pct, Pos, Profile, RandomWalk, ReadsFrom, Scheduler, Urw,
-    drive,
+    DelayBounded, Directed, Drive, End, Focused, Follow, Hold, Pct, Pos, PreemptionBounded,
+    Profile, RandomWalk, ReadsFrom, Scheduler, Urw, Wish, drive,
 };
 
 const LIMITS: Limits = Limits {
@@ -114,32 +113,105 @@ fn a_loop_that_nobody_ends_is_a_hang() {
     assert_eq!(driven.end, End::Hanging);
 }
 
-/// PCT hits a bug of depth 2 among n contexts and k decisions with a probability of at least 1/(n k).
+/// Two contexts that count a cell up in turns, with other work between: to reach `count`, they must alternate.
+/// That takes `count - 1` ordering constraints: a bug of depth `count - 1`.
+fn handoffs(count: u64) -> Toy {
+    let program = |parity: u64| {
+        let turns = (0..count).filter(|turn| turn % 2 == parity);
+        turns
+            .flat_map(|turn| [Do::Work, Do::Advance(0, turn), Do::Work])
+            .collect()
+    };
+    Toy::new(vec![program(0), program(1)])
+}
+
+/// PCT hits a bug of depth d among n contexts and k decisions with a probability of at least 1/(n k^(d-1)).
 #[test]
 fn pct_keeps_its_promise() {
-    let check = vec![Do::Work, Do::FailIf([1, 0])];
-    let setter = vec![
-        Do::Work,
-        Do::Work,
-        Do::Set(0),
-        Do::Set(1),
-        Do::Work,
-        Do::Work,
-    ];
-    let toy = Toy::new(vec![setter, check]);
+    for (depth, runs) in [(1, 400), (2, 4_000), (3, 40_000)] {
+        let toy = handoffs(depth + 1);
+        let profile = profile(&toy);
+        let mut hits = 0;
+        for seed in 0..runs {
+            let mut world = toy.clone();
+            let mut scheduler = Pct::new(seed, depth, &profile);
+            drive(&mut world, &mut scheduler, LIMITS, &mut |_, _| {});
+            hits += u64::from(world.cells[0] == depth + 1);
+        }
+        let contexts = 2;
+        let power = profile.decisions.pow(u32::try_from(depth - 1).unwrap());
+        let promised = runs / (contexts * power);
+        // Four standard deviations below the promise: a miss by chance is rarer than 1 in 30,000.
+        let least = promised.saturating_sub(4 * promised.isqrt());
+        assert!(promised >= 20, "too few runs to tell: {promised}");
+        assert!(
+            hits >= least,
+            "depth {depth}: {hits} hits in {runs} runs, promised {promised} (k = {})",
+            profile.decisions
+        );
+    }
+}
+
+/// Preemption bounding is systematic: a bug that needs one preemption is always found.
+#[test]
+fn single_preemptions_find_a_bug_of_depth_two() {
+    let toy = handoffs(3);
     let profile = profile(&toy);
-    let runs = 4000;
-    let hits = (0..runs)
-        .filter(|seed| {
-            run(&toy, &mut Pct::new(*seed, 2, &profile)).end == End::Exited { status: 256 }
-        })
-        .count();
-    let contexts = toy.contexts().iter().count();
-    let bound = runs / (u64::try_from(contexts).unwrap() * profile.decisions);
-    // Four standard deviations below the bound: a miss by chance is rarer than 1 in 30,000.
-    let least = bound - 4 * bound.isqrt();
-    assert!(
-        u64::try_from(hits).unwrap() >= least,
-        "{hits} hits in {runs} runs, promised {bound}"
-    );
+    let found = (0..PreemptionBounded::singles(&profile)).any(|number| {
+        let mut world = toy.clone();
+        let mut scheduler = PreemptionBounded::nth(number, &profile).expect("there are so many");
+        drive(&mut world, &mut scheduler, LIMITS, &mut |_, _| {});
+        world.cells[0] == 3
+    });
+    assert!(found);
+}
+
+/// Holding each context before its turn until the other has had its own makes the bug certain.
+#[test]
+fn directed_scheduling_makes_a_deep_order_certain() {
+    let toy = handoffs(4);
+    let place = |context: u64, operation: u64| 1 + (context << 32 | operation);
+    let hold = |context: u32, at, until| Hold {
+        context: Some(vec![context]),
+        at,
+        until: Some(until),
+    };
+    let mut directed = Directed::new(vec![
+        hold(1, place(1, 1), place(0, 1)),
+        hold(0, place(0, 4), place(1, 1)),
+        hold(1, place(1, 4), place(0, 4)),
+    ]);
+    let mut world = toy.clone();
+    let driven = drive(&mut world, &mut directed, LIMITS, &mut |_, _| {});
+    assert_eq!(world.cells[0], 4, "{:?}", driven.schedule);
+    assert!(directed.fulfilled() >= 2);
+    let again = run(&toy, &mut Follow::new(&driven.schedule));
+    assert_eq!(again.schedule, driven.schedule);
+}
+
+/// A wish for a pair of write and read that plain sampling seldom shows is granted at once.
+#[test]
+fn wishes_are_granted() {
+    let reader = vec![Do::Work, Do::Load(0), Do::StoreNext(1)];
+    let writer = vec![Do::Work, Do::Set(0), Do::StoreNext(0), Do::Work];
+    let toy = Toy::new(vec![reader, writer]);
+    let place = |context: u64, operation: u64| 1 + (context << 32 | operation);
+    let wish = Wish {
+        pair: (place(1, 1), place(0, 1)),
+        is_wanted: true,
+    };
+    for seed in 0..50 {
+        let driven = run(&toy, &mut ReadsFrom::new(seed, vec![wish]));
+        assert!(driven.pairs.contains(&wish.pair), "seed {seed}: {driven:?}");
+    }
+}
+
+/// Decisions are made only inside the focus.
+#[test]
+fn focus_leaves_everything_else_alone() {
+    let toy = handoffs(4);
+    let ranges = std::iter::once(5..6).collect();
+    let mut nowhere = Focused::new(RandomWalk::new(3, &Profile::default()), ranges);
+    let driven = run(&toy, &mut nowhere);
+    assert_eq!(driven.schedule.len(), 0);
 }

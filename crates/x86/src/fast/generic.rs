@@ -8,11 +8,12 @@ use crate::cpu::Cpu;
 use crate::generic::{self, Flow};
 use crate::op::{LogKind, Op};
 use crate::run::{Leave, Run};
+use crate::supervisor;
 
 /// How the handler goes on after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
-enum Then {
+pub(super) enum Then {
     Next,
     Jump,
     Repeat,
@@ -63,7 +64,7 @@ handlers! {
 
 /// One step; the log position behind it is in `run.log`.
 #[inline(never)]
-unsafe extern "C" fn execute(
+pub(super) unsafe extern "C" fn execute(
     cpu: *mut Cpu,
     op: *const Op,
     run: *mut Run,
@@ -89,10 +90,26 @@ unsafe extern "C" fn execute(
         meta: op.meta,
         tsc,
     };
+    let is_system = !bus.run.system.is_null();
+    if is_system && supervisor::is_hypercall(cpu, instruction) {
+        cpu.rip = instruction.next_ip();
+        run.log = log;
+        run.leave = Leave::Hypercall;
+        return Then::LeaveBehind;
+    }
+    let before = is_system.then(|| supervisor::before_step(cpu));
     // SAFETY: the stub cache is valid during a run and used by one step at a time.
     let result = generic::step(cpu, instruction, unsafe { &mut *stubs }, &mut bus);
     let log = bus.log;
     run.log = log;
+    if let Some(before) = before {
+        let left = budget + op.refund() - 1;
+        let reason = supervisor::after_step(cpu, instruction, run, before, &result, left);
+        if let Some(leave) = reason {
+            run.leave = leave;
+            return Then::LeaveBehind;
+        }
+    }
     let leave = match result {
         Ok(Flow::Next) => return Then::Next,
         Ok(Flow::Jump) => return Then::Jump,

@@ -23,6 +23,8 @@ pub(crate) mod mov;
 pub(crate) mod muldiv;
 pub(crate) mod shift;
 pub(crate) mod stack;
+pub(crate) mod string;
+pub(crate) mod system;
 pub(crate) mod vector;
 
 /// Defines handlers: the arguments of `op::Handler` under their usual names.

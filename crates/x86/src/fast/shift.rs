@@ -16,7 +16,7 @@ pub(crate) mod kind {
 use kind::{ROL, SAR, SHL, SHR};
 
 /// Result and flags for a masked count that is not zero. Where the manual leaves OF undefined (counts above
-/// one) the formula for one is used; AF reads as zero. Rotations change CF and OF only.
+/// one) it is as if the last single-bit shift had set it; AF reads as zero. Rotations change CF and OF only.
 #[inline(always)]
 fn compute<T: Int, const KIND: u8>(old: Flags, a: T, count: u32) -> (T, Flags) {
     let top = T::BITS - 1;
@@ -34,7 +34,11 @@ fn compute<T: Int, const KIND: u8>(old: Flags, a: T, count: u32) -> (T, Flags) {
             let r = T::cut(a.zx() >> count);
             (
                 r,
-                Flags::from_result(r.sx(), bit(a.zx(), count - 1), bit(a.zx(), top)),
+                Flags::from_result(
+                    r.sx(),
+                    bit(a.zx(), count - 1),
+                    count == 1 && bit(a.zx(), top),
+                ),
             )
         }
         SAR => {

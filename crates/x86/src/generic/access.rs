@@ -1,5 +1,6 @@
 //! What an instruction needs of its surroundings.
 
+use crate::cpuid::{CpuidResult, cpuid};
 use crate::exit::Fault;
 
 /// How an access is meant; observers and permission checks need to know.
@@ -53,6 +54,11 @@ pub trait SystemBus {
 
     /// WRMSR of a register that the processor core does not own; false: #GP.
     fn write_msr(&mut self, number: u32, value: u64) -> bool;
+
+    /// CPUID.
+    fn cpuid(&mut self, leaf: u32, subleaf: u32, apic_id: u8) -> CpuidResult {
+        cpuid(leaf, subleaf, apic_id)
+    }
 
     /// INVLPG.
     fn flush_page(&mut self, addr: u64);

@@ -31,7 +31,11 @@ pub(super) fn execute<B: Bus>(exec: &mut Exec<'_, B>, mnemonic: Mnemonic) -> Ste
         M::Cpuid => {
             let leaf = width::low_u32(exec.cpu.reg(Reg::Rax));
             let subleaf = width::low_u32(exec.cpu.reg(Reg::Rcx));
-            let result = cpuid(leaf, subleaf, exec.cpu.system.apic_id);
+            let apic_id = exec.cpu.system.apic_id;
+            let result = match exec.bus.system() {
+                Some(bus) => bus.cpuid(leaf, subleaf, apic_id),
+                None => cpuid(leaf, subleaf, apic_id),
+            };
             exec.cpu.set_reg(Reg::Rax, u64::from(result.eax));
             exec.cpu.set_reg(Reg::Rbx, u64::from(result.ebx));
             exec.cpu.set_reg(Reg::Rcx, u64::from(result.ecx));

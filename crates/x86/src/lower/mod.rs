@@ -1,10 +1,12 @@
 //! From decoded instructions to ops: chooses handlers, fuses pairs, drops flags that nobody reads.
 
-use iced_x86::{FlowControl, Instruction};
+use iced_x86::{FlowControl, Instruction, OpKind};
 
 use crate::cache::NewBlock;
 use crate::engine::Observe;
-use crate::fast::{self, OBSERVE_ADDR, OBSERVE_NONE, OBSERVE_VALUE, branch, fused, vector};
+use crate::fast::{
+    self, OBSERVE_ADDR, OBSERVE_NONE, OBSERVE_VALUE, branch, fused, string, system, vector,
+};
 use crate::op::{Handler, LogKind, Op};
 use crate::stub::{MemoryUse, StubCache, StubRef};
 
@@ -100,6 +102,9 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
         if let Some(stub) = self.stubs.get_bare(instruction) {
             op = with_stub::<OBS>(op, instruction, &stub).unwrap_or(op);
         }
+        if let Some(handler) = special::<OBS>(instruction) {
+            op.handler = handler;
+        }
         Lowered::barrier(op)
     }
 
@@ -166,6 +171,31 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
             limit: self.source.limit,
             frames: [None; 2],
         }
+    }
+}
+
+/// The handler of an instruction that needs the decoded form only in unusual cases.
+fn special<const OBS: u8>(instruction: &Instruction) -> Option<Handler> {
+    use iced_x86::{Code, Mnemonic};
+    let is_wide = instruction
+        .op_kinds()
+        .any(|kind| matches!(kind, OpKind::MemoryESRDI | OpKind::MemorySegRSI));
+    let is_bulk = OBS == OBSERVE_NONE
+        && is_wide
+        && instruction.has_rep_prefix()
+        && instruction.segment_prefix() == iced_x86::Register::None;
+    match instruction.mnemonic() {
+        Mnemonic::Movsb | Mnemonic::Movsw | Mnemonic::Movsd | Mnemonic::Movsq if is_bulk => {
+            Some(string::select(true, instruction.memory_size().size()))
+        }
+        Mnemonic::Stosb | Mnemonic::Stosw | Mnemonic::Stosd | Mnemonic::Stosq if is_bulk => {
+            Some(string::select(false, instruction.memory_size().size()))
+        }
+        Mnemonic::Cli => Some(system::cli),
+        Mnemonic::Sti => Some(system::sti),
+        Mnemonic::Swapgs => Some(system::swapgs),
+        Mnemonic::Pushfq if instruction.code() == Code::Pushfq => Some(system::pushf::<OBS>),
+        _ => None,
     }
 }
 

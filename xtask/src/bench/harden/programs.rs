@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::Context as _;
 
 use super::Place;
+use super::workload::Workload;
 
 /// One program.
 #[derive(Debug)]
@@ -18,8 +19,7 @@ pub(super) struct Program {
     pub(super) flags: &'static [&'static str],
     pub(super) sources: &'static [&'static str],
     pub(super) libraries: &'static [&'static str],
-    run: &'static [&'static str],
-    pub(super) short_run: &'static [&'static str],
+    pub(super) workload: Workload,
 }
 
 #[derive(Debug)]
@@ -38,8 +38,11 @@ pub(super) const ALL: &[Program] = &[
         flags: &["-O2"],
         sources: &["program.c"],
         libraries: &[],
-        run: &["40"],
-        short_run: &["1"],
+        workload: Workload::Run {
+            long: &["40"],
+            short: &["1"],
+            has_threads: false,
+        },
     },
     Program {
         name: "sqlite3",
@@ -57,8 +60,11 @@ pub(super) const ALL: &[Program] = &[
         ],
         sources: &["speedtest1.c", "sqlite3.c"],
         libraries: &["-lm", "-lpthread"],
-        run: &["--memdb", "--size", "80"],
-        short_run: &["--memdb", "--size", "1"],
+        workload: Workload::Run {
+            long: &["--memdb", "--size", "40"],
+            short: &["--memdb", "--size", "5"],
+            has_threads: false,
+        },
     },
     Program {
         name: "pbzip2",
@@ -74,9 +80,63 @@ pub(super) const ALL: &[Program] = &[
         ],
         sources: &["pbzip2.cpp", "BZ2StreamScanner.cpp", "ErrorContext.cpp"],
         libraries: &["-lbz2"],
-        run: &["-k", "-f", "-p2", "-c", "input"],
-        short_run: &["-k", "-f", "-p1", "-1", "-c", "pbzip2.cpp"],
+        workload: Workload::Run {
+            long: &["-k", "-f", "-p2", "-c", "input"],
+            short: &["-k", "-f", "-p1", "-1", "-c", "pbzip2.cpp"],
+            has_threads: true,
+        },
     },
+    Program {
+        name: "memcached",
+        origin: Origin::Debian(
+            "memcached",
+            "./configure CC=clang-22 --disable-docs >/dev/null",
+        ),
+        driver: "cc",
+        flags: &[
+            "-O2",
+            "-DHAVE_CONFIG_H",
+            "-DNDEBUG",
+            "-I.",
+            "-pthread",
+            "-w",
+        ],
+        sources: MEMCACHED,
+        libraries: &["-levent"],
+        workload: Workload::Memcached {
+            requests: 600_000,
+            short: 20_000,
+        },
+    },
+];
+
+const MEMCACHED: &[&str] = &[
+    "memcached.c",
+    "hash.c",
+    "jenkins_hash.c",
+    "murmur3_hash.c",
+    "slabs.c",
+    "items.c",
+    "assoc.c",
+    "thread.c",
+    "daemon.c",
+    "stats_prefix.c",
+    "util.c",
+    "cache.c",
+    "bipbuffer.c",
+    "base64.c",
+    "logger.c",
+    "crawler.c",
+    "itoa_ljust.c",
+    "slab_automove.c",
+    "authfile.c",
+    "restart.c",
+    "proto_text.c",
+    "proto_bin.c",
+    "extstore.c",
+    "crc32c.c",
+    "storage.c",
+    "slab_automove_extstore.c",
 ];
 
 /// A list whose order is random: each step reads a pointer from shared memory and uses it at once, the worst case for
@@ -145,59 +205,21 @@ impl Program {
         }
     }
 
-    fn command(&self, binary: &Path, arguments: &[&str]) -> Command {
-        let mut command = Command::new(binary);
-        command
-            .args(arguments)
-            .current_dir(binary.parent().unwrap_or(Path::new(".")))
-            .env("RADDLE_HARDEN_LOG", "none")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        command
-    }
-
-    /// Processor time of one run of the workload: unlike wall time, it does not count what others do meanwhile.
-    pub(super) fn seconds(&self, binary: &Path) -> anyhow::Result<f64> {
-        let before = children_seconds()?;
-        let status = self.command(binary, self.run).status()?;
-        anyhow::ensure!(status.success(), "{} ended with {status}", binary.display());
-        Ok(children_seconds()? - before)
-    }
-
-    /// The line in which a counting build says how many points it passed.
-    pub(super) fn points(&self, binary: &Path) -> anyhow::Result<String> {
-        let output = self
-            .command(binary, self.run)
-            .env("RADDLE_HARDEN_SUMMARY", "1")
-            .env("RADDLE_HARDEN_LOG", "stderr")
-            .stderr(Stdio::piped())
-            .output()?;
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        let line = text
-            .lines()
-            .find(|line| line.starts_with("raddle-harden: summary"))
-            .context("the counting build printed no summary")?;
-        Ok(line
-            .trim_start_matches("raddle-harden: summary: ")
-            .to_owned())
+    /// Thousands of lines that are not blank.
+    pub(super) fn kloc(&self, folder: &Path) -> anyhow::Result<f64> {
+        let mut lines = 0_u32;
+        for source in self.sources {
+            let text = fs::read(folder.join(source))?;
+            let filled = text
+                .split(|&byte| byte == b'\n')
+                .filter(|line| !line.trim_ascii().is_empty());
+            lines += u32::try_from(filled.count())?;
+        }
+        Ok(f64::from(lines) / 1000.0)
     }
 }
 
-/// User and system time of all finished children, from proc(5): fields 16 and 17 of `stat`, in hundredths.
-fn children_seconds() -> anyhow::Result<f64> {
-    let text = fs::read_to_string("/proc/self/stat")?;
-    let after_name = text.rsplit_once(") ").context("no name in stat")?.1;
-    let ticks = after_name
-        .split(' ')
-        .skip(13)
-        .take(2)
-        .map(str::parse::<u32>)
-        .sum::<Result<u32, _>>()?;
-    Ok(f64::from(ticks) / 100.0)
-}
-
-fn shell(folder: &Path, commands: &str) -> anyhow::Result<()> {
+pub(super) fn shell(folder: &Path, commands: &str) -> anyhow::Result<()> {
     let status = Command::new("sh")
         .args(["-ec", commands])
         .current_dir(folder)
@@ -208,7 +230,7 @@ fn shell(folder: &Path, commands: &str) -> anyhow::Result<()> {
 }
 
 /// `apt-get source` with lists of its own below the work folder.
-fn fetch_debian(place: &Place, package: &str, folder: &Path) -> anyhow::Result<()> {
+pub(super) fn fetch_debian(place: &Place, package: &str, folder: &Path) -> anyhow::Result<()> {
     let apt = place.work.join("apt");
     fs::create_dir_all(apt.join("lists/partial"))?;
     fs::create_dir_all(apt.join("cache/archives/partial"))?;

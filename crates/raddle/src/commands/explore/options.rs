@@ -51,6 +51,10 @@ pub(crate) struct ExploreOptions {
     /// Switch threads only in lines that changed since this revision (as in `git diff REV`).
     #[arg(long, value_name = "REV")]
     diff: Option<String>,
+    /// Explore all interleavings of a small program (at system calls, synchronisation and communication points)
+    /// instead of sampling; says when all were explored, or how many there probably are.
+    #[arg(long, conflicts_with_all = ["scheduler", "focus", "diff"])]
+    exhaustive: bool,
     /// Never let a timer or time-out come while some thread could still run.
     #[arg(long)]
     no_time_jumps: bool,
@@ -130,6 +134,7 @@ impl ExploreOptions {
             oracle: self.oracle.clone(),
             steps_max: self.max_steps,
             findings_max: FINDINGS_MAX,
+            exhaustive: self.exhaustive,
             varies_time: !self.no_time_jumps,
             focus: self.focus()?,
             cancel: interrupt.flag(),
@@ -137,7 +142,7 @@ impl ExploreOptions {
     }
 
     pub(super) fn schedules(&self) -> u64 {
-        let is_timed = self.time.is_some() || self.until_found;
+        let is_timed = self.time.is_some() || self.until_found || self.exhaustive;
         match self.schedules {
             Some(schedules) => schedules,
             None if is_timed => u64::MAX,

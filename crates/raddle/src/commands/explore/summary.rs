@@ -26,11 +26,7 @@ pub(super) fn summary(report: &Report, findings: usize, elapsed: Duration) -> St
         ));
     }
     races(report, &mut text);
-    if report.single_delays_done {
-        text.push_str("; every single delay was tried");
-    } else {
-        text.push_str("; not every single delay was tried");
-    }
+    text.push_str(&completeness(report, findings));
     if report.was_cancelled {
         text.push_str("; interrupted before the schedules were used up");
     } else if report.was_stopped {
@@ -62,5 +58,37 @@ fn races(report: &Report, text: &mut String) {
         text.push_str(&format!(
             "; {harmless} data races that look harmless (--races lists them)"
         ));
+    }
+}
+
+/// What was tried completely, and what was not.
+fn completeness(report: &Report, findings: usize) -> String {
+    let timers = if report.timed_stops > 0 {
+        ", timers only when nobody can run"
+    } else {
+        ""
+    };
+    match report.exhaustive {
+        Some(all) if all.is_complete => format!(
+            "; all {} interleavings at this granularity explored{timers}: {}",
+            all.interleavings,
+            if findings == 0 {
+                "no failure"
+            } else {
+                "see above"
+            }
+        ),
+        Some(some) => format!(
+            "; {} of about {:.0} interleavings at this granularity explored{timers}{}",
+            some.interleavings,
+            some.estimate,
+            if some.cut_short > 0 {
+                format!("; {} runs did not end by themselves", some.cut_short)
+            } else {
+                String::new()
+            }
+        ),
+        None if report.single_delays_done => "; every single delay was tried".into(),
+        None => "; not every single delay was tried".into(),
     }
 }

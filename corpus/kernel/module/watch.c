@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* Unmount against removal of a watch: both take the watch off its list, each after its own check. */
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+
+#include "bugs.h"
+
+struct watch {
+	struct list_head list;
+	bool listed;
+};
+
+static LIST_HEAD(watches);
+static struct watch *the_watch;
+static DEFINE_MUTEX(lock);
+
+static void take_off(struct watch *watch)
+{
+	/* BUG: two may pass this check; the second list_del finds poison. */
+	if (READ_ONCE(watch->listed)) {
+		list_del(&watch->list);
+		WRITE_ONCE(watch->listed, false);
+	}
+}
+
+long watch_call(unsigned int number, unsigned long argument, bool fixed)
+{
+	long result = 0;
+
+	if (fixed)
+		mutex_lock(&lock);
+	switch (number) {
+	case 0:
+		the_watch = kzalloc(sizeof(*the_watch), GFP_KERNEL);
+		if (!the_watch) {
+			result = -ENOMEM;
+			break;
+		}
+		list_add(&the_watch->list, &watches);
+		the_watch->listed = true;
+		break;
+	case 1: /* remove the watch */
+	case 2: /* unmount */
+		take_off(the_watch);
+		break;
+	default:
+		result = -EINVAL;
+	}
+	if (fixed)
+		mutex_unlock(&lock);
+	return result;
+}

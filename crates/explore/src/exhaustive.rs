@@ -1,0 +1,217 @@
+//! Exhaustive mode: all interleavings of a small program, up to the order of what does not concern each other.
+//!
+//! Granularity: contexts are switched at system calls, at known synchronisation functions and at communication
+//! points. The points are learned while searching; a new one begins the search anew, so that at the end the
+//! set of points is complete for everything that was explored.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use raddle_linux::{Effect, LinuxWorld};
+use raddle_sched::dpor::{SharedLog, Touched};
+use raddle_sched::{Dpor, End};
+use raddle_stdx::width::to_u64;
+use raddle_world::{ContextId, Event, EventKind, World};
+
+use crate::campaign::{Options, Progress, Report};
+use crate::explain;
+use crate::judge::Rules;
+use crate::schedule_run::{Outcome, run_watched};
+use crate::session::Session;
+
+/// What joining threads and ending ones have in common.
+const JOIN_OBJECT: u64 = u64::MAX - 1;
+/// System calls whose order may matter touch this.
+const KERNEL_OBJECT: u64 = u64::MAX - 2;
+/// Synchronisation objects and memory never have equal names.
+const SYNC_BIT: u64 = 1 << 63;
+/// Calls that concern only the thread or memory of its own: brk, mmap, mprotect, munmap, rt_sigprocmask,
+/// sched_yield, madvise, nanosleep, getpid, clone, exit, gettid, futex (known by its function), sched_getaffinity,
+/// set_tid_address, clock_gettime, clock_nanosleep, exit_group, set_robust_list, getrandom, rseq, clone3, prctl,
+/// sigaltstack, sysinfo.
+const OWN_CALLS: [u32; 25] = [
+    9, 10, 11, 12, 14, 24, 28, 35, 39, 56, 60, 99, 131, 157, 186, 202, 204, 218, 228, 230, 231,
+    273, 318, 334, 435,
+];
+
+/// How far an exhaustive search came.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Exhaustive {
+    pub interleavings: u64,
+    /// How many there probably are.
+    pub estimate: f64,
+    /// Whether all were explored.
+    pub is_complete: bool,
+    /// Runs that were not explored to their end, because they did not end.
+    pub cut_short: u64,
+}
+
+/// Searches until everything is explored, the schedules are used up, or `progress` says stop.
+pub(crate) fn search(
+    session: &mut Session,
+    options: &Options,
+    rules: &Rules,
+    report: &mut Report,
+    progress: &mut dyn FnMut(Progress) -> bool,
+) {
+    let mut search = Search {
+        points: BTreeSet::new(),
+        failures: BTreeMap::new(),
+        order: Vec::new(),
+        dpor: Dpor::default(),
+        cut_short: 0,
+        classes: BTreeSet::new(),
+    };
+    let mut was_stopped = false;
+    while !search.dpor.is_over() && report.schedules < options.schedules && !was_stopped {
+        search.run(session, rules, report);
+        let has_enough = options.until_found && !search.order.is_empty();
+        let goes_on = progress(Progress {
+            schedules: report.schedules,
+            distinct: search.dpor.interleavings(),
+            failures: to_u64(search.order.len()),
+            points: to_u64(search.points.len()),
+            classes: to_u64(search.classes.len()),
+        });
+        report.was_stopped = !goes_on;
+        report.was_cancelled = options.is_cancelled();
+        was_stopped = !goes_on || report.was_cancelled || has_enough;
+    }
+    report.points = to_u64(search.points.len());
+    report.classes = to_u64(search.classes.len());
+    report.distinct = search.dpor.interleavings();
+    report.exhaustive = Some(Exhaustive {
+        interleavings: search.dpor.interleavings(),
+        estimate: search.dpor.estimate(),
+        is_complete: search.dpor.is_over() && search.cut_short == 0,
+        cut_short: search.cut_short,
+    });
+    for fingerprint in search.order.iter().take(options.findings_max) {
+        let outcome = &search.failures[fingerprint];
+        let explained = explain::finding(session, outcome, rules, options);
+        report.findings.push(explained);
+    }
+    report.unexplained = to_u64(search.order.len().saturating_sub(options.findings_max));
+}
+
+struct Search {
+    points: BTreeSet<u64>,
+    failures: BTreeMap<String, Outcome>,
+    order: Vec<String>,
+    dpor: Dpor,
+    cut_short: u64,
+    classes: BTreeSet<u64>,
+}
+
+impl Search {
+    /// One run, and what follows from it.
+    fn run(&mut self, session: &mut Session, rules: &Rules, report: &mut Report) {
+        let (mut scheduler, log) = self.dpor.next_run();
+        let libraries = session.libraries().to_vec();
+        session.world.set_tracing(true);
+        let mut outcome = run_watched(
+            session,
+            &mut scheduler,
+            rules,
+            true,
+            &mut |world, events| note_events(world, events, &log, &libraries),
+        );
+        session.world.set_tracing(false);
+        outcome.index = report.schedules;
+        report.schedules += 1;
+        report.steps += outcome.drive.steps;
+        report.contexts = report.contexts.max(outcome.contexts);
+        report.decisions = report.decisions.max(outcome.drive.decisions);
+        self.classes.insert(outcome.drive.class);
+        if matches!(outcome.drive.end, End::Hanging | End::Unsupported(_)) {
+            self.cut_short += 1;
+        }
+        if let End::Unsupported(text) = &outcome.drive.end {
+            let entry = report.unsupported.get_or_insert((text.clone(), 0));
+            entry.1 += 1;
+        }
+        if let Some(failure) = &outcome.failure {
+            report.failing += 1;
+            let fingerprint = failure.fingerprint();
+            if !self.failures.contains_key(&fingerprint) {
+                self.order.push(fingerprint.clone());
+                self.failures.insert(fingerprint, outcome.clone());
+            }
+        }
+        if self.learn(session, &outcome, report) {
+            self.dpor = Dpor::default();
+        } else {
+            self.dpor.note(&log.borrow());
+        }
+    }
+
+    /// Whether there are new communication points.
+    fn learn(&mut self, session: &mut Session, outcome: &Outcome, report: &mut Report) -> bool {
+        let Some(learned) = &outcome.learned else {
+            return false;
+        };
+        report.shared_places = report.shared_places.max(learned.shared_places);
+        let before = self.points.len();
+        for pc in learned.meetings.iter().flatten() {
+            if self.points.insert(*pc) {
+                session.world.add_point(*pc);
+            }
+        }
+        self.points.len() != before
+    }
+}
+
+/// Writes down what the current transition touched.
+fn note_events(world: &LinuxWorld, events: &[Event], log: &SharedLog, libraries: &[Range<u64>]) {
+    let mut log = log.borrow_mut();
+    let Some(transition) = log.current() else {
+        return;
+    };
+    for event in events {
+        let touched = &mut transition.touched;
+        match &event.kind {
+            EventKind::Access(_) if libraries.iter().any(|l| l.contains(&event.pc)) => {}
+            EventKind::Access(access) => {
+                let object = raddle_sched::operation::memory_object(access.location);
+                if access.how.writes() {
+                    touched.write(object);
+                } else {
+                    touched.read(object);
+                }
+            }
+            EventKind::Acquire { object, .. }
+            | EventKind::Release { object, .. }
+            | EventKind::WaitBegin { object }
+            | EventKind::WaitEnd { object }
+            | EventKind::Notify { object, .. }
+            | EventKind::BarrierEnter { object }
+            | EventKind::BarrierLeave { object } => touched.write(object | SYNC_BIT),
+            EventKind::Exit => touched.read(JOIN_OBJECT),
+            EventKind::SyscallEnter { number, .. } if !OWN_CALLS.contains(number) => {
+                touched.write(KERNEL_OBJECT);
+            }
+            EventKind::Create { child } => {
+                let path = world.contexts().get(*child).path.to_vec();
+                transition.created.push(path);
+            }
+            _ => {}
+        }
+        note_call(world, event.context, &mut transition.touched);
+    }
+}
+
+/// A context inside a known function touches what the function is about, whenever it goes on there.
+fn note_call(world: &LinuxWorld, who: ContextId, touched: &mut Touched) {
+    let Some(call) = world.pending_call(who) else {
+        return;
+    };
+    match call.effect {
+        Effect::JoinThread => touched.write(JOIN_OBJECT),
+        Effect::CreateThread
+        | Effect::Allocate
+        | Effect::AllocateInto
+        | Effect::Reallocate
+        | Effect::Free => {}
+        _ => touched.write(call.object | SYNC_BIT),
+    }
+}

@@ -1,0 +1,52 @@
+/* Calls of the raddle machine, for programs that bring their own test (`raddle kernel explore --agent-program`).
+ *
+ * Freestanding C, no library needed. Outside of raddle every call is a CPUID instruction without effect.
+ *
+ *   int main(void)
+ *   {
+ *       set_up();
+ *       create two threads, pin thread 0 to processor 0 and thread 1 to processor 1; each does:
+ *           meet the others (all threads must be running before the first one starts);
+ *           raddle_start(n);
+ *           the system calls of interest;
+ *           raddle_end(n);
+ *       join them;
+ *       raddle_finish(everything_is_fine() ? 0 : 1);
+ *   }
+ */
+#ifndef RADDLE_H
+#define RADDLE_H
+
+#define RADDLE_LEAF 0x4f524144u
+
+enum raddle_call {
+    RADDLE_INFO = 1,  /* text, length: what the guest is, as `key value` lines */
+    RADDLE_INPUT = 2, /* buffer, size: the machine stands at its boot snapshot; returns the length of the input */
+    RADDLE_START = 3, /* thread, address of its progress word: waits for all others at the start line */
+    RADDLE_END = 4,   /* thread: the interesting part is over */
+    RADDLE_RESULT = 5, /* bytes, length: what the calls returned */
+    RADDLE_LOG = 6,    /* text, length */
+    RADDLE_FINISH = 7, /* status: the test is over */
+    RADDLE_FATAL = 8,  /* text, length: the test could not be run */
+    RADDLE_THREADS = 9, /* count: how many threads will come to the start line */
+    RADDLE_FAILED = 10, /* text, length: a check of the test failed */
+};
+
+static inline long raddle_call(long number, long a, long b, long c)
+{
+    long leaf = RADDLE_LEAF;
+    __asm__ volatile("cpuid"
+                     : "+a"(leaf), "+b"(number), "+c"(a), "+d"(b)
+                     : "S"(c), "D"(0)
+                     : "memory");
+    return leaf;
+}
+
+static inline void raddle_threads(int count) { raddle_call(RADDLE_THREADS, count, 0, 0); }
+static inline void raddle_start(int thread) { raddle_call(RADDLE_START, thread, 0, 0); }
+static inline void raddle_end(int thread) { raddle_call(RADDLE_END, thread, 0, 0); }
+static inline void raddle_finish(int status) { raddle_call(RADDLE_FINISH, status, 0, 0); }
+static inline void raddle_log(const char *text, long length) { raddle_call(RADDLE_LOG, (long)text, length, 0); }
+static inline void raddle_failed(const char *text, long length) { raddle_call(RADDLE_FAILED, (long)text, length, 0); }
+
+#endif

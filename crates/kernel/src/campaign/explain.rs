@@ -1,0 +1,397 @@
+//! From a failing schedule to a finding: minimised, replayed, told in steps with names.
+
+use std::collections::BTreeMap;
+
+use raddle_report::Finding;
+use raddle_report::finding::{Confidence, Place, Severity, Step};
+use raddle_stdx::Digest;
+use raddle_trace::Schedule;
+use raddle_world::World;
+
+use super::Found;
+use super::failure::Failure;
+use super::minimise::{follow, minimise};
+use super::run::{Outcome, Rules};
+use super::session::Session;
+use super::ski_race::{RaceGroup, RacePair, group};
+use crate::test_case::TestCase;
+use crate::world::Switch;
+
+/// Lines of the kernel's own report that are shown.
+const SPLAT_LINES: usize = 24;
+/// Switches that are shown.
+const STEPS_MAX: usize = 12;
+/// First address of the kernel's half.
+const KERNEL_HALF: u64 = 1 << 63;
+/// Pairs of a race group that are shown.
+const PAIRS_MAX: usize = 6;
+
+/// Functions whose own accesses are synchronisation and not data.
+const LOCK_WORDS: [&str; 14] = [
+    "_raw_spin",
+    "_raw_read_",
+    "_raw_write_",
+    "queued_spin",
+    "native_queued_spin",
+    "queued_read",
+    "queued_write",
+    "mutex_",
+    "__mutex",
+    "down_",
+    "up_",
+    "rwsem_",
+    "osq_",
+    "rcu_",
+];
+
+/// Makes findings of outcomes.
+#[derive(Debug)]
+pub struct Explainer<'a, 'b> {
+    session: &'a mut Session<'b>,
+    symbols: ModuleSymbols,
+    seed: u64,
+}
+
+/// Names of the kernel and of the modules that the test has loaded.
+#[derive(Debug)]
+struct ModuleSymbols {
+    modules: crate::symbols::Symbols,
+}
+
+impl<'a, 'b> Explainer<'a, 'b> {
+    pub fn new(session: &'a mut Session<'b>, seed: u64) -> Self {
+        let mut modules = crate::symbols::Symbols::default();
+        if let Some(test) = &session.target.test {
+            for module in &test.modules {
+                modules.add_module(module, session.world.info());
+            }
+        }
+        Self {
+            session,
+            symbols: ModuleSymbols { modules },
+            seed,
+        }
+    }
+
+    fn show(&self, pc: u64) -> String {
+        match self.symbols.modules.name(pc) {
+            Some(named) => named.to_string(),
+            None => self.session.target.symbols.show(pc),
+        }
+    }
+
+    fn function(&self, pc: u64) -> String {
+        let named = self
+            .symbols
+            .modules
+            .name(pc)
+            .or_else(|| self.session.target.symbols.name(pc));
+        named.map_or_else(|| format!("{pc:#x}"), |named| named.function)
+    }
+
+    /// Minimises, replays and explains a failing outcome.
+    pub fn found(&mut self, outcome: &Outcome, rules: Rules) -> Found {
+        let minimised = minimise(self.session, outcome, rules);
+        let (best, note, confidence) = match minimised {
+            Some((best, true)) => (best, None, Confidence::Confirmed),
+            Some((best, false)) => (
+                best,
+                Some(
+                    "the schedule may not be minimal: the limit of replays was reached".to_owned(),
+                ),
+                Confidence::Confirmed,
+            ),
+            None => (
+                outcome.clone(),
+                Some(
+                    "the schedule did not fail again when it was replayed: please report this"
+                        .to_owned(),
+                ),
+                Confidence::Predicted,
+            ),
+        };
+        let schedule = best.drive.schedule.clone();
+        let (finding, run_digest, state_digest) = self.describe(&best, rules, confidence, note);
+        Found {
+            finding,
+            schedule,
+            rules,
+            failure: best.failure.unwrap_or(Failure::Reset),
+            run_digest,
+            state_digest,
+        }
+    }
+
+    /// Runs a schedule once more, writing down its switches, and tells what happened.
+    fn describe(
+        &mut self,
+        outcome: &Outcome,
+        rules: Rules,
+        confidence: Confidence,
+        note: Option<String>,
+    ) -> (Finding, u64, u64) {
+        self.session.world.note_switches(true);
+        let again = follow(self.session, &outcome.drive.schedule, rules);
+        self.session.world.note_switches(false);
+        let digests = (
+            self.session.world.run_digest(),
+            self.session.world.state_digest(),
+        );
+        let failure = outcome
+            .failure
+            .clone()
+            .or(again.failure)
+            .unwrap_or(Failure::Reset);
+        let switches = self.session.world.switches().to_vec();
+        let mut notes = self.notes(&failure);
+        notes.extend(note);
+        let test = self.session.target.test.as_ref();
+        let finding = Finding {
+            kind: failure.rule().to_owned(),
+            severity: Severity::Error,
+            confidence,
+            title: failure.title(test),
+            objects: test.iter().map(|test| test.path.clone()).collect(),
+            steps: self.steps(&switches),
+            why: failure.why().to_owned(),
+            notes,
+            fingerprint: failure.fingerprint(),
+            replay: None,
+        };
+        (finding, digests.0, digests.1)
+    }
+
+    fn notes(&self, failure: &Failure) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Failure::Splat(splat) = failure {
+            notes.push("the kernel says:".to_owned());
+            notes.extend(
+                splat
+                    .lines
+                    .iter()
+                    .filter(|line| !line.trim().is_empty())
+                    .take(SPLAT_LINES)
+                    .map(|line| format!("  {line}")),
+            );
+            if splat.lines.len() > SPLAT_LINES {
+                notes.push(format!(
+                    "  ({} more lines)",
+                    splat.lines.len() - SPLAT_LINES
+                ));
+            }
+        }
+        if let (Failure::WrongResult { .. } | Failure::Stuck { .. }, Some(test)) =
+            (failure, &self.session.target.test)
+        {
+            for result in self.session.world.results() {
+                if result.kind == crate::program::ResultKind::Returned
+                    && let Some(statement) = test.statements.get(result.statement)
+                    && statement.section != crate::test_case::Section::Setup
+                {
+                    notes.push(format!(
+                        "line {}: {} gave {}",
+                        statement.line,
+                        statement.text,
+                        TestCase::show_result(result.value)
+                    ));
+                }
+            }
+        }
+        notes
+    }
+
+    fn context(&self, cpu: usize) -> String {
+        let thread = self
+            .session
+            .world
+            .thread_cpus()
+            .into_iter()
+            .find(|(_, at)| *at == cpu);
+        let name = thread.and_then(|(thread, _)| {
+            let test = self.session.target.test.as_ref()?;
+            test.threads.get(raddle_stdx::width::to_usize(thread))
+        });
+        match name {
+            Some(name) => format!("CPU {cpu} `{name}`"),
+            None => format!("CPU {cpu}"),
+        }
+    }
+
+    fn steps(&self, switches: &[Switch]) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut sleeping = BTreeMap::new();
+        for switch in switches {
+            let call = self.call_of(switch);
+            if switch.is_idle {
+                // A processor that sleeps is told once, not at every tick of its timer.
+                if call.is_empty()
+                    || sleeping.insert(switch.from, call.clone()) == Some(call.clone())
+                {
+                    continue;
+                }
+            }
+            let in_kernel = switch.pc >= KERNEL_HALF;
+            let action = match (switch.interrupt, switch.is_idle, in_kernel) {
+                (Some(_), true, _) => continue,
+                (Some(vector), false, _) => format!("takes interrupt {vector:#x} {call}"),
+                (None, true, _) => format!("sleeps {call}"),
+                (None, false, true) => format!("stops {call}"),
+                (None, false, false) => "stops between two calls".to_owned(),
+            };
+            steps.push(Step {
+                context: self.context(switch.from),
+                action: action.trim_end().to_owned(),
+                place: Place {
+                    function: if in_kernel {
+                        self.show(switch.pc)
+                    } else {
+                        "user code".to_owned()
+                    },
+                    ..Place::default()
+                },
+                locks: Vec::new(),
+                excerpt: None,
+            });
+        }
+        let skipped = steps.len().saturating_sub(STEPS_MAX);
+        steps.split_off(skipped)
+    }
+
+    /// The system call in which a processor was switched away from.
+    fn call_of(&self, switch: &Switch) -> String {
+        let threads = self.session.world.thread_cpus();
+        let index = threads.iter().position(|(_, cpu)| *cpu == switch.from);
+        let statement = index
+            .and_then(|index| switch.progress.get(index).copied().flatten())
+            .and_then(|number| {
+                let test = self.session.target.test.as_ref()?;
+                test.statements.get(number)
+            });
+        statement.map_or_else(String::new, |statement| format!("in `{}`", statement.text))
+    }
+
+    /// Data races as findings, one for each group, without those inside of lock functions.
+    pub fn races(&self, pairs: &[RacePair]) -> Vec<Finding> {
+        let data: Vec<RacePair> = pairs
+            .iter()
+            .filter(|pair| !self.is_lock(pair.first_pc) && !self.is_lock(pair.second_pc))
+            .cloned()
+            .collect();
+        let mut findings: Vec<Finding> = group(&data)
+            .iter()
+            .map(|group| self.race_finding(group))
+            .collect();
+        findings.sort_by(|a, b| {
+            b.severity
+                .cmp(&a.severity)
+                .then_with(|| a.title.cmp(&b.title))
+        });
+        findings
+    }
+
+    fn is_lock(&self, pc: u64) -> bool {
+        let function = self.function(pc);
+        LOCK_WORDS.iter().any(|word| function.starts_with(word))
+    }
+
+    fn race_finding(&self, group: &RaceGroup) -> Finding {
+        let first = &group.pairs[0];
+        let mut digest = Digest::default();
+        let (a, b) = (
+            self.function(first.first_pc),
+            self.function(first.second_pc),
+        );
+        let mut names = [a.clone(), b.clone()];
+        names.sort();
+        names.iter().for_each(|name| digest.bytes(name.as_bytes()));
+        let in_module = self.symbols.modules.name(first.first_pc).is_some();
+        let both_write = group
+            .pairs
+            .iter()
+            .any(|pair| pair.first_writes && pair.second_writes);
+        let verb = |writes| if writes { "writes" } else { "reads" };
+        let mut steps = Vec::new();
+        for pair in group.pairs.iter().take(PAIRS_MAX) {
+            for (context, pc, writes) in [
+                ("one processor", pair.first_pc, pair.first_writes),
+                ("another one", pair.second_pc, pair.second_writes),
+            ] {
+                steps.push(Step {
+                    context: context.to_owned(),
+                    action: format!(
+                        "{} {} bytes at {:#x} in {}",
+                        verb(writes),
+                        pair.size,
+                        pair.addr,
+                        self.show(pc)
+                    ),
+                    place: Place {
+                        function: self.function(pc),
+                        ..Place::default()
+                    },
+                    locks: Vec::new(),
+                    excerpt: None,
+                });
+            }
+        }
+        Finding {
+            kind: "kernel-data-race".to_owned(),
+            // Two writers lose something more often than a reader sees something old.
+            severity: if both_write || in_module {
+                Severity::Warning
+            } else {
+                Severity::Note
+            },
+            confidence: Confidence::Confirmed,
+            title: format!("data race between {a} and {b}"),
+            objects: vec![format!("{:#x}", first.addr)],
+            steps,
+            why: "both were seen to touch these bytes from two processors, at least one writing"
+                .to_owned(),
+            notes: vec![format!(
+                "{} pairs of instructions in this group, seen {} times; seed {}",
+                group.pairs.len(),
+                group.pairs.iter().map(|pair| pair.count).sum::<u64>(),
+                self.seed
+            )],
+            fingerprint: format!("{:016x}", digest.value()),
+            replay: None,
+        }
+    }
+}
+
+/// What a replay showed.
+#[derive(Debug, Clone)]
+pub struct Replayed {
+    pub finding: Option<Finding>,
+    pub run_digest: u64,
+    pub state_digest: u64,
+    pub steps: u64,
+    pub switches: u64,
+    pub console: String,
+}
+
+/// Replays a schedule and explains it.
+pub fn replay(session: &mut Session<'_>, schedule: &Schedule, rules: Rules) -> Replayed {
+    let mut explainer = Explainer::new(session, 0);
+    let outcome = follow(explainer.session, schedule, rules);
+    let mut digests = (
+        explainer.session.world.run_digest(),
+        explainer.session.world.state_digest(),
+    );
+    let console = explainer.session.world.console().test_text();
+    let finding = outcome.failure.is_some().then(|| {
+        let (finding, run, state) =
+            explainer.describe(&outcome, rules, Confidence::Confirmed, None);
+        digests = (run, state);
+        finding
+    });
+    Replayed {
+        finding,
+        run_digest: digests.0,
+        state_digest: digests.1,
+        steps: outcome.drive.steps,
+        switches: outcome.drive.switches,
+        console,
+    }
+}

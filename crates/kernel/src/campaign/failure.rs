@@ -1,0 +1,159 @@
+//! What counts as wrong in a run of a kernel.
+
+use raddle_stdx::Digest;
+
+use crate::program::ResultKind;
+use crate::test_case::TestCase;
+use crate::world::{KernelWorld, RunEnd, Splat};
+
+/// A run that went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The kernel complained about itself.
+    Splat(Splat),
+    /// Threads did not come to their ends; the statements they are at.
+    Stuck { statements: Vec<usize> },
+    /// A call gave what the test does not allow.
+    WrongResult { statement: usize, value: i64 },
+    /// The test's own program found something wrong.
+    Check { text: String },
+    /// The machine was reset without a word.
+    Reset,
+}
+
+impl Failure {
+    /// Looks at a run that has ended.
+    pub(super) fn of_run(world: &mut KernelWorld) -> Option<Self> {
+        let splats = world.console().splats();
+        if let Some(splat) = splats.into_iter().min_by_key(|splat| splat.kind) {
+            return Some(Self::Splat(splat));
+        }
+        match world.end() {
+            Some(RunEnd::Unsupported(_)) => return None,
+            Some(RunEnd::Reset | RunEnd::Crashed) => return Some(Self::Reset),
+            Some(RunEnd::Fatal(text)) => return Some(Self::Check { text: text.clone() }),
+            Some(RunEnd::Stuck) | None => {
+                let statements = world.progress().into_iter().flatten().collect();
+                return Some(Self::Stuck { statements });
+            }
+            Some(RunEnd::Finished { status }) if *status != 0 => {
+                let text = world.failed_checks().first().cloned();
+                return Some(Self::Check {
+                    text: text.unwrap_or_else(|| format!("the test ended with status {status}")),
+                });
+            }
+            Some(RunEnd::Finished { .. }) => {}
+        }
+        if let Some(text) = world.failed_checks().first() {
+            return Some(Self::Check { text: text.clone() });
+        }
+        world
+            .results()
+            .iter()
+            .find(|result| result.kind == ResultKind::NotAsExpected)
+            .map(|result| Self::WrongResult {
+                statement: result.statement,
+                value: result.value,
+            })
+    }
+
+    /// The rule that it is reported under.
+    pub fn rule(&self) -> &'static str {
+        match self {
+            Self::Splat(splat) => splat.kind.rule(),
+            Self::Stuck { .. } => "kernel-stuck",
+            Self::WrongResult { .. } => "kernel-wrong-result",
+            Self::Check { .. } => "kernel-check",
+            Self::Reset => "kernel-reset",
+        }
+    }
+
+    /// Equal for the same bug.
+    pub fn fingerprint(&self) -> String {
+        let mut digest = Digest::default();
+        digest.bytes(self.rule().as_bytes());
+        match self {
+            Self::Splat(splat) => match splat.function() {
+                Some(function) => digest.bytes(function.as_bytes()),
+                None => digest.bytes(splat.title.as_bytes()),
+            },
+            Self::Stuck { statements } => {
+                for statement in statements {
+                    digest.word(*statement as u64);
+                }
+            }
+            Self::WrongResult { statement, value } => {
+                digest.word(*statement as u64);
+                // Error numbers name a bug; other wrong values are whatever lay in memory.
+                digest.word(value.min(&0).cast_unsigned());
+            }
+            Self::Check { text } => digest.bytes(text.as_bytes()),
+            Self::Reset => {}
+        }
+        format!("{:016x}", digest.value())
+    }
+
+    /// One line.
+    pub fn title(&self, test: Option<&TestCase>) -> String {
+        let statement = |number: &usize| {
+            test.and_then(|test| test.statements.get(*number))
+                .map_or_else(
+                    || format!("statement {number}"),
+                    |s| format!("`{}`", s.text),
+                )
+        };
+        match self {
+            Self::Splat(splat) => match splat.function() {
+                Some(function) => format!("{}, in {function}", splat.title),
+                None => splat.title.clone(),
+            },
+            Self::Stuck { statements } if statements.is_empty() => {
+                "the test does not come to its end".to_owned()
+            }
+            Self::Stuck { statements } => {
+                let all: Vec<String> = statements.iter().map(statement).collect();
+                format!("{} never returns", all.join(" and "))
+            }
+            Self::WrongResult {
+                statement: number,
+                value,
+            } => {
+                let is_assertion = test
+                    .and_then(|test| test.statements.get(*number))
+                    .is_some_and(|statement| statement.text.starts_with("assert"));
+                if is_assertion {
+                    format!("{} does not hold", statement(number))
+                } else {
+                    format!(
+                        "{} gave {}",
+                        statement(number),
+                        TestCase::show_result(*value)
+                    )
+                }
+            }
+            Self::Check { text } => text.clone(),
+            Self::Reset => "the kernel reset the machine without a word".to_owned(),
+        }
+    }
+
+    /// One sentence on why that is wrong.
+    pub(super) fn why(&self) -> &'static str {
+        match self {
+            Self::Splat(_) => {
+                "the kernel's own check failed in this order of the two processors, and does not fail when one runs after the other"
+            }
+            Self::Stuck { .. } => {
+                "no order of these calls may leave a thread waiting for something that never comes"
+            }
+            Self::WrongResult { .. } => {
+                "no serial order of these calls gives this result, says the test"
+            }
+            Self::Check { .. } => {
+                "the check after the test found a state that no serial order leaves"
+            }
+            Self::Reset => {
+                "a kernel resets the machine only after a fault that it could not handle"
+            }
+        }
+    }
+}

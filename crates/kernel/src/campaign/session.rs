@@ -1,0 +1,116 @@
+//! A guest at the start line of a test, ready to be run again and again.
+
+use std::sync::Arc;
+
+use raddle_pc::machine::LoadError;
+use raddle_world::{Snapshot, World};
+
+use crate::program::{Program, ResultKind, TooLarge};
+use crate::store::BootSnapshot;
+use crate::symbols::Symbols;
+use crate::test_case::TestCase;
+use crate::world::{KernelWorld, TestFailure};
+
+/// What is explored: a booted kernel and a test.
+#[derive(Debug)]
+pub struct Target {
+    pub boot: Arc<BootSnapshot>,
+    /// The test; none if the guest's own program brings it.
+    pub test: Option<TestCase>,
+    pub symbols: Arc<Symbols>,
+    /// Virtual nanoseconds of a test at most.
+    pub time_max: u64,
+}
+
+/// Why a test cannot be explored.
+#[derive(Debug, thiserror::Error)]
+pub enum StartFailure {
+    #[error("the boot snapshot cannot be loaded: {0}")]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+    #[error("{0}")]
+    Test(String),
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+/// A guest at the start line.
+#[derive(Debug)]
+pub struct Session<'a> {
+    pub world: KernelWorld,
+    pub target: &'a Target,
+    start: Snapshot,
+    /// Digest of the guest at the start line.
+    pub start_digest: u64,
+}
+
+impl<'a> Session<'a> {
+    /// Makes a guest from the boot snapshot and brings the test to its start line.
+    pub fn start(target: &'a Target) -> Result<Self, StartFailure> {
+        let mut world = target.boot.world()?;
+        let cpus = world.machine().cpus();
+        let input = match &target.test {
+            Some(test) => {
+                let threads = test.threads.len();
+                if threads > cpus {
+                    return Err(StartFailure::Test(format!(
+                        "{}: the test has {threads} threads, the machine has {cpus} processors: give it more with --cpus {threads}",
+                        test.path
+                    )));
+                }
+                // Everything else goes to a processor without a test thread, or to the first one.
+                let housekeeping = if cpus > threads { cpus - 1 } else { 0 };
+                test.program
+                    .encode(u32::try_from(housekeeping).unwrap_or(0))?
+            }
+            None => Program::external(),
+        };
+        world
+            .begin_test(&input, target.time_max)
+            .map_err(|failure| explain(&failure, target.test.as_ref()))?;
+        let start_digest = world.machine().digest();
+        let start = world.snapshot();
+        Ok(Self {
+            world,
+            target,
+            start,
+            start_digest,
+        })
+    }
+
+    pub fn restore(&mut self) {
+        self.world.restore(self.start);
+    }
+}
+
+fn explain(failure: &TestFailure, test: Option<&TestCase>) -> StartFailure {
+    match failure {
+        TestFailure::Unsupported(text) => StartFailure::Unsupported(format!(
+            "the kernel executed an instruction that is not supported: {text}"
+        )),
+        TestFailure::Setup { results } => {
+            let Some(test) = test else {
+                return StartFailure::Test(failure.to_string());
+            };
+            let wrong = results
+                .iter()
+                .find(|result| result.kind == ResultKind::NotAsExpected);
+            let text = wrong.and_then(|result| {
+                let statement = test.statements.get(result.statement)?;
+                Some(format!(
+                    "{}:{}: the set-up failed: `{}` gave {}",
+                    test.path,
+                    statement.line,
+                    statement.text,
+                    TestCase::show_result(result.value)
+                ))
+            });
+            StartFailure::Test(text.unwrap_or_else(|| failure.to_string()))
+        }
+        _ => StartFailure::Test(match test {
+            Some(test) => format!("{}: {failure}", test.path),
+            None => failure.to_string(),
+        }),
+    }
+}

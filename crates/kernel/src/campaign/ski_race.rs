@@ -1,0 +1,242 @@
+//! Data races as SKI finds them (Fonseca et al., OSDI 2014, section 5.2): conflicting accesses of two processors
+//! that lie close together in time, without any knowledge of synchronisation.
+//!
+//! Pairs inside of lock functions are the caller's to remove, by name; pairs are grouped when they share an
+//! instruction, directly or through others, because one racy variable makes many pairs. What it misses: conflicts
+//! further apart than the window. What it says wrongly: accesses that a lock orders and that happen to be close.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use raddle_detect::Race;
+use raddle_world::{Event, EventKind};
+use rustc_hash::FxHashMap;
+
+/// Accesses of all processors between the two of a pair at most.
+const WINDOW: u64 = 2_000;
+/// Accesses remembered for eight bytes.
+const KEPT: usize = 4;
+
+/// Two instructions that touched the same bytes from two processors, one of them writing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RacePair {
+    pub first_pc: u64,
+    pub second_pc: u64,
+    pub first_writes: bool,
+    pub second_writes: bool,
+    /// Where, when it was seen first.
+    pub addr: u64,
+    pub size: u8,
+    /// How often it was seen.
+    pub count: u64,
+}
+
+impl RacePair {
+    pub(super) fn of(race: &Race) -> Self {
+        Self {
+            first_pc: race.first.pc,
+            second_pc: race.second.pc,
+            first_writes: race.first.writes,
+            second_writes: race.second.writes,
+            addr: race.addr,
+            size: race.size,
+            count: 1,
+        }
+    }
+
+    /// The same whichever came first.
+    pub(super) fn key(&self) -> (u64, u64) {
+        (
+            self.first_pc.min(self.second_pc),
+            self.first_pc.max(self.second_pc),
+        )
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Access {
+    number: u64,
+    context: u32,
+    pc: u64,
+    first: u8,
+    last: u8,
+    writes: bool,
+    atomic: bool,
+}
+
+/// The detector for one run.
+#[derive(Debug, Default)]
+pub(super) struct SkiRaces {
+    number: u64,
+    recent: FxHashMap<u64, VecDeque<Access>>,
+    found: BTreeMap<(u64, u64), RacePair>,
+}
+
+impl SkiRaces {
+    pub(super) fn event(&mut self, event: &Event) {
+        let EventKind::Access(raddle_world::Access {
+            location,
+            addr,
+            size,
+            how,
+            ..
+        }) = event.kind
+        else {
+            return;
+        };
+        let (writes, atomic) = (how.writes(), how.is_atomic());
+        self.number += 1;
+        let place = u64::from(location.frame) << 9 | u64::from(location.offset >> 3);
+        let first = location.offset.to_le_bytes()[0] & 7;
+        let access = Access {
+            number: self.number,
+            context: event.context.0,
+            pc: event.pc,
+            first,
+            last: (first + size.clamp(1, 8) - 1).min(7),
+            writes,
+            atomic,
+        };
+        let recent = self.recent.entry(place).or_default();
+        for other in recent.iter() {
+            let conflicts = other.context != access.context
+                && (other.writes || access.writes)
+                && !(other.atomic && access.atomic)
+                && other.first <= access.last
+                && access.first <= other.last
+                && access.number - other.number <= WINDOW;
+            if conflicts {
+                let pair = RacePair {
+                    first_pc: other.pc,
+                    second_pc: access.pc,
+                    first_writes: other.writes,
+                    second_writes: access.writes,
+                    addr,
+                    size,
+                    count: 1,
+                };
+                self.found
+                    .entry(pair.key())
+                    .and_modify(|known| known.count += 1)
+                    .or_insert(pair);
+            }
+        }
+        if recent.len() == KEPT {
+            recent.pop_front();
+        }
+        recent.push_back(access);
+    }
+
+    pub(super) fn found(self) -> Vec<RacePair> {
+        self.found.into_values().collect()
+    }
+}
+
+/// Pairs that share instructions, directly or through others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RaceGroup {
+    pub pairs: Vec<RacePair>,
+}
+
+/// Groups pairs; the order of groups and pairs is that of their instructions.
+pub(super) fn group(pairs: &[RacePair]) -> Vec<RaceGroup> {
+    let mut parents: Vec<usize> = (0..pairs.len()).collect();
+    let mut owner: BTreeMap<u64, usize> = BTreeMap::new();
+    for (index, pair) in pairs.iter().enumerate() {
+        for pc in [pair.first_pc, pair.second_pc] {
+            let other = *owner.entry(pc).or_insert(index);
+            let (a, b) = (root(&mut parents, index), root(&mut parents, other));
+            parents[a.max(b)] = a.min(b);
+        }
+    }
+    let mut groups: BTreeMap<usize, RaceGroup> = BTreeMap::new();
+    for (index, pair) in pairs.iter().enumerate() {
+        let root = root(&mut parents, index);
+        groups
+            .entry(root)
+            .or_insert_with(|| RaceGroup { pairs: Vec::new() })
+            .pairs
+            .push(pair.clone());
+    }
+    groups.into_values().collect()
+}
+
+fn root(parents: &mut [usize], mut index: usize) -> usize {
+    while parents[index] != index {
+        parents[index] = parents[parents[index]];
+        index = parents[index];
+    }
+    index
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_world::{AccessKind, ContextId, Location};
+
+    use super::*;
+
+    fn access(context: u32, pc: u64, offset: u16, size: u8, writes: bool) -> Event {
+        let location = Location { frame: 3, offset };
+        let (addr, value) = (u64::from(offset), None);
+        Event {
+            context: ContextId(context),
+            step: 0,
+            pc,
+            kind: EventKind::Access(raddle_world::Access {
+                how: if writes {
+                    AccessKind::Write
+                } else {
+                    AccessKind::Read
+                },
+                size,
+                location,
+                addr,
+                value,
+            }),
+        }
+    }
+
+    fn pairs(events: &[Event]) -> Vec<(u64, u64)> {
+        let mut races = SkiRaces::default();
+        events.iter().for_each(|event| races.event(event));
+        races.found().iter().map(RacePair::key).collect()
+    }
+
+    #[test]
+    fn only_overlapping_conflicts_of_two_processors_count() {
+        let events = [
+            access(0, 1, 0, 4, true),
+            access(1, 2, 4, 4, true),
+            access(1, 3, 0, 2, false),
+            access(0, 4, 0, 4, false),
+            access(0, 5, 64, 8, true),
+            access(0, 6, 64, 8, true),
+        ];
+        assert_eq!(pairs(&events), [(1, 3)]);
+    }
+
+    #[test]
+    fn far_apart_is_no_race() {
+        let mut events = vec![access(0, 1, 0, 8, true)];
+        for _ in 0..WINDOW {
+            events.push(access(0, 9, 512, 8, false));
+        }
+        events.push(access(1, 2, 0, 8, true));
+        assert_eq!(pairs(&events), []);
+    }
+
+    #[test]
+    fn groups_join_through_common_instructions() {
+        let pair = |a, b| RacePair {
+            first_pc: a,
+            second_pc: b,
+            first_writes: true,
+            second_writes: true,
+            addr: 0,
+            size: 8,
+            count: 1,
+        };
+        let groups = group(&[pair(1, 2), pair(5, 6), pair(2, 3), pair(3, 4)]);
+        let sizes: Vec<usize> = groups.iter().map(|group| group.pairs.len()).collect();
+        assert_eq!(sizes, [3, 1]);
+    }
+}

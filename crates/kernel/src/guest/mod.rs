@@ -1,0 +1,72 @@
+//! What runs inside: the agent, and the initial file system that carries it.
+
+mod cpio;
+mod protocol;
+
+pub use cpio::Archive;
+pub use protocol::Call;
+
+/// The agent, a static program.
+pub const AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
+/// The header for programs that bring their own test.
+pub const HEADER: &str = include_str!("../../agent/raddle.h");
+
+/// Where a program that brings its own test lies in the guest.
+const PROGRAM: &str = "test";
+
+/// A file that the user wants in the guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuestFile {
+    /// Path in the guest, without a slash in front.
+    pub path: String,
+    pub mode: u32,
+    pub content: Vec<u8>,
+}
+
+/// The initial file system: the agent as `init`, the usual folders, the user's program and files.
+pub fn initramfs(program: Option<&[u8]>, files: &[GuestFile]) -> Vec<u8> {
+    let mut archive = Archive::default();
+    for folder in ["dev", "proc", "sys", "tmp", "root"] {
+        archive.folder(folder, 0o755);
+    }
+    // The console exists before devtmpfs is mounted, so that the agent's first words can come out.
+    archive.character_device("dev/console", 0o600, 5, 1);
+    archive.file("init", 0o755, AGENT);
+    if let Some(program) = program {
+        archive.file(PROGRAM, 0o755, program);
+    }
+    for file in files {
+        archive.parents(&file.path);
+        archive.file(&file.path, file.mode, &file.content);
+    }
+    archive.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_is_a_static_program() {
+        assert_eq!(&AGENT[..4], b"\x7FELF");
+        let has_interpreter = AGENT.windows(10).any(|part| part == b"/lib64/ld-");
+        assert!(!has_interpreter);
+    }
+
+    #[test]
+    fn the_header_and_we_agree_on_numbers() {
+        let leaf = format!(
+            "#define RADDLE_LEAF {:#x}u",
+            raddle_pc::cpuid::HYPERCALL_LEAF
+        );
+        assert!(HEADER.contains(&leaf), "{leaf}");
+        for call in Call::ALL {
+            let line = HEADER
+                .lines()
+                .find(|line| line.trim_start().starts_with(call.constant()))
+                .unwrap_or_else(|| panic!("{} is not in raddle.h", call.constant()));
+            let number = line.split(['=', ',']).nth(1).unwrap().trim();
+            assert_eq!(number, call.number().to_string(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The explored part of a run: a scheduler decides which processor goes on.
+
+use raddle_pc::machine::{Bounds, Keep, MachineStop, Power};
+use raddle_stdx::width::{low_u16, low_u32, to_u64};
+use raddle_world::{
+    Access, AccessKind, ContextId, ContextTable, Event, EventKind, Location, Pending, PendingKind,
+    Snapshot, Stop, Until, World,
+};
+use raddle_x86::{LogKind, Observe};
+
+use super::call::Answered;
+use super::phases::unsupported;
+use super::{KernelWorld, Phase, RunEnd, Switch};
+
+/// First address of the kernel's half.
+const KERNEL_HALF: u64 = 1 << 63;
+
+impl KernelWorld {
+    /// Watches memory accesses of the kernel from the next run on.
+    pub fn set_observe(&mut self, observes: bool) {
+        let mode = if observes {
+            Observe::Addr
+        } else {
+            Observe::None
+        };
+        self.machine.set_observe(mode, Keep::Kernel);
+    }
+
+    /// Flags exactly these instructions of the kernel.
+    pub fn set_points(&mut self, points: &[u64]) {
+        self.machine
+            .engine_mut()
+            .set_points(points.iter().copied().collect());
+    }
+
+    /// Turns the accesses of a run of `context` into events. `steps` are those of the processor and of the context
+    /// when it began.
+    fn drain_accesses(&mut self, context: ContextId, steps: (u64, u64)) {
+        // What a processor itself does after its thread's end is the same for every test; interrupts are not.
+        let is_noise =
+            self.has_ended(self.processor(context)) && self.processor_context(context) == context;
+        let events = &mut self.events;
+        self.machine.drain_accesses(|access| {
+            if access.addr < KERNEL_HALF || is_noise {
+                return;
+            }
+            events.push(Event {
+                context,
+                step: steps.1 + (access.step - steps.0),
+                pc: access.pc,
+                kind: EventKind::Access(Access {
+                    how: access_kind(access.kind),
+                    size: access.size,
+                    location: Location {
+                        frame: low_u32(access.physical >> 12),
+                        offset: low_u16(access.physical & 0xFFF),
+                    },
+                    addr: access.addr,
+                    value: access.value,
+                }),
+            });
+        });
+    }
+
+    /// What a stop of the machine means; none if the processor just goes on.
+    fn explored_stop(&mut self, cpu: usize, stop: MachineStop) -> Option<Stop> {
+        self.state.at_point[cpu] = None;
+        match stop {
+            MachineStop::Steps => Some(Stop::Steps),
+            MachineStop::Idle => Some(Stop::Blocked),
+            MachineStop::Pause => Some(Stop::Yielded),
+            MachineStop::Point(pc) => {
+                self.state.at_point[cpu] = Some(pc.0);
+                (!self.has_ended(cpu)).then_some(Stop::Point { pc: pc.0 })
+            }
+            MachineStop::LogFull => None,
+            // News only if somebody new can be chosen.
+            MachineStop::Arrival => {
+                (self.dispatchable() > self.state.could_dispatch).then_some(Stop::Sync)
+            }
+            MachineStop::Window => Some(Stop::Sync),
+            MachineStop::InterruptDone => Some(Stop::Blocked),
+            MachineStop::Hypercall => match self.answer(cpu) {
+                Answered::GoesOn | Answered::Waits => None,
+                Answered::ThreadEnded if to_u64(self.state.ended.len()) >= self.state.threads => {
+                    self.run_checks();
+                    Some(self.done())
+                }
+                Answered::ThreadEnded => Some(Stop::Sync),
+                Answered::Over => Some(self.done()),
+            },
+            MachineStop::Reset | MachineStop::Shutdown => {
+                self.finish(RunEnd::Reset);
+                Some(self.done())
+            }
+            MachineStop::Unsupported { rip, bytes } => {
+                let text = unsupported(rip, &bytes);
+                self.finish(RunEnd::Unsupported(text.clone()));
+                Some(Stop::Unsupported(text))
+            }
+        }
+    }
+
+    /// The stop of a run that is over; the status is not what counts, [`KernelWorld::end`] is.
+    fn done(&self) -> Stop {
+        match &self.state.end {
+            Some(RunEnd::Unsupported(text)) => Stop::Unsupported(text.clone()),
+            _ => Stop::WorldDone { status: 0 },
+        }
+    }
+
+    /// Whether the test thread of a processor is through.
+    fn has_ended(&self, cpu: usize) -> bool {
+        self.state
+            .started
+            .iter()
+            .any(|(thread, started)| started.cpu == cpu && self.state.ended.contains(thread))
+    }
+
+    /// Adds a switch to the digest of the run; how a stretch was cut into slices does not matter.
+    fn note_switch(&mut self, to: usize) {
+        let from = std::mem::replace(&mut self.state.running, to);
+        if from != to {
+            let steps = self.machine.steps(from);
+            self.state.run_digest.word(to_u64(from));
+            self.state.run_digest.word(steps);
+            if self.notes_switches {
+                self.push_switch(from, None);
+            }
+        }
+    }
+
+    fn push_switch(&mut self, from: usize, interrupt: Option<u8>) {
+        let switch = Switch {
+            from,
+            interrupt,
+            pc: self.machine.cpu(from).rip,
+            is_idle: self.machine.power(from) != Power::Running,
+            progress: self.progress(),
+        };
+        self.state.switches.push(switch);
+    }
+
+    /// Ends the run if the kernel has died or the time is over.
+    fn is_over(&mut self) -> bool {
+        if self.state.phase == Phase::Done {
+            return true;
+        }
+        if self.state.console.has_test_output() && self.state.console.tells_death() {
+            self.finish(RunEnd::Crashed);
+            return true;
+        }
+        if self.machine.now() - self.state.test_began > self.time_max {
+            self.finish(RunEnd::Stuck);
+            return true;
+        }
+        false
+    }
+}
+
+impl World for KernelWorld {
+    fn contexts(&self) -> &ContextTable {
+        &self.state.contexts
+    }
+
+    fn pending(&mut self, who: ContextId) -> Pending {
+        let cpu = self.processor(who);
+        let pc = self.machine.cpu(cpu).rip;
+        let access = self.machine.next_access(cpu);
+        let kind = match access {
+            Some(access) if self.executing(cpu) == who => {
+                let physical = self.machine.physical(cpu, access.addr);
+                PendingKind::Access {
+                    addr: access.addr,
+                    location: physical.map(|physical| Location {
+                        frame: low_u32(physical >> 12),
+                        offset: low_u16(physical & 0xFFF),
+                    }),
+                    size: access.size,
+                    reads: access.reads,
+                    writes: access.writes,
+                    atomic: access.atomic,
+                }
+            }
+            _ => PendingKind::Local,
+        };
+        Pending { pc, kind }
+    }
+
+    fn run(&mut self, who: ContextId, until: Until) -> Stop {
+        let cpu = self.processor(who);
+        let mut left = until.steps_max();
+        self.note_switch(cpu);
+        if left > 0 && self.executing(cpu) != who {
+            debug_assert_eq!(self.machine.dispatchable(cpu), self.vector(who));
+            if self.notes_switches {
+                self.push_switch(cpu, self.vector(who));
+            }
+            self.machine.dispatch(cpu);
+        }
+        let stop = loop {
+            if self.is_over() {
+                break self.done();
+            }
+            let steps = (self.machine.steps(cpu), self.state.contexts.get(who).steps);
+            let at_point = self.state.at_point[cpu];
+            self.state.could_dispatch = self.dispatchable();
+            let bounds = Bounds {
+                steps: left,
+                stop_at_pause: true,
+                skip_point: at_point == Some(self.machine.cpu(cpu).rip),
+                interrupts: self.interrupt_mode(),
+            };
+            let ran = self.machine.run(cpu, bounds);
+            left -= ran.steps;
+            self.state.contexts.get_mut(who).steps += ran.steps;
+            self.drain_accesses(who, steps);
+            self.drain_console();
+            if let Some(stop) = self.explored_stop(cpu, ran.stop) {
+                break stop;
+            }
+        };
+        if self.state.phase == Phase::Test && self.is_over() {
+            self.refresh_liveness();
+            return self.done();
+        }
+        self.refresh_liveness();
+        stop
+    }
+
+    fn advance_time(&mut self) -> bool {
+        let jumped = self.machine.skip_to_timer();
+        self.refresh_liveness();
+        jumped && self.machine.now() - self.state.test_began <= self.time_max
+    }
+
+    fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let moment = self.machine.snapshot();
+        self.saved.push((moment, self.state.clone()));
+        Snapshot(self.saved.len() - 1)
+    }
+
+    fn restore(&mut self, to: Snapshot) {
+        self.saved.truncate(to.0 + 1);
+        let (moment, state) = &self.saved[to.0];
+        self.machine.restore(*moment);
+        self.state.clone_from(state);
+        self.events.clear();
+    }
+
+    fn recycle_events(&mut self, mut events: Vec<Event>) {
+        if self.events.is_empty() {
+            events.clear();
+            self.events = events;
+        }
+    }
+
+    fn place(&self, who: ContextId) -> u64 {
+        self.machine.cpu(self.processor(who)).rip
+    }
+
+    fn register_digest(&self, who: ContextId) -> u64 {
+        self.machine.register_digest(self.processor(who))
+    }
+
+    fn state_digest(&mut self) -> u64 {
+        self.machine.digest()
+    }
+}
+
+fn access_kind(kind: LogKind) -> AccessKind {
+    match kind {
+        LogKind::Read | LogKind::Block => AccessKind::Read,
+        LogKind::Write => AccessKind::Write,
+        LogKind::Update => AccessKind::Update,
+        LogKind::AtomicUpdate => AccessKind::AtomicUpdate,
+    }
+}

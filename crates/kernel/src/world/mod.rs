@@ -1,0 +1,267 @@
+//! A machine with an agent inside, as a world of processors.
+//!
+//! ```text
+//!   boot ──Input──▶ set-up ──all Start──▶ test (explored) ──all End──▶ checks ──Finish──▶ done
+//!          │                      │
+//!          boot snapshot          schedules begin here
+//! ```
+//! Before the start line and after the end, processors take turns; in between a scheduler decides.
+
+mod call;
+mod console;
+mod explored;
+mod interrupt;
+mod phases;
+mod saved;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use raddle_pc::machine::{Machine, MachineSnapshot};
+use raddle_world::{ContextId, ContextTable, Event};
+
+use crate::program::StatementResult;
+pub use console::{Console, Splat, SplatKind};
+pub use phases::{BootFailure, BootProgress, TestFailure};
+
+/// What the agent told about the guest.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GuestInfo {
+    pub release: String,
+    pub version: String,
+    /// Processors that the kernel uses, as it lists them.
+    pub online: String,
+    /// Threads of the kernel that cannot be moved to another processor: number and name.
+    pub fixed_threads: Vec<String>,
+    /// Loaded modules with the address of their text.
+    pub modules: BTreeMap<String, u64>,
+}
+
+/// Where the guest is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Boot,
+    Setup,
+    Test,
+    Check,
+    Done,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunEnd {
+    /// The test came to its end with this status of the agent.
+    Finished { status: u64 },
+    /// The kernel said that it has failed, and stopped or killed a thread of the test.
+    Crashed,
+    /// A test thread did not come to its end within the time.
+    Stuck,
+    /// The guest reset the machine or a processor gave up.
+    Reset,
+    /// The agent could not go on.
+    Fatal(String),
+    /// The engine does not know an instruction.
+    Unsupported(String),
+}
+
+/// Everything about a run but the machine; restored by cloning.
+#[derive(Debug, Clone)]
+struct State {
+    phase: Phase,
+    contexts: ContextTable,
+    /// Threads that will come to the start line.
+    threads: u64,
+    /// Processor and progress word of each thread at or behind the start line.
+    started: BTreeMap<u64, Started>,
+    ended: BTreeSet<u64>,
+    results: Vec<StatementResult>,
+    failed_checks: Vec<String>,
+    console: Console,
+    end: Option<RunEnd>,
+    info: Arc<GuestInfo>,
+    /// The interrupts that have their own contexts: processor and vector.
+    interrupts: BTreeMap<(usize, u8), ContextId>,
+    /// Interrupts that could be taken when the last slice began.
+    could_dispatch: usize,
+    /// Program point that each processor stands at, already told.
+    at_point: Vec<Option<u64>>,
+    /// When the test began.
+    test_began: u64,
+    /// Processor and buffer of the agent's call for input.
+    input: Option<Input>,
+    /// Processor to go on with when taking turns.
+    turn: usize,
+    /// Processor that ran last.
+    running: usize,
+    /// All switches since the start line, if they are wanted.
+    switches: Vec<Switch>,
+    /// Of all switches since the start line.
+    run_digest: raddle_stdx::Digest,
+}
+
+/// A processor stopped and another one, or an interrupt, went on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Switch {
+    pub from: usize,
+    /// The interrupt that it takes there; none if another processor goes on.
+    pub interrupt: Option<u8>,
+    /// Where it stands.
+    pub pc: u64,
+    /// Whether it waits for an interrupt there.
+    pub is_idle: bool,
+    /// Statement that each thread is at.
+    pub progress: Vec<Option<usize>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Started {
+    cpu: usize,
+    progress: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Input {
+    cpu: usize,
+    buffer: u64,
+    size: u64,
+}
+
+/// A guest.
+#[derive(Debug)]
+pub struct KernelWorld {
+    machine: Machine,
+    state: State,
+    saved: Vec<(MachineSnapshot, State)>,
+    events: Vec<Event>,
+    /// Whether a scheduler decides when an interrupt is taken.
+    schedules_interrupts: bool,
+    notes_switches: bool,
+    /// Virtual nanoseconds that a test may take.
+    time_max: u64,
+}
+
+impl KernelWorld {
+    fn new(machine: Machine) -> Self {
+        let cpus = machine.cpus();
+        let mut contexts = ContextTable::default();
+        for cpu in 0..cpus {
+            contexts.create(None, format!("CPU {cpu}").into());
+        }
+        Self {
+            machine,
+            state: State {
+                phase: Phase::Boot,
+                contexts,
+                threads: 0,
+                started: BTreeMap::new(),
+                ended: BTreeSet::new(),
+                results: Vec::new(),
+                failed_checks: Vec::new(),
+                console: Console::default(),
+                end: None,
+                info: Arc::default(),
+                interrupts: BTreeMap::new(),
+                could_dispatch: 0,
+                at_point: vec![None; cpus],
+                test_began: 0,
+                input: None,
+                turn: 0,
+                running: 0,
+                switches: Vec::new(),
+                run_digest: raddle_stdx::Digest::default(),
+            },
+            saved: Vec::new(),
+            events: Vec::new(),
+            schedules_interrupts: false,
+            notes_switches: false,
+            time_max: u64::MAX,
+        }
+    }
+
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    pub fn machine_mut(&mut self) -> &mut Machine {
+        &mut self.machine
+    }
+
+    pub fn info(&self) -> &GuestInfo {
+        &self.state.info
+    }
+
+    pub fn console(&self) -> &Console {
+        &self.state.console
+    }
+
+    /// How the run ended; none while it goes on.
+    pub fn end(&self) -> Option<&RunEnd> {
+        self.state.end.as_ref()
+    }
+
+    pub fn results(&self) -> &[StatementResult] {
+        &self.state.results
+    }
+
+    /// What a program that brings its own test found wrong.
+    pub fn failed_checks(&self) -> &[String] {
+        &self.state.failed_checks
+    }
+
+    /// Digest of all switches since the start line, of how far each processor came, and of the time.
+    pub fn run_digest(&self) -> u64 {
+        let mut digest = self.state.run_digest;
+        for cpu in 0..self.machine.cpus() {
+            digest.word(self.machine.steps(cpu));
+            digest.word(self.machine.register_digest(cpu));
+        }
+        digest.word(self.machine.now());
+        digest.value()
+    }
+
+    /// Number of the statement that each thread is at, as its progress word tells; none if it is through or was
+    /// never there.
+    pub fn progress(&mut self) -> Vec<Option<usize>> {
+        let started: Vec<Started> = self.state.started.values().copied().collect();
+        started
+            .into_iter()
+            .map(|thread| {
+                let mut word = [0; 8];
+                let is_there = thread.progress != 0
+                    && self
+                        .machine
+                        .read_virtual(thread.cpu, thread.progress, &mut word);
+                let word = u64::from_le_bytes(word);
+                (is_there && word != 0 && word != u64::MAX)
+                    .then(|| raddle_stdx::width::to_usize(word - 1))
+            })
+            .collect()
+    }
+
+    /// Whether switches are written down from now on.
+    pub fn note_switches(&mut self, wanted: bool) {
+        self.notes_switches = wanted;
+    }
+
+    /// The switches of the last run, if they were wanted.
+    pub fn switches(&self) -> &[Switch] {
+        &self.state.switches
+    }
+
+    /// The processor that each thread of the test runs on.
+    pub fn thread_cpus(&self) -> Vec<(u64, usize)> {
+        let started = self.state.started.iter();
+        started.map(|(thread, at)| (*thread, at.cpu)).collect()
+    }
+
+    /// Threads of the test that have not come to their end.
+    pub fn unfinished(&self) -> Vec<u64> {
+        (0..self.state.threads)
+            .filter(|thread| !self.state.ended.contains(thread))
+            .collect()
+    }
+}
+
+fn context_of(cpu: usize) -> ContextId {
+    ContextId(raddle_stdx::width::low_u32(raddle_stdx::width::to_u64(cpu)))
+}

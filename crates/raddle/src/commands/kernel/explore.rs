@@ -1,0 +1,400 @@
+//! `raddle kernel explore`: finds the interleavings of a test case that make a kernel fail.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use raddle_kernel::campaign::{
+    Algorithm, Options, PATIENCE, Progress, RaceMode, Report, Session, StartFailure, Target,
+    explore, useful_workers,
+};
+use raddle_kernel::recording::{KernelRecording, ModuleInput, SEMANTICS};
+use raddle_kernel::test_case::TestCase;
+use raddle_report::Finding;
+use raddle_report::render::{json, sarif, terminal};
+
+use super::guest_options::GuestOptions;
+use super::kinds::rules;
+use super::modules::Modules;
+use super::prepare::{ConsoleTo, Prepared, prepare};
+use crate::commands::explore::out;
+use crate::exit::{Code, Failure};
+
+/// Find the interleavings of a test case that make a kernel fail.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  raddle kernel explore --kernel /boot/vmlinuz pipe.ktest\n  raddle kernel explore --kernel bzImage --races --schedules 5000 inotify.ktest\n  raddle kernel explore --kernel bzImage --agent-program ./mytest"
+)]
+pub(crate) struct Explore {
+    /// Test cases.
+    #[arg(value_name = "TEST", required_unless_present = "agent_program")]
+    tests: Vec<PathBuf>,
+    /// Schedules to run at most, for each test.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    schedules: u64,
+    /// Seconds to explore at most, for each test; what is found in a given number of schedules does not depend on it.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    time: u64,
+    /// Stop after the first generation of schedules that has a failure.
+    #[arg(long)]
+    until_found: bool,
+    /// Seed of the campaign.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Workers; results do not depend on it. Default: one per core.
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<usize>,
+    /// `portfolio`, or one algorithm: ski, delay, pct2, pct3, random, pos, urw, surw.
+    #[arg(long, value_name = "NAME", default_value = "portfolio")]
+    scheduler: String,
+    /// Let processors take interrupts as soon as they can, instead of choosing when.
+    #[arg(long)]
+    plain_interrupts: bool,
+    /// Look for data races too: `order` (what nothing orders) or `close` (SKI: what lies close together).
+    #[arg(long, value_name = "MODE", num_args = 0..=1, default_missing_value = "order", value_parser = ["order", "close"])]
+    races: Option<String>,
+    /// Milliseconds of the guest's time before a test counts as stuck.
+    #[arg(long, value_name = "MS", default_value_t = 2_000)]
+    guest_time: u64,
+    /// Instructions of a processor in a row before another one gets its turn (SKI's h4).
+    #[arg(long, value_name = "N", default_value_t = PATIENCE)]
+    patience: u64,
+    /// Folder for recordings.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    output: PathBuf,
+    /// Print JSON.
+    #[arg(long, conflicts_with_all = ["sarif", "concise"])]
+    json: bool,
+    /// Print SARIF 2.1.0.
+    #[arg(long, conflicts_with = "concise")]
+    sarif: bool,
+    /// Print one line per finding.
+    #[arg(long)]
+    concise: bool,
+    #[command(flatten)]
+    guest: GuestOptions,
+}
+
+/// Different failures of one test that are minimised and explained.
+const FINDINGS_MAX: usize = 5;
+
+/// What all tests gave.
+#[derive(Debug, Default)]
+struct Total {
+    findings: Vec<Finding>,
+    summaries: Vec<serde_json::Value>,
+    has_failures: bool,
+    is_vacuous: bool,
+    is_unsupported: bool,
+}
+
+impl Explore {
+    pub(crate) fn run(self) -> Result<Code, Failure> {
+        let algorithm = self.algorithm()?;
+        let prepared = prepare(&self.guest, ConsoleTo::Nowhere)?;
+        let symbols = Arc::new(prepared.symbols);
+        let prepared = Prepared {
+            symbols: raddle_kernel::symbols::Symbols::default(),
+            ..prepared
+        };
+        let mut total = Total::default();
+        let tests: Vec<Option<&Path>> = if self.guest.agent_program.is_some() {
+            vec![None]
+        } else {
+            self.tests.iter().map(|test| Some(test.as_path())).collect()
+        };
+        for test in tests {
+            let (test, modules) = match test {
+                Some(path) => {
+                    let (test, modules) = read_test(path, &self.guest)?;
+                    (Some(test), modules)
+                }
+                None => (None, Vec::new()),
+            };
+            let target = Arc::new(Target {
+                boot: Arc::clone(&prepared.boot),
+                test,
+                symbols: Arc::clone(&symbols),
+                time_max: self.guest_time * 1_000_000,
+            });
+            self.explore_one(&prepared, target, &modules, algorithm, &mut total)?;
+        }
+        self.print_machine_form(&total)?;
+        Ok(if total.has_failures {
+            Code::Findings
+        } else if total.is_unsupported {
+            Code::Unsupported
+        } else if total.is_vacuous {
+            Code::Vacuous
+        } else {
+            Code::Clean
+        })
+    }
+
+    fn algorithm(&self) -> anyhow::Result<Option<Algorithm>> {
+        match self.scheduler.as_str() {
+            "portfolio" => Ok(None),
+            name => Algorithm::by_name(name).map(Some).ok_or_else(|| {
+                anyhow!(
+                    "there is no scheduler `{name}`; choose portfolio or one of {}",
+                    Algorithm::names().join(", ")
+                )
+            }),
+        }
+    }
+
+    fn explore_one(
+        &self,
+        prepared: &Prepared,
+        target: Arc<Target>,
+        modules: &[ModuleInput],
+        algorithm: Option<Algorithm>,
+        total: &mut Total,
+    ) -> Result<(), Failure> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let options = Options {
+            target: Arc::clone(&target),
+            schedules: self.schedules,
+            until_found: self.until_found,
+            workers: useful_workers(self.jobs.unwrap_or(cores), self.schedules),
+            seed: self.seed,
+            algorithm,
+            races: self.races.as_deref().map(|mode| match mode {
+                "close" => RaceMode::Close,
+                _ => RaceMode::HappensBefore,
+            }),
+            findings_max: FINDINGS_MAX,
+            patience: self.patience,
+            interrupts: !self.plain_interrupts,
+        };
+        let bar = progress_bar(self.schedules);
+        let begun = Instant::now();
+        let limit = Duration::from_secs(self.time);
+        let result = explore(&options, &mut |progress| {
+            show(&bar, progress);
+            begun.elapsed() < limit
+        });
+        bar.finish_and_clear();
+        let elapsed = begun.elapsed();
+        let mut report = result.map_err(start_failure)?;
+        self.write_recordings(prepared, &target, modules, &mut report)?;
+        self.print_text(&target, &report, elapsed)?;
+        total.summaries.push(figures(&target, &report, elapsed));
+        total.has_failures |= !report.findings.is_empty();
+        total.is_unsupported |= report.unsupported.is_some();
+        total.is_vacuous |= report.decisions == 0;
+        total
+            .findings
+            .extend(report.findings.into_iter().map(|found| found.finding));
+        total.findings.extend(report.races);
+        Ok(())
+    }
+
+    fn write_recordings(
+        &self,
+        prepared: &Prepared,
+        target: &Target,
+        modules: &[ModuleInput],
+        report: &mut Report,
+    ) -> Result<(), Failure> {
+        if report.findings.is_empty() {
+            return Ok(());
+        }
+        std::fs::create_dir_all(&self.output)
+            .with_context(|| format!("cannot make {}", self.output.display()))?;
+        let start_digest = Session::start(target).map_err(start_failure)?.start_digest;
+        let test_path = target
+            .test
+            .as_ref()
+            .map_or_else(|| "agent-program".to_owned(), |test| test.path.clone());
+        let stem = Path::new(&test_path)
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        for found in &mut report.findings {
+            let recording = KernelRecording {
+                semantics: SEMANTICS,
+                failure: found.finding.title.clone(),
+                fingerprint: found.finding.fingerprint.clone(),
+                machine: prepared.inputs.clone(),
+                test_path: test_path.clone(),
+                test: target.test.as_ref().map(|test| test.text.clone()),
+                modules: modules.to_vec(),
+                time_max: target.time_max,
+                rules: found.rules,
+                schedule: found.schedule.clone(),
+                start_digest,
+                run_digest: found.run_digest,
+                state_digest: found.state_digest,
+            };
+            let name = format!("{stem}-{}.kraddle", found.finding.short_id());
+            let path = self.output.join(name);
+            std::fs::write(&path, recording.to_text()?)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            found.finding.replay = Some(format!("raddle kernel replay {}", path.display()));
+        }
+        Ok(())
+    }
+
+    fn print_text(
+        &self,
+        target: &Target,
+        report: &Report,
+        elapsed: Duration,
+    ) -> anyhow::Result<()> {
+        if self.json || self.sarif {
+            return Ok(());
+        }
+        let findings: Vec<&Finding> = report
+            .findings
+            .iter()
+            .map(|found| &found.finding)
+            .chain(&report.races)
+            .collect();
+        let mut text = String::new();
+        for (finding, number) in findings.iter().zip(1..) {
+            if self.concise {
+                text.push_str(&terminal::concise(finding));
+            } else {
+                text.push_str(&terminal::finding(finding, number, findings.len(), style()));
+            }
+        }
+        let name = target
+            .test
+            .as_ref()
+            .map_or("agent program", |test| test.path.as_str());
+        out(&format!("{text}{name}: {}\n", summary(report, elapsed)))
+    }
+
+    fn print_machine_form(&self, total: &Total) -> anyhow::Result<()> {
+        if self.json {
+            let text = json::document(&total.findings, &total.summaries)?;
+            out(&format!("{text}\n"))
+        } else if self.sarif {
+            let text = sarif::document(&total.findings, &rules(), env!("CARGO_PKG_VERSION"))?;
+            out(&format!("{text}\n"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// How findings look on this terminal.
+pub(super) fn style() -> terminal::Style {
+    terminal::Style {
+        colour: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        width: 110,
+    }
+}
+
+/// Figures of one test for programs.
+fn figures(target: &Target, report: &Report, elapsed: Duration) -> serde_json::Value {
+    serde_json::json!({
+        "test": target.test.as_ref().map(|test| &test.path),
+        "schedules": report.schedules,
+        "distinct": report.distinct,
+        "failing": report.failing,
+        "first_failing": report.first_failing,
+        "decisions": report.decisions,
+        "points": report.points,
+        "shared_places": report.shared_places,
+        "steps": report.steps,
+        "baseline_steps": report.baseline_steps,
+        "liveness": report.liveness,
+        "race_groups": report.races.len(),
+        "seconds": elapsed.as_secs_f64(),
+        "fixed_threads": report.fixed_threads,
+    })
+}
+
+/// Reads a test case with its modules.
+pub(crate) fn read_test(
+    path: &Path,
+    guest: &GuestOptions,
+) -> Result<(TestCase, Vec<ModuleInput>), Failure> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut modules = Modules::new(path, &guest.kernel, guest.modules.as_deref());
+    let test = TestCase::parse(&path.display().to_string(), &text, &mut |name| {
+        modules.load(name)
+    })?;
+    Ok((test, modules.found))
+}
+
+pub(crate) fn start_failure(failure: StartFailure) -> Failure {
+    let code = match failure {
+        StartFailure::Unsupported(_) => Code::Unsupported,
+        _ => Code::Usage,
+    };
+    Failure {
+        code,
+        error: anyhow!(failure),
+    }
+}
+
+/// What was explored and what was not.
+fn summary(report: &Report, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64().max(0.001);
+    let mut text = format!(
+        "explored {} schedules ({} distinct) in {:.1} s ({:.0}/s), {} failing; {} communication points, up to {} decisions, {:.0} thousand instructions each; {} findings",
+        report.schedules,
+        report.distinct,
+        elapsed.as_secs_f64(),
+        report.schedules as f64 / seconds,
+        report.failing,
+        report.points,
+        report.decisions,
+        report.steps as f64 / report.schedules.max(1) as f64 / 1000.0,
+        report.findings.len(),
+    );
+    let [halted, paused, looping, starving] = report.liveness;
+    text.push_str(&format!(
+        "; passed over: {halted} halted, {paused} paused, {looping} looping, {starving} starving"
+    ));
+    if !report.races.is_empty() {
+        text.push_str(&format!(", {} groups of data races", report.races.len()));
+    }
+    if report.unexplained > 0 {
+        text.push_str(&format!(
+            "; {} further kinds of failures are not shown",
+            report.unexplained
+        ));
+    }
+    if report.was_stopped {
+        text.push_str("; stopped by --time before all schedules were run");
+    }
+    if let Some((what, count)) = &report.unsupported {
+        text.push_str(&format!(
+            "; {count} schedules ended at something not supported: {what}"
+        ));
+    }
+    if report.decisions == 0 {
+        text.push_str("; nothing was interleaved: the threads never met");
+    }
+    text
+}
+
+fn progress_bar(schedules: u64) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(schedules);
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:30} {pos}/{len} schedules {per_sec} {msg}")
+    {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn show(bar: &ProgressBar, progress: Progress) {
+    bar.set_position(progress.schedules);
+    bar.set_message(format!(
+        "{} distinct, {} kinds of failures, {} points",
+        progress.distinct, progress.failures, progress.points
+    ));
+}

@@ -1,0 +1,130 @@
+//! What all commands say about the machine.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use raddle_kernel::guest::GuestFile;
+use raddle_kernel::recording::MachineInputs;
+use raddle_pc::boot::{BootConfig, DEFAULT_COMMAND_LINE};
+
+/// The machine and its kernel.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct GuestOptions {
+    /// Kernel to boot: a vmlinuz, bzImage or vmlinux for x86-64.
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) kernel: PathBuf,
+    /// Processors of the machine.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) cpus: usize,
+    /// RAM of the machine in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    pub(crate) memory: u64,
+    /// Words to add to the kernel's command line.
+    #[arg(long, value_name = "WORDS", default_value = "")]
+    pub(crate) append: String,
+    /// System.map or an unstripped vmlinux; default: the System.map beside the image.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) symbols: Option<PathBuf>,
+    /// Folder with the kernel's modules; default: `lib/modules` beside the image's folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) modules: Option<PathBuf>,
+    /// A static program that brings its own test and uses raddle.h, instead of a test case.
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) agent_program: Option<PathBuf>,
+    /// A host file for the guest, as GUEST=HOST; may be given several times.
+    #[arg(long, value_name = "GUEST=HOST")]
+    pub(crate) file: Vec<String>,
+    /// Folder for boot snapshots; default: `raddle/kernel` in the user's cache folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// Boot again, even if there is a snapshot.
+    #[arg(long)]
+    pub(crate) fresh: bool,
+}
+
+impl GuestOptions {
+    pub(crate) fn config(&self) -> BootConfig {
+        let command_line = format!("{DEFAULT_COMMAND_LINE} {}", self.append);
+        BootConfig {
+            cpus: self.cpus,
+            memory: self.memory << 20,
+            command_line: command_line.trim_end().to_owned(),
+            seed: 1,
+        }
+    }
+
+    /// Files for the guest, as guest path and host path.
+    pub(crate) fn file_pairs(&self) -> anyhow::Result<Vec<(String, String)>> {
+        self.file
+            .iter()
+            .map(|pair| {
+                let (guest, host) = pair
+                    .split_once('=')
+                    .ok_or_else(|| anyhow!("--file wants GUEST=HOST, not `{pair}`"))?;
+                Ok((guest.trim_start_matches('/').to_owned(), host.to_owned()))
+            })
+            .collect()
+    }
+
+    /// The same machine as a recording's.
+    pub(crate) fn of_recording(
+        inputs: &MachineInputs,
+        kernel: Option<PathBuf>,
+        cache: Option<PathBuf>,
+    ) -> Self {
+        let append = inputs
+            .command_line
+            .strip_prefix(DEFAULT_COMMAND_LINE)
+            .unwrap_or_default();
+        Self {
+            kernel: kernel.unwrap_or_else(|| inputs.kernel.clone().into()),
+            cpus: inputs.cpus,
+            memory: inputs.memory >> 20,
+            append: append.trim().to_owned(),
+            symbols: None,
+            modules: None,
+            agent_program: inputs.program.as_ref().map(PathBuf::from),
+            file: inputs
+                .files
+                .iter()
+                .map(|(guest, host)| format!("{guest}={host}"))
+                .collect(),
+            cache,
+            fresh: false,
+        }
+    }
+
+    pub(crate) fn cache_folder(&self) -> PathBuf {
+        if let Some(folder) = &self.cache {
+            return folder.clone();
+        }
+        let base = std::env::var_os("XDG_CACHE_HOME").map_or_else(
+            || {
+                let home = std::env::var_os("HOME").map_or_else(std::env::temp_dir, PathBuf::from);
+                home.join(".cache")
+            },
+            PathBuf::from,
+        );
+        base.join("raddle").join("kernel")
+    }
+}
+
+/// Reads the files that the guest gets.
+pub(crate) fn guest_files(pairs: &[(String, String)]) -> anyhow::Result<Vec<GuestFile>> {
+    pairs
+        .iter()
+        .map(|(guest, host)| {
+            Ok(GuestFile {
+                path: guest.clone(),
+                mode: 0o755,
+                content: read(Path::new(host))?,
+            })
+        })
+        .collect()
+}
+
+/// Reads a file; the error names it.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}

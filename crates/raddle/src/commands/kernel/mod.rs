@@ -1,0 +1,48 @@
+//! `raddle kernel`: interleavings of system calls inside an unmodified Linux kernel.
+
+use clap::{Args, Subcommand};
+
+use crate::exit::{Code, Failure};
+
+mod boot;
+mod bundle;
+mod explore;
+mod guest_options;
+mod kinds;
+mod modules;
+mod new_test;
+mod prepare;
+mod replay;
+
+pub(crate) use kinds::explanations;
+
+/// Explore interleavings of system calls inside an unmodified Linux kernel.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  raddle kernel boot --kernel /boot/vmlinuz\n  raddle kernel new-test --template pipe > pipe.ktest\n  raddle kernel explore --kernel /boot/vmlinuz pipe.ktest\n  raddle kernel replay pipe-KO-1c9e.kraddle"
+)]
+pub(crate) struct Kernel {
+    #[command(subcommand)]
+    command: KernelCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum KernelCommand {
+    Boot(boot::Boot),
+    NewTest(new_test::NewTest),
+    Explore(Box<explore::Explore>),
+    Replay(replay::Replay),
+    Bundle(bundle::Bundle),
+}
+
+impl Kernel {
+    pub(crate) fn run(self) -> Result<Code, Failure> {
+        match self.command {
+            KernelCommand::Boot(command) => command.run(),
+            KernelCommand::NewTest(command) => command.run(),
+            KernelCommand::Explore(command) => command.run(),
+            KernelCommand::Replay(command) => command.run(),
+            KernelCommand::Bundle(command) => command.run(),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Finds the modules that test cases name.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use raddle_kernel::recording::{ModuleInput, digest};
+use raddle_pc::boot::Compression;
+
+/// Looks for modules and remembers what was found.
+#[derive(Debug)]
+pub(crate) struct Modules {
+    /// Folder of the test case.
+    beside: PathBuf,
+    /// Roots of the kernel's own modules.
+    roots: Vec<PathBuf>,
+    pub(crate) found: Vec<ModuleInput>,
+}
+
+impl Modules {
+    pub(crate) fn new(test: &Path, kernel: &Path, given: Option<&Path>) -> Self {
+        let folder = |path: &Path| path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let roots = match given {
+            Some(root) => vec![root.to_path_buf()],
+            None => {
+                let boot = folder(kernel);
+                vec![
+                    boot.join("../lib/modules"),
+                    boot.join("../usr/lib/modules"),
+                    boot,
+                ]
+            }
+        };
+        Self {
+            beside: folder(test),
+            roots,
+            found: Vec::new(),
+        }
+    }
+
+    /// The unpacked content of a module; the error says where it was looked for.
+    pub(crate) fn load(&mut self, name: &str) -> Result<Vec<u8>, String> {
+        let path = self.find(name).map_err(|error| format!("{error:#}"))?;
+        let packed = std::fs::read(&path)
+            .map_err(|error| format!("the module {} cannot be read: {error}", path.display()))?;
+        let content = match Compression::detect(&packed) {
+            Some(compression) => compression
+                .unpack(&packed)
+                .map_err(|error| format!("the module {}: {error}", path.display()))?,
+            None => packed,
+        };
+        if !content.starts_with(b"\x7FELF") {
+            return Err(format!("{} is not a kernel module", path.display()));
+        }
+        self.found.push(ModuleInput {
+            name: name.to_owned(),
+            path: path.display().to_string(),
+            digest: digest(&content),
+        });
+        Ok(content)
+    }
+
+    fn find(&self, name: &str) -> anyhow::Result<PathBuf> {
+        if name.contains('/') || name.ends_with(".ko") {
+            let path = self.beside.join(name);
+            anyhow::ensure!(path.is_file(), "there is no module file {}", path.display());
+            return Ok(path);
+        }
+        let wanted = name.replace('-', "_");
+        let mut matches = Vec::new();
+        for root in &self.roots {
+            walk(root, &wanted, &mut matches, 0)
+                .with_context(|| format!("cannot look for modules in {}", root.display()))?;
+        }
+        matches.sort();
+        matches.into_iter().next().ok_or_else(|| {
+            let roots: Vec<String> = self
+                .roots
+                .iter()
+                .map(|root| root.display().to_string())
+                .collect();
+            anyhow!(
+                "there is no module `{name}` in {}: name its folder with --modules, or the file itself as \"./{name}.ko\"",
+                roots.join(", ")
+            )
+        })
+    }
+}
+
+/// Deepest folder below a root of modules.
+const DEPTH_MAX: usize = 12;
+
+fn walk(
+    folder: &Path,
+    wanted: &str,
+    matches: &mut Vec<PathBuf>,
+    depth: usize,
+) -> std::io::Result<()> {
+    if depth > DEPTH_MAX || !folder.is_dir() {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_symlink() {
+            continue;
+        }
+        if path.is_dir() {
+            walk(&path, wanted, matches, depth + 1)?;
+        } else if let Some(file) = path.file_name().and_then(|file| file.to_str())
+            && let Some((stem, rest)) = file.split_once(".ko")
+            && matches!(rest, "" | ".xz" | ".gz" | ".zst")
+            && stem.replace('-', "_") == wanted
+        {
+            matches.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! From options to a booted guest: out of the cache, or by booting.
+
+use std::io::{IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use indicatif::{ProgressBar, ProgressStyle};
+use raddle_kernel::guest::initramfs;
+use raddle_kernel::kallsyms;
+use raddle_kernel::recording::{MachineInputs, digest};
+use raddle_kernel::store::{self, BootSnapshot, SnapshotError};
+use raddle_kernel::symbols::Symbols;
+use raddle_kernel::world::{BootFailure, KernelWorld};
+use raddle_pc::boot::{BootImage, ImageError, KernelImage};
+
+use super::guest_options::{GuestOptions, guest_files, read};
+use crate::exit::{Code, Failure};
+use crate::message;
+
+/// Console lines shown when a boot fails.
+const LAST_LINES: usize = 25;
+
+/// A booted guest and what it was made of.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) boot: Arc<BootSnapshot>,
+    pub(crate) inputs: MachineInputs,
+    pub(crate) symbols: Symbols,
+    /// File of the snapshot.
+    pub(crate) snapshot: PathBuf,
+    /// How long booting or loading took.
+    pub(crate) elapsed: Duration,
+    pub(crate) was_cached: bool,
+}
+
+/// Where the console goes while booting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConsoleTo {
+    Stdout,
+    Nowhere,
+}
+
+pub(crate) fn prepare(options: &GuestOptions, console: ConsoleTo) -> Result<Prepared, Failure> {
+    let kernel = read(&options.kernel)?;
+    let image =
+        KernelImage::parse(&kernel).map_err(|error| image_failure(&options.kernel, error))?;
+    let files = options.file_pairs()?;
+    let program = options
+        .agent_program
+        .as_ref()
+        .map(|path| read(path))
+        .transpose()?;
+    let initramfs = initramfs(program.as_deref(), &guest_files(&files)?);
+    let config = options.config();
+    let layout = BootImage::new(&image, &initramfs, &config)?;
+    let key = store::key(&kernel, &initramfs, &config);
+    let inputs = MachineInputs {
+        kernel: options.kernel.display().to_string(),
+        kernel_digest: digest(&kernel),
+        cpus: config.cpus,
+        memory: config.memory,
+        command_line: config.command_line.clone(),
+        seed: config.seed,
+        initramfs_digest: digest(&initramfs),
+        program: options
+            .agent_program
+            .as_ref()
+            .map(|path| path.display().to_string()),
+        files,
+    };
+    let symbols = symbols(options, &image)?;
+    let path = store::path(&options.cache_folder(), key);
+    let begun = Instant::now();
+    let (boot, was_cached) = match cached(&path, key, options.fresh) {
+        Some(boot) => (boot, true),
+        None => (boot(&layout, options, key, &path, console)?, false),
+    };
+    Ok(Prepared {
+        boot: Arc::new(boot),
+        inputs,
+        symbols,
+        snapshot: path,
+        elapsed: begun.elapsed(),
+        was_cached,
+    })
+}
+
+fn cached(path: &Path, key: u64, fresh: bool) -> Option<BootSnapshot> {
+    if fresh || !path.exists() {
+        return None;
+    }
+    match BootSnapshot::read(path, key) {
+        Ok(boot) if boot.world().is_err() => {
+            message::warning(&format!(
+                "the boot snapshot {} was made by another version of raddle; booting again",
+                path.display()
+            ));
+            None
+        }
+        Ok(boot) => Some(boot),
+        Err(
+            error @ (SnapshotError::Damaged(_) | SnapshotError::Foreign | SnapshotError::OtherKey),
+        ) => {
+            message::warning(&format!(
+                "the boot snapshot {} cannot be used ({error}); booting again",
+                path.display()
+            ));
+            None
+        }
+        Err(SnapshotError::Io(error)) => {
+            message::warning(&format!(
+                "the boot snapshot {} cannot be read ({error}); booting again",
+                path.display()
+            ));
+            None
+        }
+    }
+}
+
+fn boot(
+    layout: &BootImage,
+    options: &GuestOptions,
+    key: u64,
+    path: &Path,
+    console: ConsoleTo,
+) -> Result<BootSnapshot, Failure> {
+    let bar = spinner();
+    let config = options.config();
+    let booted = KernelWorld::boot(layout, config.cpus, config.memory, &mut |progress| {
+        if console == ConsoleTo::Stdout {
+            // A closed pipe ends the show, not the boot.
+            drop(std::io::stdout().write_all(progress.console));
+            drop(std::io::stdout().flush());
+        }
+        bar.set_message(format!(
+            "booting: {} million instructions (a distribution kernel takes 350 to 850)",
+            progress.steps / 1_000_000
+        ));
+        bar.tick();
+    });
+    bar.finish_and_clear();
+    let world = booted.map_err(|failure| boot_failure(&options.kernel, &failure))?;
+    let boot = BootSnapshot::take(&world, key);
+    if let Err(error) = boot.write(path) {
+        message::warning(&format!(
+            "the boot snapshot cannot be kept in {} ({error}); the next start boots again",
+            path.display()
+        ));
+    }
+    Ok(boot)
+}
+
+fn spinner() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn image_failure(path: &Path, error: ImageError) -> Failure {
+    let code = match error {
+        ImageError::Unsupported { .. } | ImageError::UnknownCompression { .. } => Code::Unsupported,
+        _ => Code::Usage,
+    };
+    Failure {
+        code,
+        error: anyhow!(error).context(format!("cannot boot {}", path.display())),
+    }
+}
+
+fn boot_failure(path: &Path, failure: &BootFailure) -> Failure {
+    let mut text = format!("cannot boot {}: {failure}", path.display());
+    if let Some(console) = failure.console() {
+        let lines: Vec<&str> = console.lines().collect();
+        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+        text.push_str("\nthe end of its console:\n");
+        for line in last {
+            text.push_str("  ");
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    let code = match failure {
+        BootFailure::Unsupported { .. } => Code::Unsupported,
+        _ => Code::Usage,
+    };
+    Failure {
+        code,
+        error: anyhow!(text.trim_end().to_owned()),
+    }
+}
+
+/// The symbols the user named, or those beside the image, or those in it.
+fn symbols(options: &GuestOptions, image: &KernelImage) -> anyhow::Result<Symbols> {
+    if let Some(path) = &options.symbols {
+        let content = read(path)?;
+        let symbols = if content.starts_with(b"\x7FELF") {
+            Symbols::from_elf(&content)
+        } else {
+            Some(Symbols::new(Some(&String::from_utf8_lossy(&content))))
+        };
+        return symbols
+            .filter(Symbols::has_kernel)
+            .with_context(|| format!("{} has no kernel symbols", path.display()));
+    }
+    let name = options
+        .kernel
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let beside = ["vmlinuz", "bzImage", "vmlinux"].iter().find_map(|prefix| {
+        let version = name.strip_prefix(prefix)?;
+        Some(
+            options
+                .kernel
+                .with_file_name(format!("System.map{version}")),
+        )
+    });
+    // Debian ships a System.map of one line that says where the real one is.
+    let given = beside
+        .and_then(|path| std::fs::read_to_string(path).ok())
+        .map(|text| Symbols::new(Some(&text)))
+        .filter(Symbols::has_kernel)
+        .or_else(|| Symbols::from_elf(&image.elf));
+    Ok(given.unwrap_or_else(|| Symbols::new(kallsyms::system_map(&image.elf).as_deref())))
+}

@@ -1,0 +1,196 @@
+//! `raddle kernel replay`: runs a recording again and checks that it is the same run.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use raddle_kernel::campaign::{Session, Target, replay};
+use raddle_kernel::recording::{KernelRecording, digest};
+use raddle_kernel::test_case::TestCase;
+use raddle_report::render::{json, terminal};
+
+use super::explore::{start_failure, style};
+use super::guest_options::GuestOptions;
+use super::modules::Modules;
+use super::prepare::{ConsoleTo, prepare};
+use crate::commands::explore::out;
+use crate::exit::{Code, Failure};
+use crate::message;
+
+/// Run a recording of a kernel again and check that it is the same run.
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// Recording, or the folder of a bundle.
+    #[arg(value_name = "RECORDING")]
+    recording: PathBuf,
+    /// The kernel, if it is not where the recording says.
+    #[arg(long, value_name = "IMAGE")]
+    kernel: Option<PathBuf>,
+    /// How often to run it; all runs must be the same.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    times: u64,
+    /// Show what the kernel printed during the test.
+    #[arg(long)]
+    console: bool,
+    /// Folder for boot snapshots.
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Name of the recording in a bundle.
+pub(crate) const IN_BUNDLE: &str = "recording.kraddle";
+
+/// Reads a recording; a folder is a bundle.
+pub(crate) fn read_recording(path: &Path) -> anyhow::Result<(KernelRecording, PathBuf)> {
+    let file = if path.is_dir() {
+        path.join(IN_BUNDLE)
+    } else {
+        path.to_path_buf()
+    };
+    let text = std::fs::read_to_string(&file)
+        .with_context(|| format!("cannot read {}", file.display()))?;
+    let recording = KernelRecording::parse(&text)
+        .with_context(|| format!("cannot replay {}", file.display()))?;
+    Ok((recording, file))
+}
+
+impl Replay {
+    pub(crate) fn run(self) -> Result<Code, Failure> {
+        let (recording, file) = read_recording(&self.recording)?;
+        let guest = self.guest(&recording, &file);
+        let prepared = prepare(&guest, ConsoleTo::Nowhere)?;
+        let machine = &recording.machine;
+        if prepared.inputs.kernel_digest != machine.kernel_digest {
+            return Err(anyhow!(
+                "{} is not the kernel of the recording (its digest is {:016x}, that of the recording {:016x}): name the right one with --kernel",
+                guest.kernel.display(),
+                prepared.inputs.kernel_digest,
+                machine.kernel_digest
+            )
+            .into());
+        }
+        if prepared.inputs.initramfs_digest != machine.initramfs_digest {
+            message::warning(
+                "the agent or a file of the guest is not that of the recording: the run may differ",
+            );
+        }
+        let target = Target {
+            boot: prepared.boot,
+            test: read_test(&recording, &file)?,
+            symbols: Arc::new(prepared.symbols),
+            time_max: recording.time_max,
+        };
+        let mut session = Session::start(&target).map_err(start_failure)?;
+        if session.start_digest != recording.start_digest {
+            message::warning(
+                "the guest at the start line is not that of the recording: the run may differ",
+            );
+        }
+        self.replay(&mut session, &recording)
+    }
+
+    /// A bundle has its files beside the recording.
+    fn guest(&self, recording: &KernelRecording, file: &Path) -> GuestOptions {
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let bundled = Path::new(&recording.machine.kernel)
+            .file_name()
+            .map(|name| folder.join(name))
+            .filter(|path| path.is_file());
+        let kernel = self.kernel.clone().or(bundled);
+        GuestOptions::of_recording(&recording.machine, kernel, self.cache.clone())
+    }
+
+    fn replay(
+        &self,
+        session: &mut Session<'_>,
+        recording: &KernelRecording,
+    ) -> Result<Code, Failure> {
+        let mut replayed = replay(session, &recording.schedule, recording.rules);
+        for _ in 1..self.times {
+            let again = replay(session, &recording.schedule, recording.rules);
+            let is_same = again.run_digest == replayed.run_digest
+                && again.state_digest == replayed.state_digest;
+            if !is_same {
+                return Err(Failure {
+                    code: Code::Usage,
+                    error: anyhow!("two replays of the same recording differ: please report this"),
+                });
+            }
+        }
+        if let Some(finding) = &mut replayed.finding {
+            finding.replay = Some(format!("raddle kernel replay {}", self.recording.display()));
+        }
+        if self.json {
+            let findings: Vec<_> = replayed.finding.iter().cloned().collect();
+            out(&format!("{}\n", json::document(&findings, ())?))?;
+        } else if let Some(finding) = &replayed.finding {
+            out(&terminal::finding(finding, 1, 1, style()))?;
+        }
+        if self.console {
+            out(&replayed.console)?;
+        }
+        let same_run = replayed.run_digest == recording.run_digest
+            && replayed.state_digest == recording.state_digest;
+        let same_failure = replayed
+            .finding
+            .as_ref()
+            .is_some_and(|finding| finding.fingerprint == recording.fingerprint);
+        message::note(&format!(
+            "replayed {} times: {} instructions, {} switches; {}; {} (run {:016x})",
+            self.times,
+            replayed.steps,
+            replayed.switches,
+            if same_run {
+                "the same run as recorded, bit for bit"
+            } else {
+                "NOT the recorded run"
+            },
+            if same_failure {
+                "the same failure"
+            } else {
+                "not the recorded failure"
+            },
+            replayed.run_digest
+        ));
+        Ok(if replayed.finding.is_some() {
+            Code::Findings
+        } else {
+            Code::Clean
+        })
+    }
+}
+
+/// The test of a recording, with its modules from where they were or from beside the recording.
+fn read_test(recording: &KernelRecording, file: &Path) -> Result<Option<TestCase>, Failure> {
+    let Some(text) = &recording.test else {
+        return Ok(None);
+    };
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let test = TestCase::parse(&recording.test_path, text, &mut |name| {
+        let known = recording
+            .modules
+            .iter()
+            .find(|module| module.name == name)
+            .ok_or_else(|| format!("the recording does not name the module `{name}`"))?;
+        let path = Path::new(&known.path);
+        let bundled = path.file_name().map(|name| folder.join(name));
+        let path = match bundled {
+            Some(bundled) if bundled.is_file() => bundled,
+            _ => path.to_path_buf(),
+        };
+        let mut modules = Modules::new(Path::new(""), Path::new(""), None);
+        let content = modules.load(&path.display().to_string())?;
+        if digest(&content) != known.digest {
+            return Err(format!(
+                "{} is not the module of the recording: it was built again",
+                path.display()
+            ));
+        }
+        Ok(content)
+    })?;
+    Ok(Some(test))
+}

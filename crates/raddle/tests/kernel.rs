@@ -1,0 +1,428 @@
+//! `raddle kernel` from the outside, on the packaged kernel that `cargo xtask setup` downloads.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/kernel");
+
+/// What all tests share: `kernel/` beside the test folder of the target.
+fn target() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .expect("the test folder lies in the target folder")
+}
+
+fn kernel() -> PathBuf {
+    let boot = target().join("kernel/boot");
+    let entries = std::fs::read_dir(&boot)
+        .unwrap_or_else(|_| panic!("no kernel in {}: run `cargo xtask setup`", boot.display()));
+    entries
+        .map(|entry| entry.expect("the folder can be read").path())
+        .find(|path| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"))
+        })
+        .expect("the package has a kernel")
+}
+
+fn raddle(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    let output: Output = Command::new(env!("CARGO_BIN_EXE_raddle"))
+        .current_dir(folder)
+        .args(arguments)
+        .output()
+        .expect("raddle starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code().unwrap_or(-1), text + &errors)
+}
+
+/// Something that is made once for all tests, whichever of them comes first.
+fn once(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let lock = std::fs::File::create(folder.join(format!("{name}.lock"))).expect("a lock file");
+    lock.lock().expect("the lock can be waited for");
+    let made = folder.join(name);
+    if !made.exists() {
+        make(&made);
+    }
+    made
+}
+
+/// The folder with boot snapshots, with the one that most tests want.
+fn cache() -> String {
+    let folder = once("kernel-cache", |folder| {
+        let unfinished = folder.with_extension("new");
+        let kernel = kernel();
+        let arguments = [
+            "kernel",
+            "boot",
+            "--quiet",
+            "--kernel",
+            &kernel.to_string_lossy(),
+            "--cache",
+            &unfinished.to_string_lossy(),
+        ];
+        let (code, text) = raddle(target(), &arguments);
+        assert_eq!(code, 0, "{text}");
+        assert!(text.contains("is up on processors 0-1"), "{text}");
+        std::fs::rename(unfinished, folder).expect("the cache can be moved");
+    });
+    folder.to_string_lossy().into_owned()
+}
+
+/// The folder with the module of known races, built for this kernel.
+fn module() -> String {
+    let folder = once("kernel-module", |folder| {
+        let kernel = kernel();
+        let release = kernel
+            .file_name()
+            .and_then(|name| name.to_str()?.strip_prefix("vmlinuz-"))
+            .expect("the kernel's name has its release");
+        let unfinished = folder.with_extension("new");
+        std::fs::create_dir_all(&unfinished).expect("a folder");
+        for entry in std::fs::read_dir(format!("{CORPUS}/module")).expect("the module's source") {
+            let path = entry.expect("the folder can be read").path();
+            let name = path.file_name().expect("a file");
+            std::fs::copy(&path, unfinished.join(name)).expect("a copy");
+        }
+        let status = Command::new("make")
+            .arg("-C")
+            .arg(&unfinished)
+            .arg(format!("KDIR=/usr/src/linux-headers-{release}"))
+            .status()
+            .expect("make is installed");
+        assert!(status.success(), "the module builds");
+        std::fs::rename(unfinished, folder).expect("the module can be moved");
+    });
+    folder.to_string_lossy().into_owned()
+}
+
+fn explore(folder: &Path, test: &str, extra: &[&str]) -> (i32, String) {
+    let (kernel, cache, module) = (kernel(), cache(), module());
+    let test = format!("{CORPUS}/{test}.ktest");
+    let mut arguments = vec![
+        "kernel",
+        "explore",
+        "--kernel",
+        kernel.to_str().expect("a path"),
+        "--cache",
+        &cache,
+        "--modules",
+        &module,
+        "--time",
+        "120",
+        "-j1",
+    ];
+    arguments.extend(extra);
+    arguments.push(&test);
+    raddle(folder, &arguments)
+}
+
+/// A known bug is found, with these words in the report, and replays; its fixed twin is clean.
+#[track_caller]
+fn check(bug: &str, words: &[&str]) {
+    let folder = TempDir::new().expect("a folder");
+    let (code, text) = explore(
+        folder.path(),
+        &format!("bugs/{bug}"),
+        &["--schedules", "2000", "--until-found"],
+    );
+    assert_eq!(code, 1, "{text}");
+    for word in words {
+        assert!(text.contains(word), "no `{word}` in:\n{text}");
+    }
+    let recording = std::fs::read_dir(folder.path())
+        .expect("the folder exists")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .find(|path| path.extension().is_some_and(|ending| ending == "kraddle"))
+        .expect("a recording was written");
+    let cache = cache();
+    let (code, text) = raddle(
+        folder.path(),
+        &[
+            "kernel",
+            "replay",
+            "--times",
+            "2",
+            "--cache",
+            &cache,
+            &recording.to_string_lossy(),
+        ],
+    );
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains("the same run as recorded, bit for bit; the same failure"),
+        "{text}"
+    );
+    let (code, text) = explore(
+        folder.path(),
+        &format!("bugs/{bug}-fixed"),
+        &["--schedules", "300"],
+    );
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("0 findings"), "{text}");
+}
+
+#[test]
+fn null_dereference() {
+    check(
+        "open-close",
+        &["NULL pointer dereference", "open_close_call", "Oops"],
+    );
+}
+
+#[test]
+fn list_corruption() {
+    check("watch", &["list_del corruption"]);
+}
+
+#[test]
+fn torn_read() {
+    check("torn", &["gave -EIO"]);
+}
+
+#[test]
+fn wrong_error_value() {
+    check("error-value", &["gave -ENOENT"]);
+}
+
+#[test]
+fn reference_count() {
+    check("refcount", &["refcount_t: addition on 0"]);
+}
+
+#[test]
+fn rcu_misuse() {
+    check("rcu", &["kernel-warning"]);
+}
+
+#[test]
+fn double_free() {
+    check("double-free", &["double"]);
+}
+
+#[test]
+fn lost_wake_up() {
+    check("lost-wakeup", &["never returns"]);
+}
+
+#[test]
+fn a_race_that_fails_nothing_is_seen_as_a_race() {
+    let folder = TempDir::new().expect("a folder");
+    let schedules = ["--schedules", "40", "--races"];
+    let (code, text) = explore(folder.path(), "bugs/counter", &schedules);
+    assert_eq!(code, 0, "races alone are no failures: {text}");
+    assert!(
+        text.contains("data race between counter_call and counter_call"),
+        "{text}"
+    );
+    let (_, text) = explore(folder.path(), "bugs/counter-fixed", &schedules);
+    assert!(!text.contains("counter_call and counter_call"), "{text}");
+}
+
+#[test]
+fn workers_do_not_change_what_is_found() {
+    let folder = TempDir::new().expect("a folder");
+    let figures = |jobs: &str| {
+        let (_, text) = explore(
+            folder.path(),
+            "bugs/torn",
+            &["--schedules", "400", "--json", "-j", jobs],
+        );
+        let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let summary = &value["summary"][0];
+        ["distinct", "failing", "first_failing", "steps", "points"]
+            .map(|key| summary[key].to_string())
+    };
+    assert_eq!(figures("1"), figures("2"));
+}
+
+#[test]
+fn a_damaged_snapshot_is_noticed_and_made_again() {
+    let folder = TempDir::new().expect("a folder");
+    let kernel = kernel();
+    let source = std::fs::read_dir(cache())
+        .expect("the cache exists")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .next()
+        .expect("there is a snapshot");
+    let mut bytes = std::fs::read(&source).expect("it can be read");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xFF;
+    let damaged = folder.path().join(source.file_name().expect("a file"));
+    std::fs::write(&damaged, &bytes).expect("it can be written");
+    let arguments = [
+        "kernel",
+        "boot",
+        "--quiet",
+        "--kernel",
+        &kernel.to_string_lossy(),
+        "--cache",
+        &folder.path().to_string_lossy(),
+    ];
+    let (code, text) = raddle(folder.path(), &arguments);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("its checksum is wrong"), "{text}");
+    assert!(text.contains("booted in"), "{text}");
+    assert_eq!(
+        std::fs::read(&damaged).expect("it was made again"),
+        std::fs::read(&source).expect("it can be read"),
+        "two boots give the same bytes"
+    );
+}
+
+#[test]
+fn what_is_no_kernel_is_refused() {
+    let folder = TempDir::new().expect("a folder");
+    let path = folder.path().join("text");
+    std::fs::write(&path, "hello").expect("it can be written");
+    let boot = |path: &Path| {
+        raddle(
+            folder.path(),
+            &["kernel", "boot", "--kernel", &path.to_string_lossy()],
+        )
+    };
+    let (code, text) = boot(&path);
+    assert_eq!(code, 2);
+    assert!(text.contains("this is not a Linux kernel"), "{text}");
+    let (code, text) = boot(Path::new(env!("CARGO_BIN_EXE_raddle")));
+    assert_eq!(code, 2);
+    assert!(text.contains("not an x86-64 kernel"), "{text}");
+    let (code, text) = boot(&folder.path().join("nowhere"));
+    assert_eq!(code, 2);
+    assert!(text.contains("cannot read"), "{text}");
+}
+
+#[test]
+fn mistakes_in_a_test_are_pointed_at() {
+    let folder = TempDir::new().expect("a folder");
+    let (kernel, cache) = (kernel(), cache());
+    let explore = |text: &str, extra: &[&str]| {
+        let path = folder.path().join("t.ktest");
+        std::fs::write(&path, text).expect("it can be written");
+        let mut arguments = vec![
+            "kernel",
+            "explore",
+            "--kernel",
+            kernel.to_str().expect("a path"),
+            "--cache",
+            &cache,
+            "--schedules",
+            "20",
+            "t.ktest",
+        ];
+        arguments.extend(extra);
+        raddle(folder.path(), &arguments)
+    };
+    let (code, text) = explore("thread a:\n    wirte(1, \"x\", 1)\n", &[]);
+    assert_eq!(code, 2);
+    assert!(
+        text.contains("t.ktest:2:5: `wirte` is not a system call"),
+        "{text}"
+    );
+    let (code, text) = explore(
+        "setup:\n    chdir(\"/nowhere\") == 0\nthread a:\n    getpid()\n",
+        &[],
+    );
+    assert_eq!(code, 2);
+    assert!(
+        text.contains("t.ktest:2: the set-up failed: `chdir(\"/nowhere\") == 0` gave -ENOENT"),
+        "{text}"
+    );
+    let (code, text) = explore(
+        "thread a:\n    pause()\nthread b:\n    getpid()\n",
+        &["--guest-time", "50"],
+    );
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("`pause()` never returns"), "{text}");
+    let three = "thread a:\n getpid()\nthread b:\n getpid()\nthread c:\n getpid()\n";
+    let (code, text) = explore(three, &[]);
+    assert_eq!(code, 2);
+    assert!(text.contains("--cpus 3"), "{text}");
+}
+
+#[test]
+fn a_bundle_has_all_that_a_replay_needs() {
+    let folder = TempDir::new().expect("a folder");
+    let (code, text) = explore(
+        folder.path(),
+        "bugs/torn",
+        &["--schedules", "2000", "--until-found", "--concise"],
+    );
+    assert_eq!(code, 1, "{text}");
+    let recording = std::fs::read_dir(folder.path())
+        .expect("the folder exists")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .find(|path| path.extension().is_some_and(|ending| ending == "kraddle"))
+        .expect("a recording was written");
+    let (code, text) = raddle(
+        folder.path(),
+        &[
+            "kernel",
+            "bundle",
+            &recording.to_string_lossy(),
+            "--output",
+            "bundle",
+        ],
+    );
+    assert_eq!(code, 0, "{text}");
+    let has = |name: &str| folder.path().join("bundle").join(name).is_file();
+    assert!(has("README.md") && has("test.ktest") && has("raddle_bugs.ko"));
+    let (code, text) = raddle(
+        folder.path(),
+        &["kernel", "replay", "bundle", "--cache", &cache()],
+    );
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("bit for bit"), "{text}");
+}
+
+#[test]
+fn templates_and_hand_written_tests_pass() {
+    let folder = TempDir::new().expect("a folder");
+    let (kernel, cache) = (kernel(), cache());
+    let mut tests: Vec<String> = std::fs::read_dir(format!("{CORPUS}/calls"))
+        .expect("the tests exist")
+        .map(|entry| {
+            entry
+                .expect("the folder can be read")
+                .path()
+                .display()
+                .to_string()
+        })
+        .collect();
+    tests.sort();
+    assert!(tests.len() >= 30, "{}", tests.len());
+    for name in [
+        "pipe", "inotify", "fs", "socket", "futex", "epoll", "tmpfs", "procfs",
+    ] {
+        let file = format!("{name}.ktest");
+        let (code, text) = raddle(
+            folder.path(),
+            &["kernel", "new-test", "--template", name, &file],
+        );
+        assert_eq!(code, 0, "{text}");
+        tests.push(file);
+    }
+    let mut arguments = vec![
+        "kernel",
+        "explore",
+        "--kernel",
+        kernel.to_str().expect("a path"),
+        "--cache",
+        &cache,
+        "--schedules",
+        "16",
+        "--concise",
+        "-j1",
+    ];
+    arguments.extend(tests.iter().map(String::as_str));
+    let (code, text) = raddle(folder.path(), &arguments);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(
+        text.matches("explored 16 schedules").count(),
+        tests.len(),
+        "{text}"
+    );
+}

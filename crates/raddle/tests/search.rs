@@ -1,0 +1,135 @@
+//! What `raddle explore` varies and how it searches, from the outside: time, single instructions, all
+//! interleavings, a focus.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explore");
+
+fn build(folder: &Path, source: &Path, name: &str, level: &str) -> PathBuf {
+    let program = folder.join(name);
+    let status = Command::new("gcc")
+        .args(["-g", level, "-pthread", "-o"])
+        .arg(&program)
+        .arg(source)
+        .status()
+        .expect("gcc is installed");
+    assert!(status.success());
+    program
+}
+
+/// Exit status and all text of an exploration of one of the test programs.
+fn explore(name: &str, level: &str, options: &[&str]) -> (i32, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = Path::new(SOURCES).join(format!("{name}.c"));
+    let program = build(folder.path(), &source, name, level);
+    run(folder.path(), &program, options)
+}
+
+fn run(folder: &Path, program: &Path, options: &[&str]) -> (i32, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
+        .current_dir(folder)
+        .args(["explore", "--jobs", "1", "--time", "300"])
+        .args(options)
+        .arg("--")
+        .arg(program)
+        .output()
+        .expect("raddle starts");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    (output.status.code().unwrap_or(-1), text.into_owned())
+}
+
+#[test]
+fn a_sleep_that_stands_for_a_join_is_found_and_only_if_time_may_pass() {
+    let (status, text) = explore("sleep", "-O1", &["--schedules", "400"]);
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("assertion failed"), "{text}");
+    let options = ["--schedules", "400", "--no-time-jumps", "--json"];
+    let (_, text) = explore("sleep", "-O1", &options);
+    assert!(!text.contains("assertion"), "{text}");
+}
+
+#[test]
+fn an_update_by_one_instruction_can_be_lost() {
+    let (status, text) = explore("torn", "-O2", &["--schedules", "400"]);
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("exit status 1 instead of 0"), "{text}");
+}
+
+#[test]
+fn all_interleavings_of_a_small_program_are_explored() {
+    let (status, text) = explore("fixed", "-O0", &["--exhaustive"]);
+    assert_eq!(status, 0, "{text}");
+    assert!(
+        text.contains("interleavings at this granularity explored: no failure"),
+        "{text}"
+    );
+    let (status, text) = explore("lost", "-O0", &["--exhaustive"]);
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("assertion failed"), "{text}");
+    let (_, text) = explore("fixed", "-O0", &["--exhaustive", "--schedules", "5"]);
+    assert!(text.contains(" of about "), "{text}");
+}
+
+#[test]
+fn a_focus_decides_where_threads_are_switched() {
+    let (status, text) = explore("lost", "-O0", &["--schedules", "300", "--focus", "deposit"]);
+    assert_eq!(status, 1, "{text}");
+    let (status, text) = explore("lost", "-O0", &["--focus", "no_such_function"]);
+    assert_eq!(status, 2, "{text}");
+    assert!(text.contains("no_such_function"), "{text}");
+}
+
+#[test]
+fn a_focus_on_changed_lines_comes_from_git() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = folder.path().join("lost.c");
+    std::fs::copy(Path::new(SOURCES).join("lost.c"), &source).expect("the source");
+    let git = |arguments: &[&str]| {
+        let status = Command::new("git")
+            .current_dir(folder.path())
+            .args(["-c", "user.name=a", "-c", "user.email=a@example.org"])
+            .args(arguments)
+            .status()
+            .expect("git is installed");
+        assert!(status.success());
+    };
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "one"]);
+    let program = build(folder.path(), &source, "lost", "-O0");
+    let (status, text) = run(folder.path(), &program, &["--diff", "HEAD"]);
+    assert_eq!(status, 2, "{text}");
+    assert!(text.contains("nothing to focus on"), "{text}");
+    let changed = std::fs::read_to_string(&source).expect("the source");
+    let changed = changed.replace("balance = old", "balance  = old");
+    std::fs::write(&source, changed).expect("the source");
+    let program = build(folder.path(), &source, "lost", "-O0");
+    let (status, text) = run(
+        folder.path(),
+        &program,
+        &["--diff", "HEAD", "--schedules", "300"],
+    );
+    assert_eq!(status, 1, "{text}");
+}
+
+#[test]
+fn every_scheduler_finds_a_lost_update() {
+    for name in [
+        "delay",
+        "preemption",
+        "pct2",
+        "pct3",
+        "pct5",
+        "random",
+        "pos",
+        "urw",
+        "surw",
+        "reads-from",
+    ] {
+        let options = ["--scheduler", name, "--schedules", "400", "--until-found"];
+        let (status, text) = explore("lost", "-O0", &options);
+        assert_eq!(status, 1, "{name}: {text}");
+        assert!(text.contains("assertion failed"), "{name}: {text}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Sums over the report of a build, for the tables of the paper.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+/// What a report adds up to.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    /// By kind: sites found, sites hardened.
+    pub(super) sites: BTreeMap<String, (u32, u32)>,
+    /// Sites left alone, by reason.
+    pub(super) left: BTreeMap<String, u32>,
+    pub(super) points: u32,
+    pub(super) lock_points: u32,
+    pub(super) pads: u32,
+}
+
+impl Sums {
+    pub(super) fn of(report: &Path) -> anyhow::Result<Self> {
+        let mut sums = Self::default();
+        let text = fs::read_to_string(report)?;
+        for line in text.lines() {
+            let line: Value = serde_json::from_str(line)?;
+            if let Some(site) = line.get("site") {
+                sums.add_site(site)?;
+            }
+            if let Some(module) = line.get("module") {
+                sums.points += number(module, "points")?;
+                sums.lock_points += number(module, "lock_points")?;
+                sums.pads += number(module, "pads")?;
+            }
+        }
+        Ok(sums)
+    }
+
+    fn add_site(&mut self, site: &Value) -> anyhow::Result<()> {
+        let kind = site["kind"].as_str().context("a site without a kind")?;
+        let (found, hardened) = self.sites.entry(kind.to_owned()).or_default();
+        *found += 1;
+        match site["outcome"]["pruned"].as_str() {
+            Some(reason) => *self.left.entry(reason.to_owned()).or_default() += 1,
+            None => *hardened += 1,
+        }
+        Ok(())
+    }
+
+    pub(super) fn hardened(&self) -> u32 {
+        self.sites.values().map(|(_, hardened)| hardened).sum()
+    }
+
+    /// Cells of table 5.4: hardened of found, for each kind.
+    pub(super) fn cells(&self) -> String {
+        ["assertion", "output", "oracle", "dereference", "deadlock"]
+            .map(|kind| {
+                let (found, hardened) = self.sites.get(kind).copied().unwrap_or_default();
+                format!("{hardened} of {found}")
+            })
+            .join(" | ")
+    }
+}
+
+fn number(module: &Value, name: &str) -> anyhow::Result<u32> {
+    let value = module[name]
+        .as_u64()
+        .with_context(|| format!("no {name} in the report"))?;
+    Ok(u32::try_from(value)?)
+}
+
+/// Which share of `without` is gone in `with`, as table 5.6 writes it.
+pub(super) fn share_gone(with: f64, without: f64) -> String {
+    if without == 0.0 {
+        return "N/A".into();
+    }
+    format!("{:.1}%", (without - with) / without * 100.0)
+}
