@@ -20,7 +20,6 @@ pub(super) fn of_children() -> f64 {
 }
 
 /// Seconds on the wall.
-#[expect(clippy::disallowed_methods, reason = "a measurement needs the clock")]
 pub(super) fn wall() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0.0, |since| since.as_secs_f64())
