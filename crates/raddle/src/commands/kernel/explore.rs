@@ -55,7 +55,7 @@ pub(crate) struct Explore {
     #[arg(long)]
     plain_interrupts: bool,
     /// Look for data races too: `order` (what nothing orders) or `close` (SKI: what lies close together).
-    #[arg(long, value_name = "MODE", num_args = 0..=1, default_missing_value = "order", value_parser = ["order", "close"])]
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "order", value_parser = ["order", "close"])]
     races: Option<String>,
     /// Milliseconds of the guest's time before a test counts as stuck.
     #[arg(long, value_name = "MS", default_value_t = 2_000)]
