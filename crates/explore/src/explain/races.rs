@@ -72,8 +72,10 @@ fn look_again(
     rules: &Rules,
 ) -> Option<Seen> {
     let pair = [race.first.pc, race.second.pc];
-    let seen = witness(session, pair, outcome, rules);
+    // A context that has ended has no symbols: ask before the run.
+    session.restore();
     let symbols = session.world.symbols(ContextId(0))?;
+    let seen = witness(session, pair, outcome, rules);
     let sorted = (pair[0].min(pair[1]), pair[0].max(pair[1]));
     let found = seen.detector.of_pair(sorted)?;
     let world = &session.world;

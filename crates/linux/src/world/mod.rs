@@ -411,6 +411,11 @@ impl LinuxWorld {
     /// The memory accesses of a thread's next instruction.
     fn peek_accesses(&mut self, tid: Tid, each: &mut dyn FnMut(NextAccess)) {
         let kernel = &mut self.kernel;
+        // Code that nobody has executed yet may still have to be fetched from its file.
+        let at = GuestAddr(kernel.thread(tid).cpu.rip);
+        if kernel.read_user(tid, at, &mut [0; 15]).is_err() {
+            kernel.read_user(tid, at, &mut [0]).ok();
+        }
         let thread = &kernel.state.threads[&tid];
         let space = kernel.state.processes[&thread.process].space;
         if let Some(space) = kernel.state.spaces.get_mut(&space) {
