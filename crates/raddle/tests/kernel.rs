@@ -113,8 +113,10 @@ fn explore(folder: &Path, test: &str, extra: &[&str]) -> (i32, String) {
         &module,
         "--time",
         "120",
-        "-j1",
     ];
+    if !extra.contains(&"-j") {
+        arguments.push("-j1");
+    }
     arguments.extend(extra);
     arguments.push(&test);
     raddle(folder, &arguments)
