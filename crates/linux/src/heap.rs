@@ -39,7 +39,7 @@ pub struct Block {
 }
 
 impl Block {
-    fn range(&self) -> Range<u64> {
+    pub(crate) fn range(&self) -> Range<u64> {
         self.addr..self.addr.saturating_add(self.size)
     }
 
@@ -122,6 +122,18 @@ impl Heap {
 
     pub(crate) fn is_live(&self, addr: u64) -> bool {
         self.live(addr).is_some()
+    }
+
+    /// Whether a live block has bytes in a range.
+    pub(crate) fn has_live_in(&self, range: Range<u64>) -> bool {
+        let overlaps = |block: &Block| block.range().end > range.start;
+        let changed = self.changes.range(..range.end).next_back();
+        let old = self.base.range(..range.end).next_back();
+        let old = old.filter(|(addr, _)| !self.changes.contains_key(addr));
+        changed
+            .and_then(|(_, change)| change.as_ref())
+            .is_some_and(overlaps)
+            || old.is_some_and(|(_, block)| overlaps(block))
     }
 
     pub(crate) fn note_freed(&mut self, block: Block) {
@@ -214,11 +226,14 @@ mod tests {
         let gone = heap.remove(0x100).unwrap();
         heap.note_freed(gone);
         assert!(!heap.is_live(0x100));
+        assert!(!heap.has_live_in(0x100..0x140));
         let (kind, _) = heap.error_at(0x110, true);
         assert_eq!(kind, HeapErrorKind::UseAfterFree { writes: true });
         heap.insert(block(0x100, 8));
         assert!(heap.freed_at(0x100).is_none());
         assert!(heap.is_live(0x100));
+        assert!(heap.has_live_in(0xC0..0x140));
+        assert!(!heap.has_live_in(0x108..0x140));
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use raddle_config::hooks::Effect;
 use raddle_mem::Access;
 use raddle_world::{ContextId, LockMode};
-use raddle_x86::MemoryFault;
+use raddle_x86::{MemoryFault, Reg};
 
 use super::{Flow, LinuxWorld};
-use crate::heap::{HeapError, HeapErrorKind, HeapWatch};
-use crate::kernel::Kernel;
+use crate::heap::{Block, HeapError, HeapErrorKind, HeapWatch};
+use crate::kernel::{Kernel, Space};
 use crate::thread::{Activity, Tid};
 
 /// What is looked for while a program runs.
@@ -31,6 +31,12 @@ pub(super) const HALT_STATUS: i32 = 6;
 
 /// Functions of the C library that touch memory on behalf of their caller; the rest of it is trusted.
 const ACCESSORS: [&str; 6] = ["mem", "str", "wmem", "wcs", "bcopy", "bzero"];
+
+/// Those that look for a byte, and read on to the end of the line that holds it.
+const SEARCHERS: [&str; 5] = ["str", "wcs", "memchr", "memrchr", "rawmemchr"];
+
+/// How much glibc's string functions read in one go.
+const STRING_LINE: u64 = 64;
 
 impl LinuxWorld {
     /// Chooses what is looked for. Must be set before the program runs.
@@ -69,7 +75,7 @@ impl LinuxWorld {
         let writes = fault.access == Access::Write;
         let (_, space) = self.kernel.memory_of(tid);
         let (kind, block) = space.heap.error_at(fault.addr.0, writes);
-        if self.is_excusable(tid, pc, kind) {
+        if self.is_excusable(tid, pc, fault.addr.0, kind, block.as_ref()) {
             self.kernel.thread_mut(tid).is_excused = true;
             return Flow::On;
         }
@@ -84,8 +90,15 @@ impl LinuxWorld {
         Flow::On
     }
 
-    /// The C library keeps lists in freed blocks and reads strings in whole words.
-    fn is_excusable(&self, tid: Tid, pc: u64, kind: HeapErrorKind) -> bool {
+    /// The C library keeps lists in freed blocks and reads strings in whole lines.
+    fn is_excusable(
+        &self,
+        tid: Tid,
+        pc: u64,
+        addr: u64,
+        kind: HeapErrorKind,
+        block: Option<&Block>,
+    ) -> bool {
         let Some(symbols) = self.hooks.known_symbols(&self.kernel, tid) else {
             return true;
         };
@@ -96,12 +109,34 @@ impl LinuxWorld {
             .symbolise(pc)
             .and_then(|place| place.symbol)
             .map(|(name, _)| name);
-        let is_accessor = function.is_some_and(|name| {
-            let bare = name.trim_start_matches('_');
-            ACCESSORS.iter().any(|accessor| bare.starts_with(accessor))
-        });
-        let reads_beyond = kind == HeapErrorKind::Overflow { writes: false };
-        !is_accessor || reads_beyond
+        let Some(bare) = function.as_deref().map(|name| name.trim_start_matches('_')) else {
+            return true;
+        };
+        if !ACCESSORS.iter().any(|accessor| bare.starts_with(accessor)) {
+            return true;
+        }
+        match kind {
+            HeapErrorKind::Overflow { writes } => !writes,
+            HeapErrorKind::UseAfterFree { writes: false } => {
+                SEARCHERS.iter().any(|searcher| bare.starts_with(searcher))
+                    && self.is_beyond_a_string(tid, addr, block)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a read by a searching function may be the rest of a line in which what it looks for lies before:
+    /// a live block begins the line, and the function was not asked about the freed one.
+    fn is_beyond_a_string(&self, tid: Tid, addr: u64, freed: Option<&Block>) -> bool {
+        let cpu = &self.kernel.thread(tid).cpu;
+        let is_asked_for = [Reg::Rdi, Reg::Rsi]
+            .map(|register| cpu.reg(register))
+            .into_iter()
+            .any(|pointer| freed.is_some_and(|block| block.range().contains(&pointer)));
+        let line = addr & !(STRING_LINE - 1);
+        let space = self.kernel.process_of(tid).space;
+        let has_live = |space: &Space| space.heap.has_live_in(line..addr);
+        !is_asked_for && self.kernel.state.spaces.get(&space).is_some_and(has_live)
     }
 
     /// The circle that this thread has just closed by beginning to wait.
