@@ -62,7 +62,7 @@ pub(crate) fn minimise(
     let mut best = search.try_schedule(&failing.drive.schedule)?;
     search.shrink(&mut best);
     let is_cut_short = search.is_exhausted();
-    let is_smallest = search.from_below(&mut best);
+    let is_smallest = search.below(&mut best);
     (search.replays, search.steps) = (0, 0);
     search.shrink(&mut best);
     Some(Minimised {
@@ -119,7 +119,7 @@ impl Search<'_> {
     }
 
     /// Tries orders with fewer preemptions than the best; true if all of them were tried.
-    fn from_below(&mut self, best: &mut Failing) -> bool {
+    fn below(&mut self, best: &mut Failing) -> bool {
         let mut noted = Noted::new(&best.outcome.drive.schedule);
         run_schedule(self.session, &mut noted, self.rules, false);
         let mut queue = Queue::new(noted.into_places());
