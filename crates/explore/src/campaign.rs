@@ -437,6 +437,9 @@ impl<'a> Campaign<'a> {
         self.report.points = to_u64(self.points.len());
         self.report.classes = to_u64(self.classes.len());
         self.report.pairs = to_u64(self.pairs.len());
+        // Where an order can be cut when it is made small.
+        let points: Vec<u64> = self.points.iter().copied().take(POINTS_MAX).collect();
+        session.add_points(&points);
         for fingerprint in self.order.iter().take(self.options.findings_max) {
             let outcome = &self.failures[fingerprint];
             let explained = explain::finding(session, outcome, &self.rules, self.options);

@@ -431,7 +431,7 @@ fn gdb_goes_forwards_and_backwards() {
 
 #[test]
 fn an_interrupt_keeps_what_was_found() {
-    use std::io::Read;
+    use std::io::{BufRead, Read};
     let folder = TempDir::new().expect("a temporary folder");
     let program = build(folder.path(), "lost");
     let mut child = Command::new(env!("CARGO_BIN_EXE_raddle"))
@@ -442,8 +442,11 @@ fn an_interrupt_keeps_what_was_found() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .expect("raddle starts");
-    // The bug is found in the first generations; how long they take depends on the machine.
-    std::thread::sleep(std::time::Duration::from_secs(8));
+    // It says when it has found something.
+    let errors = child.stderr.take().unwrap();
+    let mut lines = std::io::BufReader::new(errors).lines();
+    let found = lines.find_map(|line| line.ok().filter(|line| line.contains("1 failure after")));
+    assert!(found.is_some(), "it ended without a failure");
     let killed = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status()

@@ -144,6 +144,8 @@ struct Driving {
     next: Vec<Option<Pending>>,
     /// The step count at which each context was last stopped in the middle of an instruction.
     torn: Vec<Option<u64>>,
+    /// The step count at which each context was last stopped before it had made a step.
+    stalled: Vec<Option<u64>>,
     kinds: Vec<Digest>,
     waiting: Waiting,
     reads_from: ReadsFromTrace,
@@ -171,6 +173,7 @@ impl Driving {
             blocks: Vec::new(),
             next: Vec::new(),
             torn: Vec::new(),
+            stalled: Vec::new(),
             kinds: Vec::new(),
             waiting: Waiting::default(),
             reads_from: ReadsFromTrace::default(),
@@ -331,7 +334,13 @@ impl Driving {
     ) -> Stop {
         let before = world.contexts().get(next).steps;
         let patience = self.limits.patience - self.since_switch;
-        let bound = scheduler.bound(world.contexts().get(next));
+        self.grow(next);
+        let index = next.0 as usize;
+        // Nobody is stopped twice at one place without a step: such a run would never meet its limit.
+        let is_stalled = self.stalled[index] == Some(before);
+        let bound = scheduler
+            .bound(world.contexts().get(next))
+            .max(u64::from(is_stalled));
         let fair = if self.is_fair_phase() {
             FAIR_TURN
         } else {
@@ -339,7 +348,6 @@ impl Driving {
         };
         let left = self.limits.steps - self.drive.steps;
         let steps_max = patience.min(bound).min(left).min(fair);
-        self.grow(next);
         if let Some(stop) = self.tear(world, scheduler, next) {
             return stop;
         }
@@ -350,7 +358,7 @@ impl Driving {
         let made = steps - before;
         self.since_switch += made;
         self.drive.steps += made;
-        let index = next.0 as usize;
+        self.stalled[index] = (made == 0 && matches!(stop, Stop::Steps)).then_some(steps);
         self.drive.stops[index] += 1;
         let is_blocked = matches!(context.liveness, Liveness::Blocked(_));
         let phase = if is_blocked {
@@ -413,6 +421,7 @@ impl Driving {
             self.blocks.resize(needed, (0, 0));
             self.next.resize(needed, None);
             self.torn.resize(needed, None);
+            self.stalled.resize(needed, None);
             self.kinds.resize(needed, Digest::default());
         }
     }

@@ -134,6 +134,28 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
     }
 }
 
+impl<S: Scheduler + ?Sized> Scheduler for &mut S {
+    fn pick(&mut self, view: &View<'_>) -> ContextId {
+        (**self).pick(view)
+    }
+
+    fn jumps(&mut self, view: &View<'_>) -> bool {
+        (**self).jumps(view)
+    }
+
+    fn tears(&mut self, who: &Context) -> bool {
+        (**self).tears(who)
+    }
+
+    fn is_replay(&self) -> bool {
+        (**self).is_replay()
+    }
+
+    fn bound(&self, who: &Context) -> u64 {
+        (**self).bound(who)
+    }
+}
+
 /// What earlier runs of the same program told about its size.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {

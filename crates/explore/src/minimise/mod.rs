@@ -1,11 +1,14 @@
 //! Minimisation: fewer preemptions and fewer deviations, same failure.
 //!
 //! Two searches take turns until neither helps: delta debugging on the deviations (Zeller and Hildebrandt, TSE
-//! 2002), and joining stretches of one context (Jalbert and Sen, FSE 2010). The first measure is the number of
-//! preemptions, since they are what a reader has to understand; the second the number of deviations.
+//! 2002), and joining stretches of one context (Jalbert and Sen, FSE 2010). Then orders with few preemptions are
+//! tried from below ([`bottom_up`]). The first measure is the number of preemptions, since they are what a
+//! reader has to understand; the second the number of deviations.
 
+mod bottom_up;
 mod stretches;
 
+use bottom_up::{Candidate, Noted, Queue};
 use raddle_sched::{Follow, Scheduler};
 use raddle_trace::Schedule;
 use stretches::{Follower, Line, Stretch, Written};
@@ -18,6 +21,10 @@ use crate::session::Session;
 const REPLAYS_MAX: u32 = 3_000;
 /// Steps of all replays at most.
 const STEPS_MAX: u64 = 300_000_000;
+
+/// Replays and steps of the search from below.
+const BELOW_REPLAYS_MAX: u32 = 4_000;
+const BELOW_STEPS_MAX: u64 = 150_000_000;
 
 /// With fewer preemptions than this nobody moves them about: there is hardly anything to be gained.
 const MANY_PREEMPTIONS: u64 = 2;
@@ -53,19 +60,13 @@ pub(crate) fn minimise(
         steps: 0,
     };
     let mut best = search.try_schedule(&failing.drive.schedule)?;
-    loop {
-        let before = best.size();
-        search.remove_deviations(&mut best);
-        search.join_stretches(&mut best);
-        if best.preemptions >= MANY_PREEMPTIONS && best.size() == before {
-            search.move_preemptions(&mut best);
-        }
-        if search.is_exhausted() || best.size() == before {
-            break;
-        }
-    }
+    search.shrink(&mut best);
+    let is_cut_short = search.is_exhausted();
+    let is_smallest = search.below(&mut best);
+    (search.replays, search.steps) = (0, 0);
+    search.shrink(&mut best);
     Some(Minimised {
-        is_minimal: !search.is_exhausted(),
+        is_minimal: is_smallest || !is_cut_short,
         preemptions: best.preemptions,
         outcome: best.outcome,
     })
@@ -100,6 +101,46 @@ struct Search<'a> {
 impl Search<'_> {
     fn is_exhausted(&self) -> bool {
         self.replays >= REPLAYS_MAX || self.steps >= STEPS_MAX
+    }
+
+    /// Makes an order smaller until no single change does.
+    fn shrink(&mut self, best: &mut Failing) {
+        loop {
+            let before = best.size();
+            self.remove_deviations(best);
+            self.join_stretches(best);
+            if best.preemptions >= MANY_PREEMPTIONS && best.size() == before {
+                self.move_preemptions(best);
+            }
+            if self.is_exhausted() || best.size() == before {
+                return;
+            }
+        }
+    }
+
+    /// Tries orders with fewer preemptions than the best; true if all of them were tried.
+    fn below(&mut self, best: &mut Failing) -> bool {
+        let mut noted = Noted::new(&best.outcome.drive.schedule);
+        run_schedule(self.session, &mut noted, self.rules, false);
+        let mut queue = Queue::new(noted.into_places());
+        let (mut replays, mut steps) = (0, 0);
+        let mut next = Some(Candidate::default_order());
+        while let Some(candidate) = next.filter(|c| c.preemptions < best.preemptions) {
+            if replays >= BELOW_REPLAYS_MAX || steps >= BELOW_STEPS_MAX {
+                return false;
+            }
+            let mut noted = Noted::new(&candidate.schedule);
+            let before = self.steps;
+            let found = self.run(&mut noted);
+            replays += 1;
+            steps += self.steps - before;
+            match found {
+                Some(found) if found.size() < best.size() => *best = found,
+                _ => queue.grow(&candidate, &noted, best.preemptions),
+            }
+            next = queue.next(best.preemptions);
+        }
+        true
     }
 
     /// Takes deviations away, many at a time at first.

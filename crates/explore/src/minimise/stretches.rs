@@ -135,6 +135,8 @@ pub(crate) struct Follower<'a> {
     jumps: VecDeque<(Path, Position)>,
     /// The stretch at whose end an instruction was to be torn apart.
     torn: Option<usize>,
+    /// The stretch at whose end there was nothing to tear: it ends before that instruction.
+    whole: Option<usize>,
 }
 
 impl<'a> Follower<'a> {
@@ -144,6 +146,7 @@ impl<'a> Follower<'a> {
             at: 0,
             jumps: jumps.iter().cloned().collect(),
             torn: None,
+            whole: None,
         }
     }
 
@@ -155,6 +158,7 @@ impl<'a> Follower<'a> {
         let is_its_turn = *view.contexts.get(view.current).path == *stretch.context;
         let can_go_on = view.runnable.contains(&view.current);
         let is_over = match stretch.until {
+            Until::Preempted(_) if self.whole == Some(self.at) => true,
             Until::Preempted(end) => view.at >= end,
             Until::Left => view.reason.asks_for_another(),
         };
@@ -205,12 +209,16 @@ impl Scheduler for Follower<'_> {
                 if end.phase == Position::TORN && end.steps == who.steps);
             is_end && *stretch.context == *who.path
         });
-        // Asked for the same place again: there is nothing to tear.
-        let is_wanted = is_here && self.torn != Some(self.at);
-        if is_wanted {
-            self.torn = Some(self.at);
+        if !is_here {
+            return false;
         }
-        is_wanted
+        // Asked for the same place again: there is nothing to tear.
+        if self.torn == Some(self.at) {
+            self.whole = Some(self.at);
+            return false;
+        }
+        self.torn = Some(self.at);
+        true
     }
 
     fn is_replay(&self) -> bool {
@@ -300,6 +308,10 @@ pub(crate) fn prefixes(stretches: &[Stretch]) -> impl Iterator<Item = &[Stretch]
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use raddle_world::ContextTable;
+
     use super::*;
 
     fn stretch(context: u32, steps: u64) -> Stretch {
@@ -321,5 +333,47 @@ mod tests {
         assert!(lists.contains(&vec![stretch(2, 5), stretch(1, 20)]));
         assert!(lists.contains(&vec![stretch(1, 10), stretch(1, 20)]));
         assert_eq!(lists.len(), 4);
+    }
+
+    #[test]
+    fn an_end_in_an_instruction_that_cannot_be_torn_is_before_it() {
+        let mut table = ContextTable::default();
+        let who = table.create(None, Arc::from("whole"));
+        let other = table.create(None, Arc::from("other"));
+        let end = Position {
+            steps: 0,
+            phase: Position::TORN,
+        };
+        let list = [
+            Stretch {
+                context: table.get(who).path.to_vec(),
+                until: Until::Preempted(end),
+            },
+            Stretch {
+                context: table.get(other).path.to_vec(),
+                until: Until::Left,
+            },
+        ];
+        let mut follower = Follower::new(&list, &[]);
+        let runnable = [who, other];
+        let view = View {
+            current: who,
+            at: Position {
+                steps: 0,
+                phase: Position::PLAIN,
+            },
+            reason: Reason::Bound,
+            place: 0,
+            runnable: &runnable,
+            default: who,
+            contexts: &table,
+            next: &[],
+            stops: &[],
+        };
+        assert_eq!(follower.pick(&view), who);
+        assert!(follower.tears(table.get(who)));
+        assert_eq!(follower.pick(&view), who, "the world may have torn it");
+        assert!(!follower.tears(table.get(who)), "it has not");
+        assert_eq!(follower.pick(&view), other);
     }
 }

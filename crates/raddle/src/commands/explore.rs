@@ -147,8 +147,13 @@ fn explore_case(
     let begun = Instant::now();
     let bar = progress_bar(options.schedules(), case.test.as_deref());
     let limit = Duration::from_secs(options.seconds());
+    let mut known = 0;
     let result = explore(&campaign, &mut |progress| {
         show(&bar, progress);
+        if progress.failures > known {
+            known = progress.failures;
+            bar.suspend(|| message::note(&failures_so_far(progress)));
+        }
         if interrupt.is_requested() {
             bar.suspend(|| {
                 message::note(
@@ -391,6 +396,15 @@ fn show(bar: &ProgressBar, progress: Progress) {
         "{} distinct, {} classes, {} failures, {} points",
         progress.distinct, progress.classes, progress.failures, progress.points
     ));
+}
+
+/// Whoever waits, or reads a log later, learns of a failure when it happens.
+fn failures_so_far(progress: Progress) -> String {
+    let failures = match progress.failures {
+        1 => "1 failure".to_owned(),
+        count => format!("{count} different failures"),
+    };
+    format!("{failures} after {} schedules", progress.schedules)
 }
 
 /// Writes the result; a reader that went away is no error.

@@ -215,3 +215,28 @@ fn focus_leaves_everything_else_alone() {
     let driven = run(&toy, &mut nowhere);
     assert_eq!(driven.schedule.len(), 0);
 }
+
+/// Wants everybody to stop before the next step, always.
+struct Standstill;
+
+impl Scheduler for Standstill {
+    fn pick(&mut self, view: &crate::View<'_>) -> raddle_world::ContextId {
+        view.successor(view.current)
+    }
+
+    fn is_replay(&self) -> bool {
+        true
+    }
+
+    fn bound(&self, _: &raddle_world::Context) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn a_scheduler_that_lets_nobody_go_on_does_not_stop_the_world() {
+    let driven = run(&lost_update(), &mut Standstill);
+    assert!(matches!(driven.end, End::Exited { .. }));
+    let again = run(&lost_update(), &mut Follow::new(&driven.schedule));
+    assert_eq!(again.end, driven.end);
+}
