@@ -338,7 +338,11 @@ impl Emitter<'_> {
     /// For tests: an access through a pointer that is null now and then. Only where the failing edge is sure to
     /// re-execute: whatever gives up goes on with the pointer that it was given.
     fn injected_pointer(&self, work: &Work<'_>, pointer: Value) -> Option<Value> {
-        if work.plan.as_ref().is_some_and(|plan| !plan.useless.is_empty()) {
+        if work
+            .plan
+            .as_ref()
+            .is_some_and(|plan| !plan.useless.is_empty())
+        {
             return None;
         }
         let access = work.candidate.inst;

@@ -13,10 +13,9 @@ mod harden_common;
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
-use harden_common::{compile, has_llvm, number, run, succeed};
+use harden_common::{Workshop, number, run};
 use raddle_stdx::Prng;
 
 /// Programs per level; `RADDLE_STRESS_PROGRAMS` asks for more.
@@ -252,17 +251,8 @@ fn program(seed: u64) -> String {
     writer.text
 }
 
-fn plain_result(folder: &Path, source: &str, seed: u64) -> String {
-    let program = folder.join("plain");
-    let header = harden_common::root().join("crates/harden-rt/rt");
-    succeed(
-        Command::new("/usr/lib/llvm-22/bin/clang")
-            .args(["-O1", "-w", "-pthread", "-fwrapv", "-isystem"])
-            .arg(header)
-            .arg(source)
-            .arg("-o")
-            .arg(&program),
-    );
+fn plain_result(workshop: &Workshop, source: &str, seed: u64) -> String {
+    let program = workshop.plain(&["-O1", "-w", "-fwrapv"], source);
     let ended = run(&program, &[], Duration::from_secs(20));
     assert_eq!(
         ended.status,
@@ -285,33 +275,23 @@ const VARIANTS: [&[&str]; 4] = [
 const COMPILERS: [(&str, &str); 2] = [("cc", "stress.c"), ("c++", "stress.cpp")];
 
 fn check_level(level: &str) {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
+    };
     let first = number("RADDLE_STRESS_SEED", 1);
     let count = number("RADDLE_STRESS_PROGRAMS", PROGRAMS);
     for seed in first..first + count {
         let variant = VARIANTS[seed % VARIANTS.len()];
-        let (compiler, name) = COMPILERS[seed / 2 % COMPILERS.len()];
+        let (compiler, name) = COMPILERS[seed / VARIANTS.len() % COMPILERS.len()];
         let seed = u64::try_from(seed).unwrap();
-        let source = folder.path().join(name);
-        std::fs::write(&source, program(seed)).unwrap();
         if let Some(keep) = std::env::var_os("RADDLE_STRESS_KEEP") {
             std::fs::write(Path::new(&keep).join(format!("{seed}.c")), program(seed)).unwrap();
         }
-        let source = source.to_str().unwrap();
-        let expected = plain_result(folder.path(), source, seed);
-        let hardened = folder.path().join("hardened");
-        let mut arguments = vec![level, "-w", "-pthread", "-fwrapv", "--harden-inject"];
-        arguments.extend(variant);
-        arguments.extend([source, "-o", hardened.to_str().unwrap()]);
-        compile(compiler, &arguments);
-        let settings = [
-            ("RADDLE_HARDEN_INJECT", "10"),
-            ("RADDLE_HARDEN_LOG", "none"),
-        ];
-        let ended = run(&hardened, &settings, Duration::from_secs(60));
+        let source = workshop.write(name, &program(seed));
+        let expected = plain_result(&workshop, &source, seed);
+        let options = [&[level, "-w", "-fwrapv", "--harden-inject"], variant].concat();
+        let hardened = workshop.harden(compiler, &options, &[&source], "hardened");
+        let ended = run(&hardened, &injecting("10"), Duration::from_secs(60));
         assert_eq!(
             (ended.status, ended.stdout.as_str()),
             (Some(0), expected.as_str()),
@@ -319,6 +299,14 @@ fn check_level(level: &str) {
             program(seed)
         );
     }
+}
+
+/// One check of `every` fails for no reason.
+fn injecting(every: &str) -> [(&str, &str); 2] {
+    [
+        ("RADDLE_HARDEN_INJECT", every),
+        ("RADDLE_HARDEN_LOG", "none"),
+    ]
 }
 
 #[test]
@@ -394,36 +382,23 @@ int main(void)
 
 #[test]
 fn injected_failures_leave_sites_that_give_up_alone() {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("gives_up.c");
-    std::fs::write(&source, GIVES_UP).unwrap();
-    let source = source.to_str().unwrap();
-    let expected = plain_result(folder.path(), source, 0);
+    };
+    let source = workshop.write("gives_up.c", GIVES_UP);
+    let expected = plain_result(&workshop, &source, 0);
     for level in ["-O0", "-O2"] {
         for variant in VARIANTS {
-            let hardened = folder.path().join("hardened");
-            let report = folder.path().join("report.jsonl");
-            let report_option = format!("--harden-report={}", report.display());
-            let mut arguments = vec![level, "-fwrapv", "--harden-inject", &report_option];
-            arguments.extend(variant);
-            arguments.extend([source, "-o", hardened.to_str().unwrap()]);
-            compile("cc", &arguments);
-            let sites = succeed(harden_common::raddle().args(["harden", "--show"]).arg(&report));
-            std::fs::remove_file(&report).unwrap();
+            let options = [&[level, "-fwrapv", "--harden-inject"], variant].concat();
+            let sites = workshop.sites(&options, &source);
             for function in ["by_path", "below"] {
                 assert!(
                     sites.contains(&format!("dereference in {function}: hardened")),
                     "{level} {variant:?}: {sites}"
                 );
             }
-            let settings = [
-                ("RADDLE_HARDEN_INJECT", "3"),
-                ("RADDLE_HARDEN_LOG", "none"),
-            ];
-            let ended = run(&hardened, &settings, Duration::from_secs(60));
+            let hardened = workshop.harden("cc", &options, &[&source], "hardened");
+            let ended = run(&hardened, &injecting("3"), Duration::from_secs(60));
             assert_eq!(
                 (ended.status, ended.stdout.as_str()),
                 (Some(0), expected.as_str()),
