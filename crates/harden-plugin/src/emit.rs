@@ -277,7 +277,7 @@ impl Emitter<'_> {
             Check::Reached => self.assertion(work),
             Check::Pointers(pointers) => {
                 self.builder.before(candidate.inst);
-                if let Some(pointer) = self.injected_pointer(candidate, pointers[0]) {
+                if let Some(pointer) = self.injected_pointer(work, pointers[0]) {
                     let invalid = self.any_below_bound(&[pointer]);
                     self.passes_unless(work, invalid);
                 } else {
@@ -323,9 +323,29 @@ impl Emitter<'_> {
         self.builder.compare(Predicate::LLVMIntNE, injected, zero)
     }
 
-    /// For tests: an access through a pointer that is null now and then.
-    fn injected_pointer(&self, candidate: &Candidate, pointer: Value) -> Option<Value> {
-        let access = candidate.inst;
+    /// For tests: whether the next check shall fail, given that a caller would be re-executed.
+    fn injected_from_callers(&self, work: &Work<'_>) -> Value {
+        let word = self.module.int_type(32);
+        let ty = self.module.function_type(word, &[word]);
+        let function = self.module.function("raddle_harden_inject_callers", ty);
+        let levels = word.constant(raddle_stdx::width::to_u64(work.levels));
+        let call = self.builder.call(ty, function, &[levels]);
+        call.set_location_of(work.candidate.inst, self.extracted.function);
+        self.builder
+            .compare(Predicate::LLVMIntNE, call, word.constant(0))
+    }
+
+    /// For tests: an access through a pointer that is null now and then. Only where the failing edge is sure to
+    /// re-execute: whatever gives up goes on with the pointer that it was given.
+    fn injected_pointer(&self, work: &Work<'_>, pointer: Value) -> Option<Value> {
+        if work
+            .plan
+            .as_ref()
+            .is_some_and(|plan| !plan.useless.is_empty())
+        {
+            return None;
+        }
+        let access = work.candidate.inst;
         let number = match access.opcode() {
             Opcode::LLVMLoad => 0,
             Opcode::LLVMStore => 1,
@@ -335,8 +355,12 @@ impl Emitter<'_> {
         if !self.settings.inject {
             return None;
         }
+        let fails = match work.plan {
+            Some(_) => self.injected(),
+            None => self.injected_from_callers(work),
+        };
         let null = self.module.pointer_type().null();
-        let pointer = self.builder.select(self.injected(), null, pointer);
+        let pointer = self.builder.select(fails, null, pointer);
         access.set_operand(number, self.builder.byte_offset(pointer, offset));
         Some(pointer)
     }

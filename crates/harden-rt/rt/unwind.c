@@ -233,3 +233,11 @@ __attribute__((noinline)) void raddle_harden_unwind(struct raddle_site *site, ui
     }
     errno = saved;
 }
+
+/* For tests: whether a passing check shall fail this once, for a site that only its callers can re-execute. */
+__attribute__((noinline)) uint32_t raddle_harden_inject_callers(uint32_t levels)
+{
+    struct prepared prepared;
+    uintptr_t failing = (uintptr_t)__builtin_extract_return_addr(__builtin_return_address(0));
+    return raddle_harden_inject() && find_prepared(&prepared, levels, failing);
+}

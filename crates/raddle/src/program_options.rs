@@ -47,9 +47,10 @@ pub(crate) struct Surroundings {
     /// Processors that the program is told of.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: u32,
-    /// The project's configuration: functions that mean locking or allocating (`[[hooks]]`).
-    #[arg(long, value_name = "FILE", default_value = project::DEFAULT_PATH)]
-    config: PathBuf,
+    /// The project's configuration: functions that mean locking or allocating (`[[hooks]]`); without it, the nearest
+    /// raddle.toml here or above.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Which network the program sees: only `loopback` is possible.
     #[arg(long, value_name = "KIND", default_value = "loopback")]
     net: String,
@@ -156,8 +157,8 @@ impl ProgramOptions {
 
     /// Functions of the project that mean synchronisation or allocation.
     pub(crate) fn hooks(&self) -> anyhow::Result<Vec<Hook>> {
-        let config = project::config(&self.surroundings.config)?;
-        Ok(config.map_or_else(Vec::new, |config| config.hooks))
+        let project = project::read(self.surroundings.config.as_deref())?;
+        Ok(project.config.hooks)
     }
 
     /// The program's own name, without folders.

@@ -1,24 +1,53 @@
 //! The project's own `raddle.toml`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use raddle_config::Config;
 
-/// What commands read if they are not told otherwise; it need not exist.
-pub(crate) const DEFAULT_PATH: &str = "raddle.toml";
+const FILE_NAME: &str = "raddle.toml";
 
-/// Reads a configuration; none if it is the default one and does not exist.
-pub(crate) fn config(path: &Path) -> anyhow::Result<Option<Config>> {
-    let text = match std::fs::read_to_string(path) {
-        Err(error)
-            if path == Path::new(DEFAULT_PATH) && error.kind() == std::io::ErrorKind::NotFound =>
-        {
-            return Ok(None);
+/// A configuration, and the folder to which its paths are relative.
+#[derive(Debug)]
+pub(crate) struct Project {
+    pub(crate) config: Config,
+    pub(crate) folder: PathBuf,
+}
+
+impl Default for Project {
+    fn default() -> Self {
+        let config = Config {
+            version: raddle_config::VERSION,
+            hooks: Vec::new(),
+            scan: raddle_config::scan::Scan::default(),
+            harden: raddle_config::harden::Harden::default(),
+        };
+        Self {
+            config,
+            folder: PathBuf::new(),
         }
-        other => other.with_context(|| format!("cannot read {}", path.display()))?,
+    }
+}
+
+/// Reads the configuration that was named, or else the nearest `raddle.toml`: in the working folder or above it. There
+/// need not be one.
+pub(crate) fn read(named: Option<&Path>) -> anyhow::Result<Project> {
+    let Some(path) = named.map(Path::to_owned).or_else(nearest) else {
+        return Ok(Project::default());
     };
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
     let config =
         raddle_config::parse(&text).with_context(|| format!("cannot use {}", path.display()))?;
-    Ok(Some(config))
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    Ok(Project { config, folder })
+}
+
+/// Relative to the working folder, as a user would write it.
+fn nearest() -> Option<PathBuf> {
+    let levels = std::env::current_dir().ok()?.ancestors().count();
+    (0..levels)
+        .map(|level| std::iter::repeat_n("..", level).collect::<PathBuf>())
+        .map(|folder| folder.join(FILE_NAME))
+        .find(|path| path.is_file())
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use harden_common::{Ended, compile, has_llvm, number, raddle, root, run, succeed};
+use harden_common::{Ended, Workshop, number, raddle, root, run, say, succeed};
 
 const RUNS: usize = 25;
 const LIMIT: Duration = Duration::from_secs(30);
@@ -39,60 +39,36 @@ fn site_line(name: &str) -> usize {
 }
 
 struct Built {
-    _folder: tempfile::TempDir,
+    _workshop: Workshop,
     plain: PathBuf,
     survival: PathBuf,
     fix: PathBuf,
 }
 
-fn build(name: &str, level: &str) -> Built {
-    let folder = tempfile::tempdir().unwrap();
+/// None without LLVM.
+fn build(name: &str, level: &str) -> Option<Built> {
+    let workshop = Workshop::open()?;
     let source = case(name).join("buggy.c");
-    let source = source.to_str().unwrap();
-    let path = |what: &str| folder.path().join(what);
-    succeed(
-        Command::new("/usr/lib/llvm-22/bin/clang")
-            .args([level, "-Wall", "-pthread", "-isystem"])
-            .arg(root().join("crates/harden-rt/rt"))
-            .args([source, "-o"])
-            .arg(path("plain")),
-    );
-    let output = |what: &str| path(what).to_str().unwrap().to_owned();
-    compile(
-        "cc",
-        &[
-            level,
-            "-Wall",
-            "-pthread",
-            source,
-            "-o",
-            &output("survival"),
-        ],
-    );
-    let text = std::fs::read_to_string(source).unwrap();
+    let text = std::fs::read_to_string(&source).unwrap();
     let site = if text.contains("SITE") {
         format!("--harden-site={name}/buggy.c:{}", site_line(name))
     } else {
         "--harden-mode=fix".into()
     };
-    compile(
-        "cc",
-        &[level, &site, "-pthread", source, "-o", &output("fix")],
-    );
-    Built {
-        plain: path("plain"),
-        survival: path("survival"),
-        fix: path("fix"),
-        _folder: folder,
-    }
+    let source = source.to_str().unwrap();
+    Some(Built {
+        plain: workshop.plain(&[level, "-Wall"], source),
+        survival: workshop.harden("cc", &[level, "-Wall"], &[source], "survival"),
+        fix: workshop.harden("cc", &[level, &site], &[source], "fix"),
+        _workshop: workshop,
+    })
 }
 
 /// The plain build fails in its way; both hardened builds give the right result every time.
 fn survives(name: &str, fails: impl Fn(&Ended) -> bool) {
-    if !has_llvm() {
+    let Some(built) = build(name, "-O2") else {
         return;
-    }
-    let built = build(name, "-O2");
+    };
     let failures = (0..5)
         .filter(|_| fails(&run(&built.plain, &[], Duration::from_millis(700))))
         .count();
@@ -100,37 +76,50 @@ fn survives(name: &str, fails: impl Fn(&Ended) -> bool) {
         failures >= 3,
         "the plain {name} failed only {failures} of 5 times"
     );
-    let expected = described(name, "stdout");
-    for program in [&built.survival, &built.fix] {
-        for attempt in 0..number("RADDLE_CORPUS_RUNS", RUNS) {
-            let ended = run(program, &[], LIMIT);
-            assert_eq!(
-                (ended.status, ended.stdout.as_str()),
-                (Some(0), expected.as_str()),
-                "{} attempt {attempt}: {}",
-                program.display(),
-                ended.stderr
-            );
-        }
+    let site = format!("buggy.c:{} (", site_line(name));
+    for (mode, program, site) in [
+        ("survival", &built.survival, ""),
+        ("fix", &built.fix, site.as_str()),
+    ] {
+        let runs = number("RADDLE_CORPUS_RUNS", RUNS);
+        let mut times: Vec<u64> = (0..runs)
+            .filter_map(|attempt| right_run(name, program, attempt, site))
+            .collect();
+        times.sort_unstable();
+        // An operator can find it: site, retries and time on one line.
+        let Some(median) = times.get(times.len() / 2) else {
+            panic!("{name} in {mode} mode: no run recovered at {site}");
+        };
+        say(&format!(
+            "{name}, {mode} mode: {runs} of {runs} runs right, {} of them recovered, median {median} us",
+            times.len()
+        ));
     }
-    // An operator can find it: site, retries and time on one line.
-    let log = run(&built.fix, &[], LIMIT).stderr;
-    let line = format!("buggy.c:{} (", site_line(name));
-    assert!(
-        log.lines().any(|text| text.starts_with("raddle-harden: ")
-            && text.contains(&line)
-            && text.contains(" recovered after ")
-            && text.ends_with(" us")),
-        "{name}: {log}"
+}
+
+/// A run that must be right; how many microseconds its recovery at the site took, if there was one.
+fn right_run(name: &str, program: &Path, attempt: usize, site: &str) -> Option<u64> {
+    let ended = run(program, &[], LIMIT);
+    assert_eq!(
+        (ended.status, ended.stdout),
+        (Some(0), described(name, "stdout")),
+        "{} attempt {attempt}: {}",
+        program.display(),
+        ended.stderr
     );
+    ended
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("raddle-harden: ") && line.contains(site))
+        .find_map(|line| line.split_once(" recovered after "))
+        .and_then(|(_, rest)| rest.strip_suffix(" us")?.rsplit(' ').next()?.parse().ok())
 }
 
 /// The hardened builds fail exactly as the plain one.
 fn fails_as_before(name: &str) {
-    if !has_llvm() {
+    let Some(built) = build(name, "-O2") else {
         return;
-    }
-    let built = build(name, "-O2");
+    };
     let quick = [
         ("RADDLE_HARDEN_RETRIES", "200"),
         ("RADDLE_HARDEN_LOG", "none"),
@@ -223,12 +212,11 @@ fn a_sequential_bug_fails_as_before() {
 
 #[test]
 fn every_level_recovers() {
-    if !has_llvm() {
-        return;
-    }
     for level in ["-O0", "-O1", "-O3"] {
         for name in ["zsnes", "httrack", "hawknl"] {
-            let built = build(name, level);
+            let Some(built) = build(name, level) else {
+                return;
+            };
             for program in [&built.survival, &built.fix] {
                 let ended = run(program, &[], LIMIT);
                 assert_eq!(ended.stdout, described(name, "stdout"), "{name} at {level}");
@@ -312,39 +300,21 @@ int main()
 
 #[test]
 fn a_cpp_program_recovers_and_keeps_its_exceptions() {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("program.cpp");
-    std::fs::write(&source, CPP).unwrap();
-    let program = folder.path().join("program");
+    };
+    let source = workshop.write("program.cpp", CPP);
     for level in ["-O1", "-O2"] {
-        compile(
-            "c++",
-            &[
-                level,
-                "-pthread",
-                source.to_str().unwrap(),
-                "-o",
-                program.to_str().unwrap(),
-            ],
-        );
+        let program = workshop.harden("c++", &[level], &[&source], "program");
         let ended = run(&program, &[], LIMIT);
         assert_eq!(
             ended.stdout, "86\n12 too big\n",
             "{level}: {}",
             ended.stderr
         );
-        assert!(
-            ended.stderr.contains("dereference recovered"),
-            "{}",
-            ended.stderr
-        );
-        assert!(
-            ended.stderr.contains("deadlock recovered"),
-            "{}",
-            ended.stderr
+        holds(
+            &ended.stderr,
+            &["dereference recovered", "deadlock recovered"],
         );
     }
 }
@@ -407,62 +377,54 @@ fn main() {
 
 #[test]
 fn a_rust_program_recovers() {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("src")).unwrap();
-    std::fs::write(folder.path().join("src/main.rs"), RUST).unwrap();
-    std::fs::write(
-        folder.path().join("Cargo.toml"),
+    };
+    let folder = workshop.folder();
+    std::fs::create_dir(folder.join("src")).unwrap();
+    workshop.write("src/main.rs", RUST);
+    workshop.write(
+        "Cargo.toml",
         "[package]\nname = \"survivor\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n",
-    )
-    .unwrap();
+    );
     let mut command = raddle();
     command
         .args(["cargo-harden", "build", "--release", "--offline"])
-        .current_dir(folder.path())
+        .current_dir(folder)
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env("RADDLE_HARDEN_OPTIONS", "--harden-strict");
     succeed(&mut command);
-    let program = folder
-        .path()
-        .join("target/x86_64-unknown-linux-gnu/release/survivor");
+    let program = folder.join("target/x86_64-unknown-linux-gnu/release/survivor");
     let ended = run(&program, &[], LIMIT);
     assert_eq!(ended.stdout, "7\n4 4\n", "{}", ended.stderr);
-    assert!(ended.stderr.contains("src/main.rs:18"), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("assertion recovered"),
-        "{}",
-        ended.stderr
-    );
-    assert!(
-        ended.stderr.contains("deadlock recovered"),
-        "{}",
-        ended.stderr
+    holds(
+        &ended.stderr,
+        &[
+            "src/main.rs:18",
+            "assertion recovered",
+            "deadlock recovered",
+        ],
     );
 }
 
-fn write(folder: &Path, name: &str, text: &str) -> String {
-    let path = folder.join(name);
-    std::fs::write(&path, text).unwrap();
-    path.to_str().unwrap().to_owned()
+fn holds(text: &str, all: &[&str]) {
+    for expected in all {
+        assert!(text.contains(expected), "{expected} is not in:\n{text}");
+    }
 }
 
 #[test]
 fn bitcode_is_hardened_and_every_site_is_listed() {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let source = write(
-        folder.path(),
+    };
+    let source = workshop.write(
         "sites.c",
         "#include <assert.h>\n#include <stdio.h>\nint *shared; int flag; int *other;\nint read_it(void) { return *shared; }\nvoid check(void) { assert(flag); }\nvoid tested(void) { if (other) flag = *other; }\nint main(void) { puts(\"x\"); check(); tested(); return read_it(); }\n",
     );
-    let bitcode = folder.path().join("sites.bc");
+    let bitcode = workshop.path("sites.bc");
     succeed(
         Command::new("/usr/lib/llvm-22/bin/clang")
             .args([
@@ -476,7 +438,7 @@ fn bitcode_is_hardened_and_every_site_is_listed() {
             .arg(&bitcode)
             .arg(&source),
     );
-    let output = folder.path().join("out.bc");
+    let output = workshop.path("out.bc");
     let report = succeed(
         raddle()
             .arg("harden")
@@ -485,101 +447,62 @@ fn bitcode_is_hardened_and_every_site_is_listed() {
             .arg(&output)
             .arg("--report"),
     );
-    for expected in [
+    let expected = [
         "sites.c:4: dereference in read_it: hardened, region of 1 instructions with 1 shared read\n",
         "sites.c:5: assertion in check: hardened, region of 3 instructions with 1 shared read\n",
         "sites.c:6: dereference in tested: left as it is (checked before)\n",
         "sites.c:7: output in main: left as it is (output without an oracle)\n",
         "hardened sites: assertion 1 of 1, dereference 1 of 2, output 0 of 1; 2 re-execution points",
-    ] {
-        assert!(report.contains(expected), "{expected} is not in:\n{report}");
-    }
-    assert!(output.is_file());
+    ];
+    holds(&report, &expected);
+    assert!(Path::new(&output).is_file());
 }
 
 #[test]
 fn volatile_reads_can_be_output() {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let source = write(
-        folder.path(),
+    };
+    let source = workshop.write(
         "device.c",
         "#include <assert.h>\nvolatile int device;\nvoid check(void) { assert(device); }\n",
     );
-    let object = folder.path().join("device.o");
     for (option, expected) in [
         ("--harden-mode=survival", "assertion 1 of 1"),
         ("--harden-volatile-is-io", "assertion 0 of 1"),
     ] {
-        let report = folder.path().join(option);
-        compile(
-            "cc",
-            &[
-                "-O2",
-                "-c",
-                option,
-                &format!("--harden-report={}", report.display()),
-                &source,
-                "-o",
-                object.to_str().unwrap(),
-            ],
-        );
-        let shown = succeed(raddle().arg("harden").arg("--show").arg(&report));
-        assert!(shown.contains(expected), "{option}: {shown}");
+        holds(&workshop.sites(&["-O2", option], &source), &[expected]);
     }
 }
 
 #[test]
 fn custom_functions_come_from_the_configuration() {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    write(
-        folder.path(),
+    };
+    workshop.write(
         "raddle.toml",
         "version = 1\n[harden]\nassertions = [\"my_panic\"]\noutputs = [\"my_print\"]\n[[harden.locks]]\nlock = \"my_lock\"\nunlock = \"my_unlock\"\ntimed = \"my_timed_lock\"\n[[harden.allocators]]\nalloc = \"my_alloc\"\nfree = \"my_free\"\n",
     );
-    let source = write(
-        folder.path(),
+    let source = workshop.write(
         "own.c",
         "void my_panic(void) __attribute__((noreturn)); void my_print(const char *); void my_lock(int *); void my_unlock(int *);\nint flag, a, b; char *text; void *my_alloc(void);\nvoid checks(void) { if (!flag) my_panic(); my_print(text); }\nvoid locks(void) {\n my_lock(&a);\n my_lock(&b);\n my_unlock(&b); my_unlock(&a); }\n",
     );
-    let report = folder.path().join("sites");
-    let object = folder.path().join("own.o");
-    succeed(
-        raddle()
-            .current_dir(folder.path())
-            .args(["cc", "--harden-strict", "-O2", "-c"])
-            .arg(format!("--harden-report={}", report.display()))
-            .arg(&source)
-            .arg("-o")
-            .arg(object),
-    );
-    let shown = succeed(raddle().arg("harden").arg("--show").arg(&report));
-    for expected in [
+    let expected = [
         "own.c:3: assertion in checks: hardened",
         "own.c:3: output in checks: hardened",
         "own.c:5: deadlock in locks: left as it is (no lock to release in its region)",
         "own.c:6: deadlock in locks: hardened, region of 1 instructions with 1 lock, gives back 1",
-    ] {
-        assert!(shown.contains(expected), "{expected} is not in:\n{shown}");
-    }
+    ];
+    holds(&workshop.sites(&["-O2"], &source), &expected);
 }
 
 #[test]
 fn a_broken_source_shows_the_compilers_own_message_once() {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let source = write(
-        folder.path(),
-        "broken.c",
-        "int main(void) { return nothing; }\n",
-    );
+    };
+    let source = workshop.write("broken.c", "int main(void) { return nothing; }\n");
     let output = raddle().args(["cc", "-c", &source]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stderr).unwrap();
@@ -588,27 +511,19 @@ fn a_broken_source_shows_the_compilers_own_message_once() {
 
 #[test]
 fn trouble_in_hardening_falls_back_to_a_plain_build() {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let source = write(
-        folder.path(),
-        "fine.c",
-        "int *p; int main(void) { return p ? 1 : 0; }\n",
-    );
-    let program = folder.path().join("fine");
+    };
+    let source = workshop.write("fine.c", "int *p; int main(void) { return p ? 1 : 0; }\n");
+    let program = workshop.path("fine");
     // A report that cannot be written stands for any trouble inside the plugin.
     let broken = "--harden-report=/nowhere/at/all";
-    let arguments = ["cc", broken, &source, "-o", program.to_str().unwrap()];
+    let arguments = ["cc", broken, &source, "-o", &program];
     let output = raddle().args(arguments).output().unwrap();
     assert!(output.status.success());
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        text.contains("without hardening") && text.contains("/nowhere"),
-        "{text}"
-    );
-    assert_eq!(run(&program, &[], LIMIT).status, Some(0));
+    holds(&text, &["without hardening", "/nowhere"]);
+    assert_eq!(run(Path::new(&program), &[], LIMIT).status, Some(0));
     let strict = raddle()
         .arg("cc")
         .arg("--harden-strict")
@@ -620,35 +535,31 @@ fn trouble_in_hardening_falls_back_to_a_plain_build() {
 
 #[test]
 fn shared_libraries_static_programs_and_make_work() {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    write(
-        folder.path(),
+    };
+    workshop.write(
         "lib.c",
         "int *shared; int get(void) { return shared ? *shared : 7; }\n",
     );
-    write(
-        folder.path(),
+    workshop.write(
         "main.c",
         "#include <stdio.h>\nint get(void); int main(void) { printf(\"%d\\n\", get()); return 0; }\n",
     );
-    write(
-        folder.path(),
+    workshop.write(
         "Makefile",
         "all: dynamic static\nlibx.so: lib.c\n\t$(CC) $(CFLAGS) -shared -fPIC lib.c -o libx.so\ndynamic: main.c libx.so\n\t$(CC) $(CFLAGS) main.c -o dynamic -L. -lx -Wl,-rpath,'$$ORIGIN'\nstatic: main.c lib.c\n\t$(CC) $(CFLAGS) -static main.c lib.c -o static\n",
     );
     let driver = format!("{} cc --harden-strict", env!("CARGO_BIN_EXE_raddle"));
     succeed(
         Command::new("make")
-            .current_dir(folder.path())
+            .current_dir(workshop.folder())
             .arg(format!("CC={driver}"))
             .arg("CFLAGS=-O2 -g")
             .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")),
     );
     for program in ["dynamic", "static"] {
-        let ended = run(&folder.path().join(program), &[], LIMIT);
+        let ended = run(&workshop.folder().join(program), &[], LIMIT);
         assert_eq!(ended.stdout, "7\n", "{program}");
     }
 }

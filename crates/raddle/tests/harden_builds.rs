@@ -12,15 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use harden_common::{compile, has_llvm, number, raddle, root, run, succeed};
+use harden_common::{Workshop, number, raddle, run, succeed};
 
 const LIMIT: Duration = Duration::from_secs(30);
-
-fn write(folder: &Path, name: &str, text: &str) -> String {
-    let path = folder.join(name);
-    std::fs::write(&path, text).unwrap();
-    path.to_str().unwrap().to_owned()
-}
 
 /// A function that fails until a thread has come round to `ready`, and a program that prints what it returns.
 const LIBRARY: &str = "struct box { long pad[5]; long value; };
@@ -35,8 +29,11 @@ void stored(long value) { shared->value = value; }
 void nothing(void) { shared = 0; shared_function = 0; }
 ";
 
+/// What is missing comes when the runtime has logged the failure, so that there is always something to recover from.
 const MAIN: &str = "#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 struct box { long pad[5]; long value; };
 extern struct box *shared;
@@ -46,9 +43,16 @@ void stored(long), nothing(void);
 static struct box box = {{10, 20, 30, 40, 50}, 7}, spare;
 static long twice(long value) { return 2 * value; }
 static long direct_twice(long value) { return value; }
+static long already;
+static long logged(void)
+{
+    struct stat log;
+    return stat(getenv(\"RADDLE_HARDEN_LOG\"), &log) == 0 ? (long)log.st_size : 0;
+}
 static void *ready(void *unused)
 {
-    usleep(5000);
+    while (logged() == already)
+        usleep(500);
     shared = unused ? &spare : &box;
     shared_function = unused ? direct_twice : twice;
     return unused;
@@ -56,6 +60,7 @@ static void *ready(void *unused)
 static void again(pthread_t *thread)
 {
     nothing();
+    already = logged();
     pthread_create(thread, 0, ready, 0);
 }
 int main(void)
@@ -74,36 +79,38 @@ int main(void)
 const RESULT: &str = "7 7 40 9 5\n";
 
 fn recovers(program: &Path, what: &str) {
+    let log = program.with_extension("log");
     for _ in 0..number("RADDLE_BUILD_RUNS", 1) {
-        let ended = run(program, &[], LIMIT);
+        std::fs::write(&log, "").unwrap();
+        let ended = run(
+            program,
+            &[("RADDLE_HARDEN_LOG", log.to_str().unwrap())],
+            LIMIT,
+        );
         assert_eq!(ended.stdout, RESULT, "{what}: {ended:?}");
-        let recoveries = ended.stderr.matches(" recovered after ").count();
-        assert_eq!(recoveries, 5, "{what}: {}", ended.stderr);
+        let log = std::fs::read_to_string(&log).unwrap();
+        let recoveries = log.matches(" recovered after ").count();
+        assert_eq!(recoveries, 5, "{what}: {log}");
     }
 }
 
-fn sources(folder: &Path) -> (String, String) {
+fn sources(workshop: &Workshop) -> (String, String) {
     (
-        write(folder, "library.c", LIBRARY),
-        write(folder, "main.c", MAIN),
+        workshop.write("library.c", LIBRARY),
+        workshop.write("main.c", MAIN),
     )
 }
 
 #[test]
 fn every_kind_of_access_recovers_at_every_level() {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let (library, main) = sources(folder.path());
-    let program = folder.path().join("program");
-    let output = program.to_str().unwrap();
+    };
+    let (library, main) = sources(&workshop);
     for level in ["-O0", "-O1", "-O2", "-O3", "-Os"] {
         for checks in ["--harden-checks=fault", "--harden-checks=compare"] {
-            compile(
-                "cc",
-                &[level, checks, "-pthread", &library, &main, "-o", output],
-            );
+            let sources = [library.as_str(), &main];
+            let program = workshop.harden("cc", &[level, checks], &sources, "program");
             recovers(&program, &format!("{level} {checks}"));
         }
     }
@@ -111,24 +118,12 @@ fn every_kind_of_access_recovers_at_every_level() {
 
 #[test]
 fn accesses_are_their_own_checks() {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let (library, _) = sources(folder.path());
+    };
+    let (library, _) = sources(&workshop);
     let assembly = |checks: &str| {
-        let output = folder.path().join("library.s");
-        compile(
-            "cc",
-            &[
-                "-O2",
-                checks,
-                "-S",
-                &library,
-                "-o",
-                output.to_str().unwrap(),
-            ],
-        );
+        let output = workshop.harden("cc", &["-O2", checks, "-S"], &[&library], "library.s");
         std::fs::read_to_string(output).unwrap()
     };
     let comparisons = |text: &str| text.matches("$10000").count();
@@ -144,58 +139,34 @@ fn accesses_are_their_own_checks() {
 
 #[test]
 fn link_time_optimisation_shared_and_static_libraries_recover() {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let (library, main) = sources(folder.path());
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let program = path("lto");
-    compile(
-        "cc",
-        &["-O2", "-flto", "-pthread", &library, &main, "-o", &program],
-    );
-    recovers(Path::new(&program), "LTO");
+    };
+    let (library, main) = sources(&workshop);
+    let both = [library.as_str(), &main];
+    let build = |options: &[&str], sources: &[&str], name: &str| {
+        workshop.harden("cc", &[&["-O2"], options].concat(), sources, name)
+    };
+    recovers(&build(&["-flto"], &both, "lto"), "LTO");
     // Thin LTO leaves callee and caller in two modules, where callers are not re-executed.
-    let objects = [path("library.o"), path("main.o")];
-    let thin = ["-O2", "-flto=thin", "-c"];
-    compile("cc", &[&thin[..], &[&library, "-o", &objects[0]]].concat());
-    let without = ["-Dbelow=direct", &main, "-o", &objects[1]];
-    compile("cc", &[&thin[..], &without].concat());
-    let link = [
-        "-flto=thin",
-        "-pthread",
-        &objects[0],
-        &objects[1],
-        "-o",
-        &program,
-    ];
-    compile("cc", &link);
-    recovers(Path::new(&program), "thin LTO");
-    let shared = path("libbox.so");
-    compile("cc", &["-O2", "-shared", "-fPIC", &library, "-o", &shared]);
-    let program = path("dynamic");
-    compile("cc", &["-O2", "-pthread", &main, &shared, "-o", &program]);
-    recovers(Path::new(&program), "shared library");
-    let program = path("static");
-    compile(
-        "cc",
-        &[
-            "-O2", "-static", "-pthread", &library, &main, "-o", &program,
-        ],
-    );
-    recovers(Path::new(&program), "static");
-    let program = path("sections");
+    build(&["-flto=thin", "-c"], &[&library], "library.o");
+    build(&["-flto=thin", "-c", "-Dbelow=direct"], &[&main], "main.o");
+    let objects = [workshop.path("library.o"), workshop.path("main.o")];
+    let thin = build(&["-flto=thin"], &[&objects[0], &objects[1]], "thin");
+    recovers(&thin, "thin LTO");
+    build(&["-shared", "-fPIC"], &[&library], "libbox.so");
+    let shared = workshop.path("libbox.so");
+    recovers(&build(&[], &[&main, &shared], "dynamic"), "shared library");
+    recovers(&build(&["-static"], &both, "static"), "static");
     let sections = [
+        "-g",
+        "-pie",
+        "-fPIE",
         "-ffunction-sections",
         "-fdata-sections",
         "-Wl,--gc-sections",
     ];
-    let mut arguments = vec!["-O2", "-g", "-pie", "-fPIE", "-pthread"];
-    arguments.extend(sections);
-    arguments.extend([library.as_str(), &main, "-o", &program]);
-    compile("cc", &arguments);
-    recovers(Path::new(&program), "sections");
+    recovers(&build(&sections, &both, "sections"), "sections");
 }
 
 /// `raddle` under the one-word name that build systems want.
@@ -211,22 +182,21 @@ fn has(program: &str) -> bool {
 
 #[test]
 fn cmake_and_autoconf_builds_recover() {
-    if !has_llvm() || !has("cmake") || !has("autoconf") {
+    let Some(workshop) = Workshop::open().filter(|_| has("cmake") && has("autoconf")) else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    sources(folder.path());
-    let driver = one_word(folder.path());
+    };
+    sources(&workshop);
+    let folder = workshop.folder();
+    let driver = one_word(folder);
     let cache = env!("CARGO_TARGET_TMPDIR");
-    write(
-        folder.path(),
+    workshop.write(
         "CMakeLists.txt",
         "cmake_minimum_required(VERSION 3.13)\nproject(box C)\nadd_library(box SHARED library.c)\nadd_executable(program main.c)\nfind_package(Threads REQUIRED)\ntarget_link_libraries(program box Threads::Threads)\n",
     );
-    let build = folder.path().join("build");
+    let build = folder.join("build");
     succeed(
         Command::new("cmake")
-            .current_dir(folder.path())
+            .current_dir(folder)
             .env("CC", &driver)
             .env("XDG_CACHE_HOME", cache)
             .args(["-DCMAKE_BUILD_TYPE=Release", "-B"])
@@ -239,30 +209,28 @@ fn cmake_and_autoconf_builds_recover() {
             .arg(&build),
     );
     recovers(&build.join("program"), "CMake");
-    write(
-        folder.path(),
+    workshop.write(
         "configure.ac",
         "AC_INIT([box], [1])\nAC_PROG_CC\nAC_CHECK_HEADERS([pthread.h])\nAC_CHECK_LIB([pthread], [pthread_create])\nAC_CONFIG_FILES([Makefile])\nAC_OUTPUT\n",
     );
-    write(
-        folder.path(),
+    workshop.write(
         "Makefile.in",
         "program: library.c main.c\n\t@CC@ @CFLAGS@ -pthread library.c main.c @LIBS@ -o program\n",
     );
-    succeed(Command::new("autoconf").current_dir(folder.path()));
+    succeed(Command::new("autoconf").current_dir(folder));
     let compiler = format!("{} cc", env!("CARGO_BIN_EXE_raddle"));
     succeed(
         Command::new("./configure")
-            .current_dir(folder.path())
+            .current_dir(folder)
             .env("XDG_CACHE_HOME", cache)
             .arg(format!("CC={compiler}")),
     );
     succeed(
         Command::new("make")
-            .current_dir(folder.path())
+            .current_dir(folder)
             .env("XDG_CACHE_HOME", cache),
     );
-    recovers(&folder.path().join("program"), "autoconf");
+    recovers(&folder.join("program"), "autoconf");
 }
 
 const AWKWARD: &str = "#include <pthread.h>
@@ -348,18 +316,13 @@ int main(void)
 
 #[test]
 fn signal_handlers_fork_and_a_programs_own_fault_handler() {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
+    };
     // `main` calls sigsetjmp and is therefore left alone; what fails is in functions of their own.
-    let source = write(folder.path(), "awkward.c", AWKWARD);
-    let program = folder.path().join("awkward");
+    let source = workshop.write("awkward.c", AWKWARD);
     for level in ["-O0", "-O2"] {
-        compile(
-            "cc",
-            &[level, "-pthread", &source, "-o", program.to_str().unwrap()],
-        );
+        let program = workshop.harden("cc", &[level], &[&source], "awkward");
         let ended = run(&program, &[("RADDLE_HARDEN_RETRIES", "300")], LIMIT);
         let expected = "handler 7\nblocked 7\nchild 7\nwith its own fault handler 7\nits own fault at 123450\ngiven up at 16\nhandler is 1\n";
         assert_eq!(ended.stdout, expected, "{level}: {}", ended.stderr);
@@ -369,25 +332,16 @@ fn signal_handlers_fork_and_a_programs_own_fault_handler() {
 
 #[test]
 fn a_finding_of_explore_is_fixed() {
-    if !has_llvm() {
+    let Some(workshop) = Workshop::open() else {
         return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let source = write(
-        folder.path(),
+    };
+    let source = workshop.write(
         "server.c",
         "#include <pthread.h>\n#include <stdio.h>\n#include <unistd.h>\nint *shared, *other, value = 80;\nstatic void *ready(void *unused) { usleep(3000); shared = &value; return unused; }\nint main(void)\n{\n    pthread_t thread;\n    pthread_create(&thread, 0, ready, 0);\n    int port = *shared;\n    pthread_join(thread, 0);\n    other = shared;\n    printf(\"%d %d\\n\", port, *other);\n    return 0;\n}\n",
     );
-    let plain = folder.path().join("plain");
-    succeed(
-        Command::new("/usr/lib/llvm-22/bin/clang")
-            .args(["-g", "-O1", "-pthread", "-isystem"])
-            .arg(root().join("crates/harden-rt/rt"))
-            .args([&source, "-o"])
-            .arg(&plain),
-    );
+    let plain = workshop.plain(&["-g", "-O1"], &source);
     let explored = raddle()
-        .current_dir(folder.path())
+        .current_dir(workshop.folder())
         .args([
             "explore",
             "--until-found",
@@ -400,28 +354,16 @@ fn a_finding_of_explore_is_fixed() {
         .output()
         .unwrap();
     assert_eq!(explored.status.code(), Some(1), "{explored:?}");
-    let finding = folder.path().join("finding.json");
-    std::fs::write(&finding, &explored.stdout).unwrap();
-    let report = folder.path().join("sites.jsonl");
-    let fixed = folder.path().join("fixed");
-    compile(
-        "cc",
-        &[
-            "-O2",
-            "-pthread",
-            &format!("--harden-finding={}", finding.display()),
-            &format!("--harden-report={}", report.display()),
-            &source,
-            "-o",
-            fixed.to_str().unwrap(),
-        ],
-    );
-    let shown = succeed(raddle().arg("harden").arg("--show").arg(&report));
+    let explored = String::from_utf8(explored.stdout).unwrap();
+    let finding = workshop.write("finding.json", &explored);
+    let options = ["-O2", &format!("--harden-finding={finding}")];
+    let shown = workshop.sites(&options, &source);
     assert!(
         shown.contains("server.c:10: dereference in main: hardened")
             && shown.contains("dereference 1 of 1"),
         "{shown}"
     );
+    let fixed = workshop.harden("cc", &options, &[&source], "fixed");
     let ended = run(&fixed, &[], LIMIT);
     assert_eq!(ended.stdout, "80 80\n", "{}", ended.stderr);
     assert!(ended.stderr.contains("server.c:10"), "{}", ended.stderr);

@@ -19,7 +19,7 @@ mod tables;
 mod workload;
 
 use programs::Program;
-use tables::{Sums, share_gone};
+use tables::{Median, Sums, share_gone};
 
 /// How much is measured.
 #[derive(Debug, Args)]
@@ -156,7 +156,7 @@ impl Harden {
         Ok(())
     }
 
-    /// The median of the ratios of interleaved pairs.
+    /// The median of the ratios of interleaved pairs. Every other pair runs in the other order.
     #[expect(clippy::print_stdout, reason = "the table is the result")]
     fn ratio(
         &self,
@@ -166,16 +166,23 @@ impl Harden {
         other: &Path,
     ) -> anyhow::Result<()> {
         let mut ratios = Vec::new();
-        for _ in 0..self.pairs {
-            let first = program.workload.seconds(plain)?;
-            let second = program.workload.seconds(other)?;
-            ratios.push(second / first);
+        for pair in 0..self.pairs {
+            let early = if pair % 2 == 0 { plain } else { other };
+            let late = if pair % 2 == 0 { other } else { plain };
+            let (first, second) = (
+                program.workload.seconds(early)?,
+                program.workload.seconds(late)?,
+            );
+            ratios.push(if pair % 2 == 0 {
+                second / first
+            } else {
+                first / second
+            });
         }
         ratios.sort_by(f64::total_cmp);
-        if let Some(median) = ratios.get(ratios.len() / 2) {
-            let (low, high) = (ratios[ratios.len() / 4], ratios[ratios.len() * 3 / 4]);
+        if let Some(Median { value, low, high }) = tables::median(&ratios) {
             println!(
-                "{what}: time ratio {median:.3} (quartiles {low:.3} to {high:.3}, {} pairs)",
+                "{what}: time ratio {value:.3} (95 % confidence {low:.3} to {high:.3}, {} pairs)",
                 ratios.len()
             );
         }

@@ -102,6 +102,21 @@ impl Function {
         self.blocks[block].end - 1
     }
 
+    /// Whether control may come back to a block, so that one call runs it more than once.
+    pub fn is_in_cycle(&self, block: BlockId) -> bool {
+        let mut seen = vec![false; self.blocks.len()];
+        let mut work = self.blocks[block].succs.clone();
+        while let Some(at) = work.pop() {
+            if at == block {
+                return true;
+            }
+            if !std::mem::replace(&mut seen[at], true) {
+                work.extend(&self.blocks[at].succs);
+            }
+        }
+        false
+    }
+
     /// Fills in predecessors and `block_of`; call once after the blocks are there.
     pub fn link(&mut self) {
         self.block_of = vec![0; self.insts.len()];

@@ -93,6 +93,8 @@ const FORMS: [(Form, Extension); 6] = [
 const CHEAP_POINTS_MAX: usize = 3;
 /// In larger functions (interpreter loops) even that is too much: on SQLite it costs a tenth of the running time.
 const CHEAP_BLOCKS_MAX: usize = 200;
+/// Points that one call passes at most once cost next to nothing, however large the function is.
+const RARE_POINTS_MAX: usize = 8;
 
 /// How much a region may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -182,14 +184,22 @@ fn cheapest(function: &Function, idom: &[Option<BlockId>], site: &Site) -> Optio
             .map(|starts| starting_at(function, idom, site, form, extension, &starts))
             .filter(|late| !late.useful.is_empty());
         let chosen = late.unwrap_or(found);
-        let points_max = if function.blocks.len() <= CHEAP_BLOCKS_MAX {
-            CHEAP_POINTS_MAX
-        } else {
-            1
-        };
-        let is_cheap = chosen.region.points.len() <= points_max;
-        is_cheap.then(|| finish(function, idom, chosen)).flatten()
+        is_cheap(function, &chosen.region)
+            .then(|| finish(function, idom, chosen))
+            .flatten()
     })
+}
+
+/// Whether keeping track of the region's points is worth it in survival mode.
+fn is_cheap(function: &Function, region: &Region) -> bool {
+    let points_max = if function.blocks.len() <= CHEAP_BLOCKS_MAX {
+        CHEAP_POINTS_MAX
+    } else {
+        1
+    };
+    let is_rare = |&point: &InstId| !function.is_in_cycle(function.block_of[point]);
+    let count = region.points.len();
+    count <= points_max || count <= RARE_POINTS_MAX && region.points.iter().all(is_rare)
 }
 
 /// Where regions may begin so that nothing is repeated in vain: at the first read that matters, or with several points,

@@ -117,6 +117,38 @@ fn the_point_depends_on_the_path_taken() {
     assert_eq!((plan.points, plan.useless), (vec![0], vec![3]));
 }
 
+/// Five paths, each of which destroys, reads and meets the others at the site; `again` is where the site's block goes.
+fn five_paths(again: Vec<usize>) -> (Function, Site) {
+    let reads: Vec<Operand> = (0..5).map(|path| Operand::Inst(4 + 3 * path)).collect();
+    let meets = Inst {
+        shape: Shape::Phi,
+        ..inst(Effect::None, &reads)
+    };
+    let mut blocks = vec![
+        (vec![go()], vec![1]),
+        (vec![read(), choice(1)], vec![2, 3, 4, 5, 6]),
+    ];
+    blocks.extend((0..5).map(|_| (vec![destroy(), read(), go()], vec![7])));
+    blocks.push((vec![meets, go()], again));
+    let function = function(blocks);
+    let at = function.insts.len() - 1;
+    (
+        function,
+        site(SiteKind::Dereference, at, &[Operand::Inst(at - 1)]),
+    )
+}
+
+#[test]
+fn many_points_are_kept_track_of_where_they_are_passed_once() {
+    let (function, site) = five_paths(vec![]);
+    let plan = plan_of(&function, &site, Reach::Cheap).unwrap();
+    assert_eq!(plan.points.len(), 5);
+    let (function, site) = five_paths(vec![1]);
+    let pruned = plan_of(&function, &site, Reach::Cheap).unwrap_err();
+    assert_eq!(pruned, Pruned::TooManyPoints);
+    assert!(plan_of(&function, &site, Reach::Longest).is_ok());
+}
+
 #[test]
 fn a_loop_that_redefines_what_a_point_needs_is_not_jumped_back_into() {
     // 1 is a loop header with a phi, 2 its body, which ends with a point behind a store; the site is in the header.

@@ -62,12 +62,13 @@ fn find_program(name: &str, search: &[PathBuf]) -> Result<PathBuf, Missing> {
         .ok_or(Missing::Program { program: versioned })
 }
 
-/// The plugin lies next to the program (in a build folder also in `deps`) or in `../lib/raddle`.
+/// The plugin lies next to the program or in `../lib/raddle`. In a build folder the one in `deps` is newer than the one
+/// next to the program when only tests were built.
 fn find_plugin(program: &Path) -> Result<PathBuf, Missing> {
     let folder = program.parent().unwrap_or(Path::new("."));
     [
-        folder.join(PLUGIN),
         folder.join("deps").join(PLUGIN),
+        folder.join(PLUGIN),
         folder.join("../lib/raddle").join(PLUGIN),
     ]
     .into_iter()

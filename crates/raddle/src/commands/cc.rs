@@ -16,7 +16,7 @@ use raddle_harden::driver::{Invocation, Language, Step, Toolchain, toolchain};
 use raddle_harden::settings::VARIABLE;
 
 use crate::exit::{Code, Failure};
-use crate::message;
+use crate::{message, project};
 
 /// More options of ours, separated by spaces, for builds that cannot pass any.
 const OPTIONS: &str = "RADDLE_HARDEN_OPTIONS";
@@ -118,31 +118,13 @@ pub(super) fn finish_options(options: &mut Options) -> Result<(), Failure> {
             config::add_finding(&mut options.settings, finding);
         }
     }
-    let found = match &options.config {
-        Some(path) => Some(PathBuf::from(path)),
-        None => std::env::current_dir()
-            .ok()
-            .and_then(|folder| nearest(&folder)),
-    };
-    if let Some(path) = found {
-        let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        let project = raddle_config::parse(&text)
-            .with_context(|| format!("{} is not valid", path.display()))?;
-        config::add_config(&mut options.settings, &project.harden);
-    }
+    let project = project::read(options.config.as_ref().map(Path::new))?;
+    config::add_config(&mut options.settings, &project.config.harden);
     if let Some(report) = &options.settings.report {
         let absolute = std::path::absolute(report).context("the report has no place")?;
         options.settings.report = Some(absolute.to_string_lossy().into_owned());
     }
     Ok(())
-}
-
-fn nearest(folder: &Path) -> Option<PathBuf> {
-    folder
-        .ancestors()
-        .map(|folder| folder.join("raddle.toml"))
-        .find(|path| path.is_file())
 }
 
 /// Options from the environment come first, so that the command line may override them.

@@ -13,7 +13,7 @@ use raddle_report::render::{json, sarif, terminal};
 use raddle_scan::{Level, Options, Phase, Report, Summary};
 
 use crate::exit::{Code, Failure};
-use crate::message;
+use crate::{message, project};
 
 mod diff;
 
@@ -58,9 +58,9 @@ pub(crate) struct Scan {
     /// Threads for parsing; results do not depend on it.
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Configuration file.
-    #[arg(long, value_name = "FILE", default_value = "raddle.toml")]
-    config: PathBuf,
+    /// Configuration file; without it, the nearest raddle.toml here or above.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 /// Findings shown per pattern unless `--all` is given.
@@ -98,10 +98,10 @@ impl Scan {
     }
 
     fn options(&self) -> Result<Options, Failure> {
-        let config = read_config(&self.config)?;
+        let project = project::read(self.config.as_deref())?;
+        let config = project.config.scan;
         let mut patterns = raddle_scan::shipped_files();
-        let base = self.config.parent().unwrap_or(Path::new(""));
-        let from_config = config.patterns.iter().map(|path| base.join(path));
+        let from_config = config.patterns.iter().map(|path| project.folder.join(path));
         for path in from_config.chain(self.pattern.iter().cloned()) {
             let text = std::fs::read_to_string(&path)
                 .with_context(|| format!("cannot read the pattern file {}", path.display()))?;
@@ -235,23 +235,6 @@ fn closing(report: &Report, old: usize) -> String {
         text.push_str(&format!("not read: {} more\n", summary.notes.len() - 10));
     }
     text
-}
-
-fn read_config(path: &Path) -> Result<raddle_config::scan::Scan, Failure> {
-    let is_default = path == Path::new("raddle.toml");
-    match std::fs::read_to_string(path) {
-        Ok(text) => {
-            let config = raddle_config::parse(&text)
-                .with_context(|| format!("cannot use {}", path.display()))?;
-            Ok(config.scan)
-        }
-        Err(error) if is_default && error.kind() == std::io::ErrorKind::NotFound => {
-            Ok(raddle_config::scan::Scan::default())
-        }
-        Err(error) => Err(anyhow::Error::from(error)
-            .context(format!("cannot read {}", path.display()))
-            .into()),
-    }
 }
 
 fn list(options: &Options) -> Result<Code, Failure> {

@@ -20,12 +20,17 @@ pub(crate) fn raddle() -> Command {
     command
 }
 
+/// For those who run the tests with `--no-capture`.
+pub(crate) fn say(text: &str) {
+    println!("{text}");
+}
+
 /// Whether LLVM is here. Continuous integration installs it; elsewhere the tests that need it say so and pass.
-pub(crate) fn has_llvm() -> bool {
+fn has_llvm() -> bool {
     let found = Path::new("/usr/lib/llvm-22/include/llvm/Plugins/PassPlugin.h").is_file()
         && Path::new("/usr/lib/llvm-22/bin/clang").is_file();
     if !found {
-        println!("skipped: clang-22 and llvm-22-dev are not installed");
+        say("skipped: clang-22 and llvm-22-dev are not installed");
     }
     found
 }
@@ -54,6 +59,80 @@ pub(crate) fn succeed(command: &mut Command) -> String {
 /// `raddle cc` or `raddle c++` with hardening that must work.
 pub(crate) fn compile(driver: &str, arguments: &[&str]) {
     succeed(raddle().arg(driver).arg("--harden-strict").args(arguments));
+}
+
+/// A folder for the files of one test.
+#[derive(Debug)]
+pub(crate) struct Workshop {
+    folder: tempfile::TempDir,
+}
+
+impl Workshop {
+    /// None without LLVM: there is nothing to test then.
+    pub(crate) fn open() -> Option<Self> {
+        has_llvm().then(|| Self {
+            folder: tempfile::tempdir().unwrap(),
+        })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where a file of this name is, as an argument.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.folder().join(name).to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Compiles without us; `plain` is the program.
+    pub(crate) fn plain(&self, options: &[&str], source: &str) -> PathBuf {
+        let program = self.folder().join("plain");
+        succeed(
+            Command::new("/usr/lib/llvm-22/bin/clang")
+                .args(options)
+                .args(["-pthread", "-isystem"])
+                .arg(root().join("crates/harden-rt/rt"))
+                .args([source, "-o"])
+                .arg(&program),
+        );
+        program
+    }
+
+    /// Compiles and hardens to a program of this name.
+    pub(crate) fn harden(
+        &self,
+        driver: &str,
+        options: &[&str],
+        sources: &[&str],
+        name: &str,
+    ) -> PathBuf {
+        let program = self.path(name);
+        let output = ["-pthread", "-o", &program];
+        compile(driver, &[options, sources, &output].concat());
+        program.into()
+    }
+
+    /// Compiles and hardens one source in this folder; the list of its sites.
+    pub(crate) fn sites(&self, options: &[&str], source: &str) -> String {
+        let report = self.path("sites.jsonl");
+        succeed(
+            raddle()
+                .current_dir(self.folder())
+                .args(["cc", "--harden-strict", "-c"])
+                .arg(format!("--harden-report={report}"))
+                .args(options)
+                .args([source, "-o", &self.path("sites.o")]),
+        );
+        let shown = succeed(raddle().args(["harden", "--show", &report]));
+        std::fs::remove_file(report).unwrap();
+        shown
+    }
 }
 
 /// How a program ended.

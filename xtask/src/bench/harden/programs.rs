@@ -76,6 +76,7 @@ pub(super) const ALL: &[Program] = &[
             "-D_LARGEFILE64_SOURCE=1",
             "-D_FILE_OFFSET_BITS=64",
             "-DUSE_STACKSIZE_CUSTOMIZATION",
+            "-Wno-reserved-user-defined-literal",
             "-w",
         ],
         sources: &["pbzip2.cpp", "BZ2StreamScanner.cpp", "ErrorContext.cpp"],
