@@ -18,6 +18,8 @@ pub struct Target {
     /// The test; none if the guest's own program brings it.
     pub test: Option<TestCase>,
     pub symbols: Arc<Symbols>,
+    /// Content of the modules that were loaded before the boot snapshot.
+    pub modules: Vec<Vec<u8>>,
     /// Virtual nanoseconds of a test at most.
     pub time_max: u64,
 }

@@ -119,6 +119,7 @@ impl Explore {
                 boot: Arc::clone(&prepared.boot),
                 test,
                 symbols: Arc::clone(&symbols),
+                modules: prepared.modules.clone(),
                 time_max: self.guest_time * 1_000_000,
             });
             self.explore_one(&prepared, target, &modules, algorithm, &mut total)?;
