@@ -12,7 +12,7 @@ use crate::cpu::Cpu;
 use crate::exit::{Fault, Vector};
 use crate::int::Int;
 use crate::op::Op;
-use crate::run::{Leave, Run};
+use crate::run::{Leave, Run, interest_bit};
 
 pub(crate) mod alu;
 pub(crate) mod bits;
@@ -52,13 +52,13 @@ macro_rules! next {
     }};
 }
 
-/// Loads a `T`, or leaves with the fault; logs the access.
-macro_rules! load {
-    ($T:ty, $OBS:expr, $addr:expr, $cpu:ident, $op:ident, $run:ident, $log:ident, $budget:ident) => {{
-        let pointer = crate::access::fast_read::<$T>($run, $addr);
+/// Loads a `T` by a fast way and, if that has none, by the slow one, or leaves with the fault; logs the access.
+macro_rules! load_by {
+    ($fast:ident, $for_update:literal, $T:ty, $OBS:expr, $addr:expr, $cpu:ident, $op:ident, $run:ident, $log:ident, $budget:ident) => {{
+        let pointer = crate::access::$fast::<$T>($run, $addr);
         let value = if pointer.is_null() {
-            let slow =
-                crate::access::slow_load($run, $addr, <$T as crate::int::Int>::BYTES as u64, 0);
+            let size = <$T as crate::int::Int>::BYTES as u64;
+            let slow = crate::access::slow_load($run, $addr, size, $for_update);
             if slow.ok == 0 {
                 return crate::fast::leave($cpu, $op, $run, $log, $budget);
             }
@@ -76,28 +76,18 @@ macro_rules! load {
     }};
 }
 
+/// Loads a `T`, or leaves with the fault; logs the access.
+macro_rules! load {
+    ($($arguments:tt)*) => {
+        $crate::fast::load_by!(fast_read, 0, $($arguments)*)
+    };
+}
+
 /// Loads a `T` that will be written back: faults if it may not be written. The record has the old value.
 macro_rules! load_for_update {
-    ($T:ty, $OBS:expr, $addr:expr, $cpu:ident, $op:ident, $run:ident, $log:ident, $budget:ident) => {{
-        let pointer = crate::access::fast_write::<$T>($run, $addr);
-        let value = if pointer.is_null() {
-            let slow =
-                crate::access::slow_load($run, $addr, <$T as crate::int::Int>::BYTES as u64, 1);
-            if slow.ok == 0 {
-                return crate::fast::leave($cpu, $op, $run, $log, $budget);
-            }
-            <$T as crate::int::Int>::cut(slow.value)
-        } else {
-            pointer.read_unaligned()
-        };
-        crate::fast::record::<$OBS>(
-            &raw mut $log,
-            $addr,
-            (*$op).meta,
-            crate::int::Int::zx(value),
-        );
-        value
-    }};
+    ($($arguments:tt)*) => {
+        $crate::fast::load_by!(fast_write, 1, $($arguments)*)
+    };
 }
 
 /// Stores a `T` without a record (the second half of an update), or leaves with the fault.
@@ -177,7 +167,8 @@ macro_rules! by_const {
 }
 
 pub(crate) use {
-    by_const, by_size, by_wide_size, handlers, load, load_for_update, next, store, store_back,
+    by_const, by_size, by_wide_size, handlers, load, load_by, load_for_update, next, store,
+    store_back,
 };
 
 /// Observation modes as constants for handlers.
@@ -310,6 +301,26 @@ pub(crate) unsafe extern "C" fn leave_at_stack(
 pub(crate) const RSP: u8 = 4 * 8;
 pub(crate) const RBP: u8 = 5 * 8;
 
+/// Whether a flagged program point is passed, and counts it.
+///
+/// # Safety
+/// The run is valid, and so is its table of points that are never passed if points may be passed.
+#[inline(always)]
+pub(crate) unsafe fn passes(run: *mut Run, pc: u64) -> bool {
+    // SAFETY: the caller's promise; the index is below the size of the table.
+    unsafe {
+        if (*run).points_left == 0 {
+            return false;
+        }
+        let (word, bit) = interest_bit(pc);
+        if *(*run).interest.add(word) & bit != 0 {
+            return false;
+        }
+        (*run).points_left -= 1;
+    }
+    true
+}
+
 handlers! {
     /// The block of this op is no longer true: continue with what is there now.
     fn stale[](cpu, op, run, log, budget) {
@@ -320,10 +331,12 @@ handlers! {
         (*run).patch = std::ptr::null_mut();
     }
 
-    /// A flagged program point: stop here unless the run began here.
+    /// A flagged program point: stop here unless the run began here or may pass it.
     fn point[](cpu, op, run, log, budget) {
         if (*run).skip_point == (*op).meta.pc() {
             (*run).skip_point = u64::MAX;
+            next!(cpu, op, run, log, budget)
+        } else if passes(run, (*op).meta.pc()) {
             next!(cpu, op, run, log, budget)
         } else {
             (*run).leave = Leave::Point;

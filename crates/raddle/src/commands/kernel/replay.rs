@@ -89,7 +89,7 @@ impl Replay {
             time_max: recording.time_max,
         };
         let mut session = Session::start(&target).map_err(start_failure)?;
-        if session.start_digest != recording.start_digest {
+        if session.start_digest() != recording.start_digest {
             message::warning(
                 "the guest at the start line is not that of the recording: the run may differ",
             );
