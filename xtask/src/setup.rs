@@ -38,6 +38,10 @@ const PACKAGES: &[(&str, &str)] = &[
     ("autoconf", "a hardened build in the tests"),
     ("cmake", "a hardened build in the tests"),
     ("libevent-dev", "builds memcached in the benchmark"),
+    ("bc", "builds a kernel in the benchmark"),
+    ("bison", "builds a kernel in the benchmark"),
+    ("flex", "builds a kernel in the benchmark"),
+    ("libelf-dev", "builds a kernel in the benchmark"),
     ("make", "a hardened build in the tests"),
     (
         "linux-headers-cloud-amd64",

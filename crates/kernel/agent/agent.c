@@ -19,7 +19,7 @@ enum {
     NR_read = 0, NR_write = 1, NR_open = 2, NR_close = 3, NR_mmap = 9, NR_sched_yield = 24, NR_dup2 = 33,
     NR_clone = 56, NR_fork = 57, NR_execve = 59, NR_exit = 60, NR_wait4 = 61, NR_uname = 63, NR_mkdir = 83,
     NR_mount = 165, NR_reboot = 169, NR_gettid = 186, NR_futex = 202, NR_sched_setaffinity = 203,
-    NR_getdents64 = 217, NR_exit_group = 231,
+    NR_getdents64 = 217, NR_exit_group = 231, NR_finit_module = 313,
 };
 
 struct operand {
@@ -287,6 +287,48 @@ static void tell_modules(void)
     raddle_call(RADDLE_INFO, (long)text, text_length, 0);
 }
 
+/* Loads the modules that the user wants in every test: /modules/0, /modules/1, ... */
+static void load_modules(void)
+{
+    char path[32] = "/modules/";
+    char parameters_path[48];
+    char parameters[1024];
+    u32 number = 0;
+    for (;; number++) {
+        u32 end = 9;
+        if (number >= 10)
+            path[end++] = (char)('0' + number / 10 % 10);
+        path[end++] = (char)('0' + number % 10);
+        path[end] = 0;
+        i64 fd = call3(NR_open, path, 0, 0);
+        if (fd < 0)
+            break;
+        memcpy(parameters_path, path, end);
+        memcpy(parameters_path + end, ".parameters", 12);
+        if (read_file(parameters_path, parameters, sizeof parameters) < 0)
+            parameters[0] = 0;
+        i64 result = call3(NR_finit_module, fd, parameters, 0);
+        call3(NR_close, fd, 0, 0);
+        if (result < 0 && result != -17 /* EEXIST: the kernel has loaded it by itself */) {
+            text_length = 0;
+            put("module ");
+            put(path + 9);
+            put(" of --module, dependencies counted and from 0, cannot be loaded: error ");
+            char digits[8];
+            u32 at = 7;
+            digits[at] = 0;
+            for (i64 left = -result; left && at; left /= 10)
+                digits[--at] = (char)('0' + left % 10);
+            put(digits + at);
+            put("; the end of the console says why");
+            text[text_length < sizeof text ? text_length : sizeof text - 1] = 0;
+            fatal(text);
+        }
+    }
+    if (number)
+        tell_modules();
+}
+
 /* ---- operations ---- */
 
 static i64 value_of(const struct operand *operand)
@@ -516,6 +558,7 @@ void agent_main(void)
     shared = map_shared(sizeof *shared);
     program = map_shared(INPUT_SIZE);
     pin(0, 0);
+    load_modules();
     tell_guest();
 
     i64 length = raddle_call(RADDLE_INPUT, (long)program, INPUT_SIZE, 0);

@@ -6,6 +6,7 @@
 pub mod campaign;
 pub mod guest;
 pub mod kallsyms;
+pub mod module;
 pub mod program;
 pub mod recording;
 pub mod store;

@@ -28,6 +28,17 @@ pub struct MachineInputs {
     pub program: Option<String>,
     /// Further files: guest path and host path.
     pub files: Vec<(String, String)>,
+    /// Modules that are loaded before the boot snapshot, in this order.
+    #[serde(default)]
+    pub modules: Vec<BootModuleInput>,
+}
+
+/// A module that is loaded before the boot snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootModuleInput {
+    /// Where it was found.
+    pub path: String,
+    pub parameters: String,
 }
 
 /// A module that the test loads.

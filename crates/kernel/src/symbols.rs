@@ -74,10 +74,10 @@ impl Symbols {
 
     /// Adds the names of a module's file, where the guest says it was loaded.
     pub fn add_module(&mut self, file: &[u8], info: &GuestInfo) {
-        let Ok(file) = object::File::parse(file) else {
+        let Some(name) = crate::module::name(file) else {
             return;
         };
-        let Some(name) = module_name(&file) else {
+        let Ok(file) = object::File::parse(file) else {
             return;
         };
         let (Some(base), Some(text)) = (info.modules.get(&name), file.section_by_name(".text"))
@@ -129,15 +129,6 @@ impl Symbols {
         self.name(pc)
             .map_or_else(|| format!("{pc:#x}"), |named| named.to_string())
     }
-}
-
-/// The name that the module has in the guest.
-fn module_name(file: &object::File<'_>) -> Option<String> {
-    let info = file.section_by_name(".modinfo")?;
-    let data = info.data().ok()?;
-    data.split(|byte| *byte == 0)
-        .find_map(|entry| entry.strip_prefix(b"name="))
-        .map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
 #[cfg(test)]

@@ -54,17 +54,7 @@ fn once(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
 fn cache() -> String {
     let folder = once("kernel-cache", |folder| {
         let unfinished = folder.with_extension("new");
-        let kernel = kernel();
-        let arguments = [
-            "kernel",
-            "boot",
-            "--quiet",
-            "--kernel",
-            &kernel.to_string_lossy(),
-            "--cache",
-            &unfinished.to_string_lossy(),
-        ];
-        let (code, text) = raddle(target(), &arguments);
+        let (code, text) = boot(&kernel(), &unfinished);
         assert_eq!(code, 0, "{text}");
         assert!(text.contains("is up on processors 0-1"), "{text}");
         std::fs::rename(unfinished, folder).expect("the cache can be moved");
@@ -99,9 +89,18 @@ fn module() -> String {
     folder.to_string_lossy().into_owned()
 }
 
-fn explore(folder: &Path, test: &str, extra: &[&str]) -> (i32, String) {
-    let (kernel, cache, module) = (kernel(), cache(), module());
-    let test = format!("{CORPUS}/{test}.ktest");
+/// Boots with snapshots in a folder.
+fn boot(kernel: &Path, cache: &Path) -> (i32, String) {
+    let (kernel, cache) = (kernel.to_string_lossy(), cache.to_string_lossy());
+    let arguments = [
+        "kernel", "boot", "--quiet", "--kernel", &*kernel, "--cache", &*cache,
+    ];
+    raddle(target(), &arguments)
+}
+
+/// Explores tests of a folder.
+fn explore_files(folder: &Path, tests: &[String], extra: &[&str]) -> (i32, String) {
+    let (kernel, cache) = (kernel(), cache());
     let mut arguments = vec![
         "kernel",
         "explore",
@@ -109,8 +108,6 @@ fn explore(folder: &Path, test: &str, extra: &[&str]) -> (i32, String) {
         kernel.to_str().expect("a path"),
         "--cache",
         &cache,
-        "--modules",
-        &module,
         "--time",
         "120",
     ];
@@ -118,8 +115,31 @@ fn explore(folder: &Path, test: &str, extra: &[&str]) -> (i32, String) {
         arguments.push("-j1");
     }
     arguments.extend(extra);
-    arguments.push(&test);
+    arguments.extend(tests.iter().map(String::as_str));
     raddle(folder, &arguments)
+}
+
+/// Explores a test of the corpus, with the module of known races.
+fn explore(folder: &Path, test: &str, extra: &[&str]) -> (i32, String) {
+    let module = module();
+    let test = format!("{CORPUS}/{test}.ktest");
+    explore_files(folder, &[test], &[&["--modules", &module], extra].concat())
+}
+
+/// Explores a test that is given as text.
+fn explore_text(folder: &Path, text: &str, extra: &[&str]) -> (i32, String) {
+    std::fs::write(folder.join("t.ktest"), text).expect("it can be written");
+    explore_files(folder, &["t.ktest".to_owned()], extra)
+}
+
+/// The recording that an exploration left in a folder.
+fn recording(folder: &Path) -> String {
+    let path = std::fs::read_dir(folder)
+        .expect("the folder exists")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .find(|path| path.extension().is_some_and(|ending| ending == "kraddle"))
+        .expect("a recording was written");
+    path.to_string_lossy().into_owned()
 }
 
 /// A known bug is found, with these words in the report, and replays; its fixed twin is clean.
@@ -135,24 +155,11 @@ fn check(bug: &str, words: &[&str]) {
     for word in words {
         assert!(text.contains(word), "no `{word}` in:\n{text}");
     }
-    let recording = std::fs::read_dir(folder.path())
-        .expect("the folder exists")
-        .map(|entry| entry.expect("the folder can be read").path())
-        .find(|path| path.extension().is_some_and(|ending| ending == "kraddle"))
-        .expect("a recording was written");
-    let cache = cache();
-    let (code, text) = raddle(
-        folder.path(),
-        &[
-            "kernel",
-            "replay",
-            "--times",
-            "2",
-            "--cache",
-            &cache,
-            &recording.to_string_lossy(),
-        ],
-    );
+    let (recording, cache) = (recording(folder.path()), cache());
+    let arguments = [
+        "kernel", "replay", "--times", "2", "--cache", &cache, &recording,
+    ];
+    let (code, text) = raddle(folder.path(), &arguments);
     assert_eq!(code, 1, "{text}");
     assert!(
         text.contains("the same run as recorded, bit for bit; the same failure"),
@@ -211,6 +218,11 @@ fn lost_wake_up() {
 }
 
 #[test]
+fn interrupt_against_thread() {
+    check("timer", &["`ioctl(d, 162, 0) == 0` gave -EIO"]);
+}
+
+#[test]
 fn a_race_that_fails_nothing_is_seen_as_a_race() {
     let folder = TempDir::new().expect("a folder");
     let schedules = ["--schedules", "40", "--races"];
@@ -244,7 +256,6 @@ fn workers_do_not_change_what_is_found() {
 #[test]
 fn a_damaged_snapshot_is_noticed_and_made_again() {
     let folder = TempDir::new().expect("a folder");
-    let kernel = kernel();
     let source = std::fs::read_dir(cache())
         .expect("the cache exists")
         .map(|entry| entry.expect("the folder can be read").path())
@@ -255,16 +266,7 @@ fn a_damaged_snapshot_is_noticed_and_made_again() {
     bytes[middle] ^= 0xFF;
     let damaged = folder.path().join(source.file_name().expect("a file"));
     std::fs::write(&damaged, &bytes).expect("it can be written");
-    let arguments = [
-        "kernel",
-        "boot",
-        "--quiet",
-        "--kernel",
-        &kernel.to_string_lossy(),
-        "--cache",
-        &folder.path().to_string_lossy(),
-    ];
-    let (code, text) = raddle(folder.path(), &arguments);
+    let (code, text) = boot(&kernel(), folder.path());
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("its checksum is wrong"), "{text}");
     assert!(text.contains("booted in"), "{text}");
@@ -280,12 +282,7 @@ fn what_is_no_kernel_is_refused() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("text");
     std::fs::write(&path, "hello").expect("it can be written");
-    let boot = |path: &Path| {
-        raddle(
-            folder.path(),
-            &["kernel", "boot", "--kernel", &path.to_string_lossy()],
-        )
-    };
+    let boot = |path: &Path| boot(path, folder.path());
     let (code, text) = boot(&path);
     assert_eq!(code, 2);
     assert!(text.contains("this is not a Linux kernel"), "{text}");
@@ -300,43 +297,36 @@ fn what_is_no_kernel_is_refused() {
 #[test]
 fn mistakes_in_a_test_are_pointed_at() {
     let folder = TempDir::new().expect("a folder");
-    let (kernel, cache) = (kernel(), cache());
-    let explore = |text: &str, extra: &[&str]| {
-        let path = folder.path().join("t.ktest");
-        std::fs::write(&path, text).expect("it can be written");
-        let mut arguments = vec![
-            "kernel",
-            "explore",
-            "--kernel",
-            kernel.to_str().expect("a path"),
-            "--cache",
-            &cache,
-            "--schedules",
-            "20",
-            "t.ktest",
-        ];
-        arguments.extend(extra);
-        raddle(folder.path(), &arguments)
-    };
-    let (code, text) = explore("thread a:\n    wirte(1, \"x\", 1)\n", &[]);
+    let explore = |text: &str| explore_text(folder.path(), text, &["--schedules", "20"]);
+    let (code, text) = explore("thread a:\n    wirte(1, \"x\", 1)\n");
     assert_eq!(code, 2);
     assert!(
         text.contains("t.ktest:2:5: `wirte` is not a system call"),
         "{text}"
     );
-    let (code, text) = explore(
-        "setup:\n    chdir(\"/nowhere\") == 0\nthread a:\n    getpid()\n",
-        &[],
-    );
+    let (code, text) = explore("setup:\n    chdir(\"/nowhere\") == 0\nthread a:\n    getpid()\n");
     assert_eq!(code, 2);
     assert!(
         text.contains("t.ktest:2: the set-up failed: `chdir(\"/nowhere\") == 0` gave -ENOENT"),
         "{text}"
     );
     let three = "thread a:\n getpid()\nthread b:\n getpid()\nthread c:\n getpid()\n";
-    let (code, text) = explore(three, &[]);
+    let (code, text) = explore(three);
     assert_eq!(code, 2);
     assert!(text.contains("--cpus 3"), "{text}");
+}
+
+/// What does not end in any order is a mistake of the test, and is not tried a thousand times.
+#[test]
+fn a_test_that_never_ends_is_refused() {
+    let folder = TempDir::new().expect("a folder");
+    let text = "thread a:\n    getpid()\nthread b:\n    pause()\n";
+    let (code, text) = explore_text(folder.path(), text, &["--guest-time", "100"]);
+    assert_eq!(code, 2, "{text}");
+    assert!(
+        text.contains("t.ktest: the test never ends: `pause()` does not return within 100 ms"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -348,21 +338,9 @@ fn a_bundle_has_all_that_a_replay_needs() {
         &["--schedules", "2000", "--until-found", "--concise"],
     );
     assert_eq!(code, 1, "{text}");
-    let recording = std::fs::read_dir(folder.path())
-        .expect("the folder exists")
-        .map(|entry| entry.expect("the folder can be read").path())
-        .find(|path| path.extension().is_some_and(|ending| ending == "kraddle"))
-        .expect("a recording was written");
-    let (code, text) = raddle(
-        folder.path(),
-        &[
-            "kernel",
-            "bundle",
-            &recording.to_string_lossy(),
-            "--output",
-            "bundle",
-        ],
-    );
+    let recording = recording(folder.path());
+    let arguments = ["kernel", "bundle", &recording, "--output", "bundle"];
+    let (code, text) = raddle(folder.path(), &arguments);
     assert_eq!(code, 0, "{text}");
     let has = |name: &str| folder.path().join("bundle").join(name).is_file();
     assert!(has("README.md") && has("test.ktest") && has("raddle_bugs.ko"));
@@ -374,10 +352,18 @@ fn a_bundle_has_all_that_a_replay_needs() {
     assert!(text.contains("bit for bit"), "{text}");
 }
 
+/// All tests end well in so many schedules each.
+#[track_caller]
+fn pass(folder: &Path, tests: &[String], schedules: &str) {
+    let (code, text) = explore_files(folder, tests, &["--concise", "--schedules", schedules]);
+    assert_eq!(code, 0, "{text}");
+    let explored = format!("explored {schedules} schedules");
+    assert_eq!(text.matches(&explored).count(), tests.len(), "{text}");
+}
+
 #[test]
 fn templates_pass() {
     let folder = TempDir::new().expect("a folder");
-    let (kernel, cache) = (kernel(), cache());
     let mut tests = Vec::new();
     for name in [
         "pipe", "inotify", "fs", "socket", "futex", "epoll", "tmpfs", "procfs",
@@ -390,24 +376,29 @@ fn templates_pass() {
         assert_eq!(code, 0, "{text}");
         tests.push(file);
     }
-    let mut arguments = vec![
-        "kernel",
-        "explore",
-        "--kernel",
-        kernel.to_str().expect("a path"),
-        "--cache",
-        &cache,
-        "--schedules",
-        "2",
-        "--concise",
-        "-j1",
-    ];
-    arguments.extend(tests.iter().map(String::as_str));
-    let (code, text) = raddle(folder.path(), &arguments);
-    assert_eq!(code, 0, "{text}");
-    assert_eq!(
-        text.matches("explored 2 schedules").count(),
-        tests.len(),
-        "{text}"
-    );
+    pass(folder.path(), &tests, "2");
+}
+
+/// The pairs of system calls, cut into parts so that the parts can run at the same time.
+fn calls_pass(part: usize) {
+    let mut tests: Vec<String> = std::fs::read_dir(format!("{CORPUS}/calls"))
+        .expect("the corpus exists")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    assert!(tests.len() >= 44, "the corpus is complete");
+    tests.sort();
+    let folder = TempDir::new().expect("a folder");
+    let tests: Vec<String> = tests.into_iter().skip(part).step_by(2).collect();
+    pass(folder.path(), &tests, "48");
+}
+
+#[test]
+fn even_calls_pass() {
+    calls_pass(0);
+}
+
+#[test]
+fn odd_calls_pass() {
+    calls_pass(1);
 }

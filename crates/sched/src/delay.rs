@@ -58,6 +58,20 @@ impl Scheduler for DelayBounded {
             default
         }
     }
+
+    fn passes(&self, candidates: usize) -> u64 {
+        let next = self.delays.iter().find(|delay| **delay >= self.decisions);
+        match next {
+            Some(next) if candidates > 1 => next - self.decisions,
+            _ => u64::MAX,
+        }
+    }
+
+    fn passed(&mut self, candidates: usize, points: u64) {
+        if candidates > 1 {
+            self.decisions += points;
+        }
+    }
 }
 
 #[cfg(test)]

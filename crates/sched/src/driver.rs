@@ -22,6 +22,9 @@ const IDLE_JUMPS_MAX: u32 = 10_000;
 const FAIR_TURN: u64 = 5_000;
 /// Stops that are remembered one by one.
 const TRAIL_MAX: usize = 100_000;
+/// Points that are passed without a look at whether a context loops, and stops of such a look.
+const UNWATCHED_MAX: u64 = 4096;
+const WATCHED: u64 = 16;
 /// Jumps of the clock in a run while somebody could run.
 const JUMPS_MAX: u64 = 64;
 
@@ -150,6 +153,9 @@ struct Driving {
     waiting: Waiting,
     reads_from: ReadsFromTrace,
     jumps: u64,
+    /// Points passed since somebody was last watched, and stops for which the current context still is.
+    unwatched: u64,
+    watched: u64,
 }
 
 impl Driving {
@@ -178,6 +184,8 @@ impl Driving {
             waiting: Waiting::default(),
             reads_from: ReadsFromTrace::default(),
             jumps: 0,
+            unwatched: 0,
+            watched: 0,
         }
     }
 
@@ -352,7 +360,15 @@ impl Driving {
             return stop;
         }
         self.note_operation(world, next);
-        let stop = world.run(next, Until::Sync { steps_max });
+        let until = Until::Sync { steps_max };
+        let points = self.points_to_pass(scheduler);
+        let stop = if points == 0 {
+            world.run(next, until)
+        } else {
+            let (stop, passed) = world.run_passing(next, until, points, scheduler.interest());
+            self.note_passed(scheduler, next, passed);
+            stop
+        };
         let context = world.contexts().get(next);
         let steps = context.steps;
         let made = steps - before;
@@ -375,6 +391,37 @@ impl Driving {
         self.look(world, next, &stop);
         self.reason = self.reason_of(&stop, world, next);
         stop
+    }
+
+    /// Points that the chosen context may pass before anybody needs to know. Somebody who waits in a loop is woken by
+    /// writes, which are seen at stops only.
+    fn points_to_pass(&mut self, scheduler: &dyn Scheduler) -> u64 {
+        if self.is_replay || self.is_fair_phase() || !self.waiting.is_empty() {
+            return 0;
+        }
+        if self.watched > 0 {
+            self.watched -= 1;
+            return 0;
+        }
+        let left = UNWATCHED_MAX - self.unwatched;
+        scheduler.passes(self.candidates.len()).min(left)
+    }
+
+    fn note_passed(&mut self, scheduler: &mut dyn Scheduler, who: ContextId, passed: u64) {
+        if passed == 0 {
+            return;
+        }
+        scheduler.passed(self.candidates.len(), passed);
+        self.drive.stops[who.0 as usize] += passed;
+        if self.candidates.len() > 1 {
+            self.drive.decisions += passed;
+        }
+        self.waiting.switch();
+        self.unwatched += passed;
+        if self.unwatched >= UNWATCHED_MAX {
+            self.unwatched = 0;
+            self.watched = WATCHED;
+        }
     }
 
     /// Stops a context in the middle of an instruction that reads and writes shared memory without a lock.

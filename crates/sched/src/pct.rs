@@ -82,4 +82,17 @@ impl Scheduler for Pct {
         }
         best.1
     }
+
+    fn passes(&self, candidates: usize) -> u64 {
+        match self.change_points.first() {
+            Some(next) if candidates > 1 => next.saturating_sub(self.decisions),
+            _ => u64::MAX,
+        }
+    }
+
+    fn passed(&mut self, candidates: usize, points: u64) {
+        if candidates > 1 {
+            self.decisions += points;
+        }
+    }
 }

@@ -15,6 +15,9 @@ use raddle_world::ContextId;
 
 use crate::scheduler::{Profile, Scheduler, View};
 
+/// Decisions that are looked ahead at most.
+const AHEAD_MAX: u32 = 4096;
+
 /// A random walk.
 #[derive(Debug, Clone)]
 pub struct RandomWalk {
@@ -48,6 +51,18 @@ impl Scheduler for RandomWalk {
                 another_kind(&mut self.prng, view, kinds).unwrap_or(view.current)
             }
             _ => another(&mut self.prng, view),
+        }
+    }
+
+    fn passes(&self, _candidates: usize) -> u64 {
+        let mut ahead = self.prng.clone();
+        let stays = (0..AHEAD_MAX).take_while(|_| !ahead.chance(1, self.mean_run));
+        to_u64(stays.count())
+    }
+
+    fn passed(&mut self, _candidates: usize, points: u64) {
+        for _ in 0..points {
+            self.prng.chance(1, self.mean_run);
         }
     }
 }

@@ -110,6 +110,17 @@ pub trait Scheduler {
     fn bound(&self, _who: &Context) -> u64 {
         u64::MAX
     }
+    /// At how many of its next flagged points the context that was just picked would be picked again, if nothing else
+    /// happens; `candidates` could be picked. Points of [`Scheduler::interest`] do not count: there it is asked.
+    fn passes(&self, _candidates: usize) -> u64 {
+        0
+    }
+    /// So many points were passed without asking.
+    fn passed(&mut self, _candidates: usize, _points: u64) {}
+    /// Points at which it is asked in any case, if others are passed; sorted.
+    fn interest(&self) -> &[u64] {
+        &[]
+    }
 }
 
 impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
@@ -131,6 +142,18 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
 
     fn bound(&self, who: &Context) -> u64 {
         (**self).bound(who)
+    }
+
+    fn passes(&self, candidates: usize) -> u64 {
+        (**self).passes(candidates)
+    }
+
+    fn passed(&mut self, candidates: usize, points: u64) {
+        (**self).passed(candidates, points);
+    }
+
+    fn interest(&self) -> &[u64] {
+        (**self).interest()
     }
 }
 

@@ -123,6 +123,18 @@ impl Scheduler for Urw {
         self.turn = Some((chosen, is_standing));
         chosen
     }
+
+    fn passes(&self, _candidates: usize) -> u64 {
+        match self.turn {
+            // It runs to its next interesting operation.
+            Some((_, false)) if !self.interest.is_empty() => u64::MAX,
+            _ => 0,
+        }
+    }
+
+    fn interest(&self) -> &[u64] {
+        &self.interest
+    }
 }
 
 /// Draws the points of one to three of the places where contexts meet.

@@ -40,7 +40,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Another context goes on.
+    /// Another context goes on, or this one has passed points that nobody looked at.
     pub(crate) fn switch(&mut self) {
         self.passed.clear();
     }

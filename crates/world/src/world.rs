@@ -19,6 +19,17 @@ pub trait World {
     fn pending(&mut self, who: ContextId) -> Pending;
     /// Runs one context. It must be runnable. Events are appended to the world's list.
     fn run(&mut self, who: ContextId, until: Until) -> Stop;
+    /// As [`World::run`], but may pass so many flagged points without a stop, none of them one of `never`. Gives how
+    /// many were passed; a world may always pass fewer.
+    fn run_passing(
+        &mut self,
+        who: ContextId,
+        until: Until,
+        _points: u64,
+        _never: &[u64],
+    ) -> (Stop, u64) {
+        (self.run(who, until), 0)
+    }
     /// Lets virtual time jump to the next timer or time-out; false if there is none. Worlds do it by
     /// themselves never: it happens when nobody can run, or because a schedule says so.
     fn advance_time(&mut self) -> bool;

@@ -91,6 +91,10 @@ pub(crate) struct Run {
     pub(crate) tsc: u64,
     /// Program counter at which a point must not stop the run.
     pub(crate) skip_point: u64,
+    /// Points that may be passed without a stop.
+    pub(crate) points_left: u64,
+    /// Points that are never passed; a table of bits by [`interest_bit`], valid while points may be passed.
+    pub(crate) interest: *const u64,
     /// The paged machine this run is on; null where the Linux world runs.
     pub(crate) system: *mut SystemRun,
     /// Of a paged machine: the TLB holds translations of user mode.
@@ -118,6 +122,8 @@ impl Run {
             wide: 0,
             tsc: 0,
             skip_point: u64::MAX,
+            points_left: 0,
+            interest: std::ptr::null(),
             system: std::ptr::null_mut(),
             is_user: false,
             space_version: 0,
@@ -166,6 +172,18 @@ impl Run {
             }
         }
     }
+}
+
+/// Words of the table of points that are never passed.
+pub(crate) const INTEREST_WORDS: usize = 64;
+
+/// The word and the bit of a program counter in the table of points that are never passed. Some share a bit: a stop
+/// too many does no harm.
+#[inline(always)]
+pub(crate) fn interest_bit(pc: u64) -> (usize, u64) {
+    let hash = pc ^ (pc >> 12);
+    let word = raddle_stdx::width::to_usize(hash >> 6) % INTEREST_WORDS;
+    (word, 1 << (hash & 63))
 }
 
 /// The entry that serves an address.

@@ -61,10 +61,10 @@ struct ModuleSymbols {
 impl<'a, 'b> Explainer<'a, 'b> {
     pub fn new(session: &'a mut Session<'b>, seed: u64) -> Self {
         let mut modules = crate::symbols::Symbols::default();
-        if let Some(test) = &session.target.test {
-            for module in &test.modules {
-                modules.add_module(module, session.world.info());
-            }
+        let target = session.target;
+        let of_test = target.test.iter().flat_map(|test| &test.modules);
+        for module in target.modules.iter().chain(of_test) {
+            modules.add_module(module, session.world.info());
         }
         Self {
             session,

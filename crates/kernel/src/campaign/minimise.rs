@@ -1,9 +1,11 @@
 //! Removes switches from a failing schedule until none can go.
 
+use std::time::Duration;
+
 use raddle_sched::Follow;
 use raddle_trace::Schedule;
 
-use super::run::{Outcome, Rules, run_schedule};
+use super::run::{Outcome, Rules, Watch, run_schedule};
 use super::session::Session;
 
 /// Replays that a minimisation may take.
@@ -17,7 +19,10 @@ pub(super) fn follow(session: &mut Session<'_>, schedule: &Schedule, rules: Rule
         races: None,
         ..rules
     };
-    run_schedule(session, &mut Follow::new(schedule), rules, false)
+    let scheduler = &mut Follow::new(schedule);
+    run_schedule(session, scheduler, rules, Watch::default(), || {
+        Duration::ZERO
+    })
 }
 
 /// The smallest schedule found with the same failure, and whether it is known to be minimal. None if the schedule

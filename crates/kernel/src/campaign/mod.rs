@@ -22,10 +22,12 @@ use raddle_stdx::width::to_u64;
 use raddle_stdx::{Digest, Prng};
 use raddle_trace::Schedule;
 
+use crate::world::Heuristics;
+
 pub use algorithm::Algorithm;
 pub use explain::{Explainer, Replayed, replay};
 pub use failure::Failure;
-pub use run::{Outcome, RaceMode, Rules};
+pub use run::{Clock, Cost, Outcome, RaceMode, Rules};
 pub use session::{Session, StartFailure, Target};
 pub use ski_race::{RaceGroup, RacePair};
 
@@ -60,6 +62,8 @@ pub struct Options {
     pub patience: u64,
     /// Whether the scheduler decides when an interrupt is taken.
     pub interrupts: bool,
+    /// For what schedules cost.
+    pub clock: Clock,
 }
 
 /// How far a campaign is.
@@ -101,8 +105,9 @@ pub struct Report {
     pub baseline_steps: u64,
     pub unsupported: Option<(String, u64)>,
     pub was_stopped: bool,
-    /// Times that a processor was passed over because it halted, paused, looped or starved.
-    pub liveness: [u64; 4],
+    /// Why processors were passed over.
+    pub heuristics: Heuristics,
+    pub cost: Cost,
     /// Threads of the kernel that could not be moved away from the test's processors.
     pub fixed_threads: Vec<String>,
 }
@@ -120,8 +125,16 @@ pub fn explore(
         interrupts: options.interrupts,
     };
     let mut scheduler = algorithm::scheduler(Algorithm::Default, 0, &Profile::default(), &[]);
-    let mut baseline = run::run_schedule(&mut session, &mut *scheduler, first, true);
+    let watch = run::Watch {
+        memory: true,
+        points: true,
+    };
+    let mut baseline =
+        run::run_schedule(&mut session, &mut *scheduler, first, watch, options.clock);
     baseline.is_default = true;
+    if let Some(Failure::Stuck { statements }) = &baseline.failure {
+        return Err(never_ends(&options.target, statements));
+    }
     let rules = Rules {
         steps: baseline
             .drive
@@ -135,6 +148,32 @@ pub fn explore(
     campaign.merge(&mut [baseline]);
     campaign.run_generations(progress);
     Ok(campaign.finish(&mut session))
+}
+
+/// A test that does not end although everybody got their turn is no test.
+fn never_ends(target: &Target, statements: &[usize]) -> StartFailure {
+    let test = target.test.as_ref();
+    let (path, at) = match test {
+        Some(test) => {
+            let texts: Vec<String> = statements
+                .iter()
+                .filter_map(|number| test.statements.get(*number))
+                .map(|statement| format!("`{}`", statement.text))
+                .collect();
+            (test.path.as_str(), texts.join(" and "))
+        }
+        None => ("the agent program", String::new()),
+    };
+    let who = if at.is_empty() {
+        "it does not come to its end".to_owned()
+    } else {
+        format!("{at} does not return")
+    };
+    StartFailure::Test(format!(
+        "{path}: the test never ends: {who} within {} ms of the guest's time, even if nobody is interrupted; give \
+         calls that wait a time-out, or the test more time with --guest-time",
+        target.time_max / 1_000_000
+    ))
 }
 
 /// One schedule to run.
@@ -200,7 +239,8 @@ impl<'a> Campaign<'a> {
                 let (queue, jobs) = mpsc::channel::<Arc<Generation>>();
                 let outcomes_in = outcomes_in.clone();
                 let target = Arc::clone(&self.options.target);
-                scope.spawn(move || work(&target, &jobs, &outcomes_in));
+                let clock = self.options.clock;
+                scope.spawn(move || work(&target, &jobs, &outcomes_in, clock));
                 queues.push(queue);
             }
             drop(outcomes_in);
@@ -280,9 +320,8 @@ impl<'a> Campaign<'a> {
             self.report.schedules += 1;
             self.report.steps += outcome.drive.steps;
             self.report.decisions = self.report.decisions.max(outcome.drive.decisions);
-            for (total, count) in self.report.liveness.iter_mut().zip(outcome.liveness) {
-                *total += count;
-            }
+            self.report.heuristics.add(&outcome.heuristics);
+            self.report.cost.add(&outcome.cost);
             self.seen.insert(identity(outcome));
             if let End::Unsupported(text) = &outcome.drive.end {
                 let entry = self.report.unsupported.get_or_insert((text.clone(), 0));
@@ -309,7 +348,9 @@ impl<'a> Campaign<'a> {
     fn learn(&mut self, outcome: &Outcome) {
         if outcome.is_default {
             self.report.baseline_steps = outcome.drive.steps;
-            self.profile.clone_from(&outcome.profile);
+        }
+        if let Some(profile) = &outcome.profile {
+            self.profile.clone_from(profile);
         }
         let Some(learned) = &outcome.learned else {
             return;
@@ -363,6 +404,7 @@ fn work(
     target: &Target,
     generations: &mpsc::Receiver<Arc<Generation>>,
     outcomes: &mpsc::Sender<Outcome>,
+    clock: Clock,
 ) {
     // The first guest started, and starting is deterministic.
     let Ok(mut session) = Session::start(target) else {
@@ -385,14 +427,20 @@ fn work(
                 &generation.profile,
                 &generation.groups,
             );
+            let is_default = job.algorithm == Algorithm::Default;
+            let watch = run::Watch {
+                memory: job.observes,
+                points: is_default,
+            };
             let mut outcome = run::run_schedule(
                 &mut session,
                 &mut *scheduler,
                 generation.rules,
-                job.observes,
+                watch,
+                clock,
             );
             outcome.index = job.index;
-            outcome.is_default = job.algorithm == Algorithm::Default;
+            outcome.is_default = is_default;
             if outcomes.send(outcome).is_err() {
                 return;
             }

@@ -1,5 +1,7 @@
 //! One schedule, from the start line to its end and to a judgement.
 
+use std::time::Duration;
+
 use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Races};
 use raddle_sched::{Drive, Profile, Reason, Scheduler, View, drive};
@@ -10,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::Failure;
 use super::session::Session;
 use super::ski_race::{RacePair, SkiRaces};
+use crate::world::{Heuristic, Heuristics};
 
 /// How data races are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,10 +53,10 @@ pub struct Outcome {
     pub is_default: bool,
     pub drive: Drive,
     pub failure: Option<Failure>,
-    /// What the run tells about the size of the test.
-    pub profile: Profile,
-    /// Halted, paused, looping, starving.
-    pub liveness: [u64; 4],
+    /// What the run tells about the size of the test, if it stopped at every point.
+    pub profile: Option<Profile>,
+    pub heuristics: Heuristics,
+    pub cost: Cost,
     /// Only if memory was observed.
     pub learned: Option<Learned>,
 }
@@ -66,23 +69,50 @@ pub struct Learned {
     pub races: Vec<RacePair>,
 }
 
+/// The time, from some moment on; what a run does never depends on it.
+pub type Clock = fn() -> Duration;
+
+/// What schedules cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    pub restore: Duration,
+    pub detectors: Duration,
+    /// With what is above.
+    pub total: Duration,
+    /// Instructions of all processors, the checks among them.
+    pub instructions: u64,
+    /// Pages of memory that were brought back.
+    pub pages: u64,
+}
+
+impl Cost {
+    /// Adds that of another run.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.restore += other.restore;
+        self.detectors += other.detectors;
+        self.total += other.total;
+        self.instructions += other.instructions;
+        self.pages += other.pages;
+    }
+}
+
 /// Counts why processors were passed over.
 struct Counting<'a> {
     inner: &'a mut dyn Scheduler,
-    liveness: [u64; 4],
+    heuristics: Heuristics,
+    /// Whether every point is to be a stop.
+    stops_everywhere: bool,
 }
 
 impl Scheduler for Counting<'_> {
     fn pick(&mut self, view: &View<'_>) -> ContextId {
-        let index = match view.reason {
-            Reason::Blocked => Some(0),
-            Reason::Yielded => Some(1),
-            Reason::Spinning => Some(2),
-            Reason::Starving => Some(3),
+        let which = match view.reason {
+            Reason::Spinning => Some(Heuristic::Looping),
+            Reason::Starving => Some(Heuristic::Starving),
             _ => None,
         };
-        if let Some(index) = index {
-            self.liveness[index] += 1;
+        if let Some(which) = which {
+            self.heuristics.note(which, view.place);
         }
         self.inner.pick(view)
     }
@@ -94,31 +124,63 @@ impl Scheduler for Counting<'_> {
     fn bound(&self, who: &Context) -> u64 {
         self.inner.bound(who)
     }
+
+    fn passes(&self, candidates: usize) -> u64 {
+        if self.stops_everywhere {
+            0
+        } else {
+            self.inner.passes(candidates)
+        }
+    }
+
+    fn passed(&mut self, candidates: usize, points: u64) {
+        self.inner.passed(candidates, points);
+    }
+
+    fn interest(&self) -> &[u64] {
+        self.inner.interest()
+    }
 }
 
-/// Runs one schedule. With `observes`, memory accesses are watched for communication points and races.
+/// How closely a run is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Watch {
+    /// Memory accesses, for communication points and races.
+    pub(super) memory: bool,
+    /// Every visit of a point, for what schedulers need to know of the size of the test.
+    pub(super) points: bool,
+}
+
+/// Runs one schedule.
 pub(super) fn run_schedule(
     session: &mut Session<'_>,
     scheduler: &mut dyn Scheduler,
     rules: Rules,
-    observes: bool,
+    watch: Watch,
+    clock: Clock,
 ) -> Outcome {
+    let begun = clock();
     session.restore();
-    session.world.set_observe(observes);
+    let restored = clock();
+    let (pages, instructions) = session.restored();
+    session.world.set_observe(watch.memory);
     session.world.schedule_interrupts(rules.interrupts);
+    let mut detecting = Duration::ZERO;
     let mut communication = Communication::default();
     let mut ordered = Races::default();
     let mut close = SkiRaces::default();
     let mut counting = Counting {
         inner: scheduler,
-        liveness: [0; 4],
+        heuristics: Heuristics::default(),
+        stops_everywhere: watch.points,
     };
-    let races = rules.races.filter(|_| observes);
+    let races = rules.races.filter(|_| watch.memory);
     let driven = drive(
         &mut session.world,
         &mut counting,
         rules.limits(),
         &mut |world, events| {
+            let begun = clock();
             for event in events {
                 communication.event(event);
                 if races.is_none() {
@@ -134,11 +196,14 @@ pub(super) fn run_schedule(
                     _ => close.event(&event),
                 }
             }
+            detecting += clock() - begun;
         },
     );
-    let liveness = counting.liveness;
+    let mut heuristics = counting.heuristics;
+    heuristics.add(&session.world.take_heuristics());
+    let driven_at = clock();
     session.world.set_observe(false);
-    let learned = observes.then(|| Learned {
+    let learned = watch.memory.then(|| Learned {
         meetings: communication.meetings(&mut |_| true),
         shared_places: communication.shared_places(),
         races: match races {
@@ -147,13 +212,29 @@ pub(super) fn run_schedule(
             None => Vec::new(),
         },
     });
+    let failure = Failure::of_run(&mut session.world);
+    let ended = clock();
+    let cost = Cost {
+        restore: restored - begun,
+        // What is left to do of an observed run is the detectors' work.
+        detectors: detecting
+            + if watch.memory {
+                ended - driven_at
+            } else {
+                Duration::ZERO
+            },
+        total: ended - begun,
+        instructions: session.world.instructions() - instructions,
+        pages,
+    };
     Outcome {
         index: 0,
         is_default: false,
-        failure: Failure::of_run(&mut session.world),
-        profile: driven.profile(&session.world),
+        failure,
+        profile: watch.points.then(|| driven.profile(&session.world)),
         drive: driven,
-        liveness,
+        heuristics,
+        cost,
         learned,
     }
 }

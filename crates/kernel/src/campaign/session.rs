@@ -18,6 +18,8 @@ pub struct Target {
     /// The test; none if the guest's own program brings it.
     pub test: Option<TestCase>,
     pub symbols: Arc<Symbols>,
+    /// Content of the modules that were loaded before the boot snapshot.
+    pub modules: Vec<Vec<u8>>,
     /// Virtual nanoseconds of a test at most.
     pub time_max: u64,
 }
@@ -41,8 +43,8 @@ pub struct Session<'a> {
     pub world: KernelWorld,
     pub target: &'a Target,
     start: Snapshot,
-    /// Digest of the guest at the start line.
-    pub start_digest: u64,
+    /// Pages that restores had copied back before the last one.
+    pages: u64,
 }
 
 impl<'a> Session<'a> {
@@ -69,18 +71,30 @@ impl<'a> Session<'a> {
         world
             .begin_test(&input, target.time_max)
             .map_err(|failure| explain(&failure, target.test.as_ref()))?;
-        let start_digest = world.machine().digest();
         let start = world.snapshot();
         Ok(Self {
             world,
             target,
             start,
-            start_digest,
+            pages: 0,
         })
     }
 
+    /// Digest of the guest at the start line. Reads all of its memory.
+    pub fn start_digest(&mut self) -> u64 {
+        self.restore();
+        self.world.machine().digest()
+    }
+
     pub fn restore(&mut self) {
+        self.pages = self.world.machine().restored_pages();
         self.world.restore(self.start);
+    }
+
+    /// Right after [`Self::restore`]: the pages that it copied back, and the instructions made up to the start line.
+    pub(super) fn restored(&self) -> (u64, u64) {
+        let pages = self.world.machine().restored_pages() - self.pages;
+        (pages, self.world.instructions())
     }
 }
 

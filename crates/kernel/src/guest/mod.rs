@@ -1,9 +1,11 @@
 //! What runs inside: the agent, and the initial file system that carries it.
 
 mod cpio;
+mod library;
 mod protocol;
 
 pub use cpio::Archive;
+pub use library::{LibraryError, with_libraries};
 pub use protocol::Call;
 
 /// The agent, a static program.
@@ -13,6 +15,16 @@ pub const HEADER: &str = include_str!("../../agent/raddle.h");
 
 /// Where a program that brings its own test lies in the guest.
 const PROGRAM: &str = "test";
+
+/// Where modules lie that the agent loads before the boot snapshot, as `0`, `1`, ... with `0.parameters` beside.
+const MODULES: &str = "modules";
+
+/// A module that is loaded before the boot snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootModule {
+    pub content: Vec<u8>,
+    pub parameters: String,
+}
 
 /// A file that the user wants in the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +36,7 @@ pub struct GuestFile {
 }
 
 /// The initial file system: the agent as `init`, the usual folders, the user's program and files.
-pub fn initramfs(program: Option<&[u8]>, files: &[GuestFile]) -> Vec<u8> {
+pub fn initramfs(program: Option<&[u8]>, files: &[GuestFile], modules: &[BootModule]) -> Vec<u8> {
     let mut archive = Archive::default();
     for folder in ["dev", "proc", "sys", "tmp", "root"] {
         archive.folder(folder, 0o755);
@@ -34,6 +46,12 @@ pub fn initramfs(program: Option<&[u8]>, files: &[GuestFile]) -> Vec<u8> {
     archive.file("init", 0o755, AGENT);
     if let Some(program) = program {
         archive.file(PROGRAM, 0o755, program);
+    }
+    for (number, module) in modules.iter().enumerate() {
+        archive.folder(MODULES, 0o755);
+        archive.file(&format!("{MODULES}/{number}"), 0o644, &module.content);
+        let parameters = module.parameters.as_bytes();
+        archive.file(&format!("{MODULES}/{number}.parameters"), 0o644, parameters);
     }
     for file in files {
         archive.parents(&file.path);

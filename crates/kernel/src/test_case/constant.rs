@@ -75,6 +75,7 @@ const TABLE: &[(&str, i64)] = &[
     ("EIO", 5),
     ("EISCONN", 106),
     ("EISDIR", 21),
+    ("EKEYREVOKED", 128),
     ("ELOOP", 40),
     ("EMFILE", 24),
     ("EMSGSIZE", 90),

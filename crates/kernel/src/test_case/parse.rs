@@ -7,6 +7,7 @@ use super::error::{Mistake, Span, most_like};
 use super::expression::describe;
 use super::token::{Token, tokens};
 use super::{ModuleLoader, Section, Statement, TestCase};
+use crate::module;
 use crate::program::{
     Code, INIT_MODULE, Operand, Operation, Program, RESULTS_MAX, Relation, THREADS_MAX, Width,
 };
@@ -17,6 +18,9 @@ const CALLS_END: u32 = 463;
 const STATEMENTS_MAX: usize = RESULTS_MAX / 2;
 /// Bytes that one buffer may have.
 const BUFFER_MAX: usize = 1 << 20;
+/// How deep modules may depend on each other.
+const DEPENDENCY_DEPTH: usize = 8;
+const EEXIST: i64 = 17;
 const ARGUMENTS_MAX: usize = 6;
 
 pub(super) fn parse(text: &str, modules: ModuleLoader<'_>) -> Result<TestCase, Mistake> {
@@ -272,10 +276,33 @@ impl Parser<'_> {
             }
             _ => Vec::new(),
         };
-        let content = (self.modules)(&name).map_err(|reason| Mistake::new(name_span, reason))?;
+        self.load_module(&name, &parameters, name_span, 0)?;
+        self.end_of_statement()
+    }
+
+    /// Loads what a module depends on, and then the module itself.
+    fn load_module(
+        &mut self,
+        name: &str,
+        parameters: &[u8],
+        span: Span,
+        depth: usize,
+    ) -> Result<(), Mistake> {
+        let content = (self.modules)(name).map_err(|reason| Mistake::new(span, reason))?;
+        let loaded = |own: &Self, name: &str| {
+            let is_it = |module: &Vec<u8>| module::name(module).is_some_and(|known| known == name);
+            own.loaded.iter().any(is_it)
+        };
+        if depth < DEPENDENCY_DEPTH {
+            for needed in module::dependencies(&content) {
+                if !loaded(self, &needed) {
+                    self.load_module(&needed, &[], span, depth + 1)?;
+                }
+            }
+        }
         self.loaded.push(content.clone());
         let image = self.data.constant(&content);
-        let parameters = self.data.constant(&[&parameters[..], &[0]].concat());
+        let parameters = self.data.constant(&[parameters, &[0]].concat());
         let target = self.data.reserve(8);
         let size = Operand::Value(i64::try_from(content.len()).unwrap_or(i64::MAX));
         self.emit(
@@ -284,9 +311,15 @@ impl Parser<'_> {
             &[Operand::Address(image), size, Operand::Address(parameters)],
         );
         let result = load(target);
-        let holds = self.compute(Code::Compare(Relation::Equal), result, Operand::Value(0));
+        let mut holds = self.compute(Code::Compare(Relation::Equal), result, Operand::Value(0));
+        if depth > 0 {
+            // What a module depends on may be there already, loaded at boot.
+            let exists = Operand::Value(-EEXIST);
+            let is_there = self.compute(Code::Compare(Relation::Equal), result, exists);
+            holds = self.compute(Code::Or, holds, is_there);
+        }
         self.expect(holds, result);
-        self.end_of_statement()
+        Ok(())
     }
 
     /// `name = call(...)` or `name = value`.

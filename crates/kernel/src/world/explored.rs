@@ -10,7 +10,7 @@ use raddle_x86::{LogKind, Observe};
 
 use super::call::Answered;
 use super::phases::unsupported;
-use super::{KernelWorld, Phase, RunEnd, Switch};
+use super::{Heuristic, KernelWorld, Phase, RunEnd, Switch};
 
 /// First address of the kernel's half.
 const KERNEL_HALF: u64 = 1 << 63;
@@ -31,6 +31,15 @@ impl KernelWorld {
         self.machine
             .engine_mut()
             .set_points(points.iter().copied().collect());
+    }
+
+    /// Names the points that are never passed.
+    pub(super) fn set_interest(&mut self, points: &[u64]) {
+        if self.interest != points {
+            self.interest.clear();
+            self.interest.extend_from_slice(points);
+            self.machine.engine_mut().set_interest(points);
+        }
     }
 
     /// Turns the accesses of a run of `context` into events. `steps` are those of the processor and of the context
@@ -67,8 +76,14 @@ impl KernelWorld {
         self.state.at_point[cpu] = None;
         match stop {
             MachineStop::Steps => Some(Stop::Steps),
-            MachineStop::Idle => Some(Stop::Blocked),
-            MachineStop::Pause => Some(Stop::Yielded),
+            MachineStop::Idle => {
+                self.note_heuristic(Heuristic::Halted, cpu);
+                Some(Stop::Blocked)
+            }
+            MachineStop::Pause => {
+                self.note_heuristic(Heuristic::Paused, cpu);
+                Some(Stop::Yielded)
+            }
             MachineStop::Point(pc) => {
                 self.state.at_point[cpu] = Some(pc.0);
                 (!self.has_ended(cpu)).then_some(Stop::Point { pc: pc.0 })
@@ -99,6 +114,10 @@ impl KernelWorld {
                 Some(Stop::Unsupported(text))
             }
         }
+    }
+
+    fn note_heuristic(&mut self, which: Heuristic, cpu: usize) {
+        self.heuristics.note(which, self.machine.cpu(cpu).rip);
     }
 
     /// The stop of a run that is over; the status is not what counts, [`KernelWorld::end`] is.
@@ -188,8 +207,20 @@ impl World for KernelWorld {
     }
 
     fn run(&mut self, who: ContextId, until: Until) -> Stop {
+        self.run_passing(who, until, 0, &[]).0
+    }
+
+    fn run_passing(
+        &mut self,
+        who: ContextId,
+        until: Until,
+        points: u64,
+        never: &[u64],
+    ) -> (Stop, u64) {
         let cpu = self.processor(who);
         let mut left = until.steps_max();
+        let mut points_left = points;
+        self.set_interest(never);
         self.note_switch(cpu);
         if left > 0 && self.executing(cpu) != who {
             debug_assert_eq!(self.machine.dispatchable(cpu), self.vector(who));
@@ -204,15 +235,21 @@ impl World for KernelWorld {
             }
             let steps = (self.machine.steps(cpu), self.state.contexts.get(who).steps);
             let at_point = self.state.at_point[cpu];
+            // Points behind the end of a thread are nobody's.
+            let has_ended = self.has_ended(cpu);
             self.state.could_dispatch = self.dispatchable();
             let bounds = Bounds {
                 steps: left,
                 stop_at_pause: true,
                 skip_point: at_point == Some(self.machine.cpu(cpu).rip),
+                pass_points: if has_ended { u64::MAX } else { points_left },
                 interrupts: self.interrupt_mode(),
             };
             let ran = self.machine.run(cpu, bounds);
             left -= ran.steps;
+            if !has_ended {
+                points_left -= ran.passed;
+            }
             self.state.contexts.get_mut(who).steps += ran.steps;
             self.drain_accesses(who, steps);
             self.drain_console();
@@ -220,12 +257,10 @@ impl World for KernelWorld {
                 break stop;
             }
         };
-        if self.state.phase == Phase::Test && self.is_over() {
-            self.refresh_liveness();
-            return self.done();
-        }
+        let is_over = self.state.phase == Phase::Test && self.is_over();
         self.refresh_liveness();
-        stop
+        let stop = if is_over { self.done() } else { stop };
+        (stop, points - points_left)
     }
 
     fn advance_time(&mut self) -> bool {

@@ -10,6 +10,7 @@
 mod call;
 mod console;
 mod explored;
+mod heuristics;
 mod interrupt;
 mod phases;
 mod saved;
@@ -22,6 +23,7 @@ use raddle_world::{ContextId, ContextTable, Event};
 
 use crate::program::StatementResult;
 pub use console::{Console, Splat, SplatKind};
+pub use heuristics::{Heuristic, Heuristics};
 pub use phases::{BootFailure, BootProgress, TestFailure};
 
 /// What the agent told about the guest.
@@ -136,6 +138,9 @@ pub struct KernelWorld {
     /// Whether a scheduler decides when an interrupt is taken.
     schedules_interrupts: bool,
     notes_switches: bool,
+    heuristics: Heuristics,
+    /// Points that are never passed.
+    interest: Vec<u64>,
     /// Virtual nanoseconds that a test may take.
     time_max: u64,
 }
@@ -174,6 +179,8 @@ impl KernelWorld {
             events: Vec::new(),
             schedules_interrupts: false,
             notes_switches: false,
+            heuristics: Heuristics::default(),
+            interest: Vec::new(),
             time_max: u64::MAX,
         }
     }
@@ -236,6 +243,18 @@ impl KernelWorld {
                     .then(|| raddle_stdx::width::to_usize(word - 1))
             })
             .collect()
+    }
+
+    /// Why processors were passed over since the last call, as far as the world knows: halts and pauses.
+    pub fn take_heuristics(&mut self) -> Heuristics {
+        std::mem::take(&mut self.heuristics)
+    }
+
+    /// Instructions that all processors have made.
+    pub fn instructions(&self) -> u64 {
+        (0..self.machine.cpus())
+            .map(|cpu| self.machine.steps(cpu))
+            .sum()
     }
 
     /// Whether switches are written down from now on.

@@ -241,6 +241,7 @@ impl KernelWorld {
     /// After the last thread's end: lets the agent check and finish.
     pub(super) fn run_checks(&mut self) {
         self.state.phase = Phase::Check;
+        self.set_interest(&[]);
         let began = self.machine.now();
         let end = self.take_turns(CHECK_STEPS_MAX, began + SETUP_TIME_MAX);
         if end != TurnEnd::Over {
@@ -272,6 +273,7 @@ impl KernelWorld {
                 Bounds {
                     stop_at_pause: true,
                     skip_point: true,
+                    pass_points: u64::MAX,
                     ..Bounds::steps(turn_left.min(left))
                 },
             );

@@ -43,6 +43,8 @@ pub enum MachineStop {
 pub struct Ran {
     pub stop: MachineStop,
     pub steps: u64,
+    /// Program points that were passed without a stop.
+    pub passed: u64,
 }
 
 /// Who decides when a pending interrupt is taken.
@@ -62,6 +64,8 @@ pub struct Bounds {
     pub stop_at_pause: bool,
     /// Do not stop at a program point on the very first instruction.
     pub skip_point: bool,
+    /// Program points that may be passed without a stop.
+    pub pass_points: u64,
     pub interrupts: Interrupts,
 }
 
@@ -72,6 +76,7 @@ impl Bounds {
             steps,
             stop_at_pause: false,
             skip_point: false,
+            pass_points: 0,
             interrupts: Interrupts::Take,
         }
     }
@@ -85,19 +90,20 @@ fn admits_interrupts(cpu: &Cpu) -> bool {
 impl Machine {
     /// Runs a processor for at most so many steps.
     pub fn run(&mut self, cpu: usize, bounds: Bounds) -> Ran {
-        let mut left = bounds.steps;
-        let stop = self.run_slices(cpu, bounds, &mut left);
+        let mut left = bounds;
+        let stop = self.run_slices(cpu, &mut left);
         // What the last instruction asked of the machine is done before somebody else runs.
         let resets = stop != MachineStop::Reset && self.serve_requests();
         Ran {
             stop: if resets { MachineStop::Reset } else { stop },
-            steps: bounds.steps - left,
+            steps: bounds.steps - left.steps,
+            passed: bounds.pass_points - left.pass_points,
         }
     }
 
-    fn run_slices(&mut self, cpu: usize, bounds: Bounds, left: &mut u64) -> MachineStop {
-        let holds = bounds.interrupts == Interrupts::Hold;
-        let mut skip_point = bounds.skip_point;
+    /// Runs until something stops the processor; `left` is what remains of the bounds.
+    fn run_slices(&mut self, cpu: usize, left: &mut Bounds) -> MachineStop {
+        let holds = left.interrupts == Interrupts::Hold;
         let mut arrived = if holds { self.arrived() } else { 0 };
         // A window that was open before the run is no news.
         let mut was_open = self.dispatchable(cpu).is_some();
@@ -129,21 +135,14 @@ impl Machine {
             if self.cores[cpu].power != Power::Running {
                 return MachineStop::Idle;
             }
-            if *left == 0 {
+            if left.steps == 0 {
                 return MachineStop::Steps;
             }
             let wants_window = self.bus.pending_interrupt(cpu).is_some() && !was_open;
-            let outcome = self.slice(
-                cpu,
-                *left,
-                wants_window,
-                Bounds {
-                    skip_point,
-                    ..bounds
-                },
-            );
-            skip_point &= outcome.steps == 0;
-            *left -= outcome.steps;
+            let outcome = self.slice(cpu, wants_window, *left);
+            left.skip_point &= outcome.steps == 0;
+            left.steps -= outcome.steps;
+            left.pass_points -= outcome.passed;
             if let Some(stop) = self.stop_of(cpu, outcome.exit, holds) {
                 return stop;
             }
@@ -160,22 +159,17 @@ impl Machine {
     }
 
     /// One run of the engine, which ends before the next timer.
-    fn slice(
-        &mut self,
-        cpu: usize,
-        left: u64,
-        wants_window: bool,
-        bounds: Bounds,
-    ) -> SystemOutcome {
+    fn slice(&mut self, cpu: usize, wants_window: bool, bounds: Bounds) -> SystemOutcome {
         let until_timer = self
             .bus
             .next_event()
             .map_or(u64::MAX, |at| at.saturating_sub(self.now).max(1));
         let core = &mut self.cores[cpu];
         let slice = SystemSlice {
-            steps: left.min(until_timer),
+            steps: bounds.steps.min(until_timer),
             tsc: self.now,
             skip_point: bounds.skip_point,
+            pass_points: bounds.pass_points,
             wants_window,
             stop_at_pause: bounds.stop_at_pause,
             interrupt_frame: core.interrupts.last().map(|active| active.frame),

@@ -12,7 +12,7 @@ use crate::cpu::Cpu;
 use crate::exit::{Fault, Vector};
 use crate::int::Int;
 use crate::op::Op;
-use crate::run::{Leave, Run};
+use crate::run::{Leave, Run, interest_bit};
 
 pub(crate) mod alu;
 pub(crate) mod bits;
@@ -301,6 +301,26 @@ pub(crate) unsafe extern "C" fn leave_at_stack(
 pub(crate) const RSP: u8 = 4 * 8;
 pub(crate) const RBP: u8 = 5 * 8;
 
+/// Whether a flagged program point is passed, and counts it.
+///
+/// # Safety
+/// The run is valid, and so is its table of points that are never passed if points may be passed.
+#[inline(always)]
+pub(crate) unsafe fn passes(run: *mut Run, pc: u64) -> bool {
+    // SAFETY: the caller's promise; the index is below the size of the table.
+    unsafe {
+        if (*run).points_left == 0 {
+            return false;
+        }
+        let (word, bit) = interest_bit(pc);
+        if *(*run).interest.add(word) & bit != 0 {
+            return false;
+        }
+        (*run).points_left -= 1;
+    }
+    true
+}
+
 handlers! {
     /// The block of this op is no longer true: continue with what is there now.
     fn stale[](cpu, op, run, log, budget) {
@@ -311,10 +331,12 @@ handlers! {
         (*run).patch = std::ptr::null_mut();
     }
 
-    /// A flagged program point: stop here unless the run began here.
+    /// A flagged program point: stop here unless the run began here or may pass it.
     fn point[](cpu, op, run, log, budget) {
         if (*run).skip_point == (*op).meta.pc() {
             (*run).skip_point = u64::MAX;
+            next!(cpu, op, run, log, budget)
+        } else if passes(run, (*op).meta.pc()) {
             next!(cpu, op, run, log, budget)
         } else {
             (*run).leave = Leave::Point;

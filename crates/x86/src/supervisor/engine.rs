@@ -17,7 +17,7 @@ use crate::cache::{CodeCache, Found, GroupKey};
 use crate::cpu::Cpu;
 use crate::engine::{Observe, link};
 use crate::exit::Fault;
-use crate::fast::vector;
+use crate::fast::{self, vector};
 use crate::flags::rflags;
 use crate::generic::{self, Flow, Origin, Shutdown};
 use crate::log::Log;
@@ -25,7 +25,7 @@ use crate::lower::{self, STEPS_MAX};
 use crate::op::{LogKind, Meta};
 use crate::paging::Controls;
 use crate::peek::{NextAccess, Peek};
-use crate::run::{Leave, Run};
+use crate::run::{INTEREST_WORDS, Leave, Run, interest_bit};
 use crate::stub::StubCache;
 use crate::system::{cr0, cr4, efer};
 
@@ -38,6 +38,8 @@ pub struct SystemSlice {
     pub tsc: u64,
     /// Do not stop at a program point on the very first instruction.
     pub skip_point: bool,
+    /// Program points that may be passed without a stop.
+    pub pass_points: u64,
     /// Stop as soon as the processor admits interrupts.
     pub wants_window: bool,
     /// Stop behind PAUSE.
@@ -78,6 +80,8 @@ pub enum SystemExit {
 pub struct SystemOutcome {
     pub exit: SystemExit,
     pub steps: u64,
+    /// Program points that were passed without a stop.
+    pub passed: u64,
 }
 
 /// The interpreter of a paged machine, with the code cache, the software TLBs and the observation log of all its
@@ -92,6 +96,8 @@ pub struct SystemEngine {
     ram_pages: u64,
     plain: bool,
     peek: Peek,
+    /// See [`Self::set_interest`].
+    interest: Box<[u64; INTEREST_WORDS]>,
 }
 
 /// One run: the processor's registers and what is valid during it.
@@ -117,6 +123,7 @@ impl SystemEngine {
             ram_pages,
             plain: false,
             peek: Peek::default(),
+            interest: Box::new([0; INTEREST_WORDS]),
         }
     }
 
@@ -143,6 +150,16 @@ impl SystemEngine {
     /// Flags exactly these instruction addresses: every run stops before executing one.
     pub fn set_points(&mut self, points: BTreeSet<u64>) {
         self.cache.replace_points(points);
+    }
+
+    /// Names the program points that a run never passes, however many others it may pass. A few others may be taken
+    /// for them.
+    pub fn set_interest(&mut self, points: &[u64]) {
+        self.interest.fill(0);
+        for pc in points {
+            let (word, bit) = interest_bit(*pc);
+            self.interest[word] |= bit;
+        }
     }
 
     /// The physical address of a linear one at supervisor privilege, without any effect on the machine.
@@ -184,7 +201,7 @@ impl SystemEngine {
         let exit = live.run_blocks();
         vector::collect_exceptions(live.cpu);
         let run = live.run();
-        let (left, log) = (run.budget, run.log);
+        let (left, log, points_left) = (run.budget, run.log, run.points_left);
         if !live.has_shadow() {
             live.cpu.system.interrupt_shadow = false;
         }
@@ -197,6 +214,7 @@ impl SystemEngine {
         SystemOutcome {
             exit,
             steps: as_u64(budget - left),
+            passed: slice.pass_points - points_left,
         }
     }
 
@@ -216,6 +234,7 @@ impl SystemEngine {
             steps: 0,
             tsc: 0,
             skip_point: false,
+            pass_points: 0,
             wants_window: false,
             stop_at_pause: false,
             interrupt_frame: None,
@@ -249,6 +268,7 @@ impl SystemEngine {
             devices: std::ptr::from_mut(devices),
         };
         let (cache, stubs) = (&raw mut self.cache, &raw mut self.stubs);
+        let interest = self.interest.as_ptr();
         for run in &mut self.processors[number].levels {
             run.validate_epoch(frames);
             run.slice_steps = budget;
@@ -256,6 +276,8 @@ impl SystemEngine {
             run.log = self.log.position();
             run.tsc = slice.tsc;
             run.skip_point = if slice.skip_point { cpu.rip } else { u64::MAX };
+            run.points_left = slice.pass_points;
+            run.interest = interest;
             run.observe = self.observe;
             run.patch = std::ptr::null_mut();
             run.frames = std::ptr::from_mut(frames);
@@ -327,13 +349,15 @@ impl Live<'_> {
             return;
         }
         let run = self.run();
-        let (budget, log, skip_point) = (run.budget, run.log, run.skip_point);
+        let (budget, log) = (run.budget, run.log);
+        let (skip_point, points_left) = (run.skip_point, run.points_left);
         run.patch = std::ptr::null_mut();
         self.level = level;
         let run = self.run();
         run.budget = budget;
         run.log = log;
         run.skip_point = skip_point;
+        run.points_left = points_left;
         run.patch = std::ptr::null_mut();
     }
 
@@ -526,7 +550,13 @@ impl Live<'_> {
             Err(fault) => return Leave::Fault(fault),
         };
         let pc = self.cpu.rip;
-        if self.engine.cache.points().contains(&pc) && self.run().skip_point != pc {
+        // An instruction that has come to a device has passed its point already.
+        let is_begun = may_touch_devices || self.run().skip_point == pc;
+        // SAFETY: `live` has set the table of the run.
+        if !is_begun
+            && self.engine.cache.points().contains(&pc)
+            && !unsafe { fast::passes(self.run(), pc) }
+        {
             return Leave::Point;
         }
         self.run().skip_point = u64::MAX;

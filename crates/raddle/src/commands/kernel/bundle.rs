@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use clap::Args;
 
-use super::replay::{IN_BUNDLE, read_recording};
+use super::replay::{FILES_IN_BUNDLE, IN_BUNDLE, read_recording};
 use crate::exit::{Code, Failure};
 use crate::message;
 
@@ -40,6 +40,17 @@ impl Bundle {
             write(&folder.join("test.ktest"), test)?;
         }
         for module in &recording.modules {
+            copy_into(Path::new(&module.path), &folder)?;
+        }
+        for (guest, host) in &recording.machine.files {
+            let to = folder.join(FILES_IN_BUNDLE).join(guest);
+            if let Some(parent) = to.parent() {
+                std::fs::create_dir_all(parent)
+                    .with_context(|| format!("cannot make {}", parent.display()))?;
+            }
+            copy(Path::new(host), &to)?;
+        }
+        for module in &recording.machine.modules {
             copy_into(Path::new(&module.path), &folder)?;
         }
         if !self.without_kernel {

@@ -1,8 +1,9 @@
 //! `raddle kernel explore`: finds the interleavings of a test case that make a kernel fail.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
@@ -119,6 +120,7 @@ impl Explore {
                 boot: Arc::clone(&prepared.boot),
                 test,
                 symbols: Arc::clone(&symbols),
+                modules: prepared.modules.clone(),
                 time_max: self.guest_time * 1_000_000,
             });
             self.explore_one(&prepared, target, &modules, algorithm, &mut total)?;
@@ -170,6 +172,7 @@ impl Explore {
             findings_max: FINDINGS_MAX,
             patience: self.patience,
             interrupts: !self.plain_interrupts,
+            clock,
         };
         let bar = progress_bar(self.schedules);
         let begun = Instant::now();
@@ -206,7 +209,9 @@ impl Explore {
         }
         std::fs::create_dir_all(&self.output)
             .with_context(|| format!("cannot make {}", self.output.display()))?;
-        let start_digest = Session::start(target).map_err(start_failure)?.start_digest;
+        let start_digest = Session::start(target)
+            .map_err(start_failure)?
+            .start_digest();
         let test_path = target
             .test
             .as_ref()
@@ -293,6 +298,8 @@ pub(super) fn style() -> terminal::Style {
 
 /// Figures of one test for programs.
 fn figures(target: &Target, report: &Report, elapsed: Duration) -> serde_json::Value {
+    let total = report.cost.total.as_secs_f64().max(1e-9);
+    let share = |part: Duration| part.as_secs_f64() / total;
     serde_json::json!({
         "test": target.test.as_ref().map(|test| &test.path),
         "schedules": report.schedules,
@@ -304,7 +311,12 @@ fn figures(target: &Target, report: &Report, elapsed: Duration) -> serde_json::V
         "shared_places": report.shared_places,
         "steps": report.steps,
         "baseline_steps": report.baseline_steps,
-        "liveness": report.liveness,
+        "liveness": report.heuristics.counts,
+        "liveness_places": report.heuristics.places.each_ref().map(BTreeSet::len),
+        "instructions": report.cost.instructions,
+        "restored_pages": report.cost.pages,
+        "restore_share": share(report.cost.restore),
+        "detector_share": share(report.cost.detectors),
         "race_groups": report.races.len(),
         "seconds": elapsed.as_secs_f64(),
         "fixed_threads": report.fixed_threads,
@@ -336,11 +348,18 @@ pub(crate) fn start_failure(failure: StartFailure) -> Failure {
     }
 }
 
+/// Time since it was first asked for.
+fn clock() -> Duration {
+    static BEGUN: OnceLock<Instant> = OnceLock::new();
+    BEGUN.get_or_init(Instant::now).elapsed()
+}
+
 /// What was explored and what was not.
 fn summary(report: &Report, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(0.001);
+    let thousands = |count: u64| count as f64 / report.schedules.max(1) as f64 / 1000.0;
     let mut text = format!(
-        "explored {} schedules ({} distinct) in {:.1} s ({:.0}/s), {} failing; {} communication points, up to {} decisions, {:.0} thousand instructions each; {} findings",
+        "explored {} schedules ({} distinct) in {:.1} s ({:.0}/s), {} failing; {} communication points, up to {} decisions, {:.0} thousand instructions each ({:.0} with the checks); {} findings",
         report.schedules,
         report.distinct,
         elapsed.as_secs_f64(),
@@ -348,10 +367,11 @@ fn summary(report: &Report, elapsed: Duration) -> String {
         report.failing,
         report.points,
         report.decisions,
-        report.steps as f64 / report.schedules.max(1) as f64 / 1000.0,
+        thousands(report.steps),
+        thousands(report.cost.instructions),
         report.findings.len(),
     );
-    let [halted, paused, looping, starving] = report.liveness;
+    let [halted, paused, looping, starving] = report.heuristics.counts;
     text.push_str(&format!(
         "; passed over: {halted} halted, {paused} paused, {looping} looping, {starving} starving"
     ));

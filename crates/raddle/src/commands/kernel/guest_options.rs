@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_kernel::guest::GuestFile;
-use raddle_kernel::recording::MachineInputs;
+use raddle_kernel::guest::{BootModule, GuestFile, with_libraries};
+use raddle_kernel::recording::{BootModuleInput, MachineInputs};
 use raddle_pc::boot::{BootConfig, DEFAULT_COMMAND_LINE};
+
+use super::modules::Modules;
 
 /// The machine and its kernel.
 #[derive(Debug, Clone, Args)]
@@ -32,6 +34,12 @@ pub(crate) struct GuestOptions {
     /// A static program that brings its own test and uses raddle.h, instead of a test case.
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) agent_program: Option<PathBuf>,
+    /// A module to load before the boot snapshot, with its parameters: "brd rd_nr=1"; may be given several times.
+    #[arg(long, value_name = "NAME [PARAMETERS]")]
+    pub(crate) module: Vec<String>,
+    /// A program of the host for the guest, with the libraries it needs; may be given several times.
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) program: Vec<PathBuf>,
     /// A host file for the guest, as GUEST=HOST; may be given several times.
     #[arg(long, value_name = "GUEST=HOST")]
     pub(crate) file: Vec<String>,
@@ -54,17 +62,35 @@ impl GuestOptions {
         }
     }
 
-    /// Files for the guest, as guest path and host path.
+    /// Files for the guest, as guest path and host path: those named, and programs with their libraries.
     pub(crate) fn file_pairs(&self) -> anyhow::Result<Vec<(String, String)>> {
-        self.file
-            .iter()
-            .map(|pair| {
-                let (guest, host) = pair
-                    .split_once('=')
-                    .ok_or_else(|| anyhow!("--file wants GUEST=HOST, not `{pair}`"))?;
-                Ok((guest.trim_start_matches('/').to_owned(), host.to_owned()))
-            })
-            .collect()
+        let mut pairs = Vec::new();
+        for pair in &self.file {
+            let (guest, host) = pair
+                .split_once('=')
+                .ok_or_else(|| anyhow!("--file wants GUEST=HOST, not `{pair}`"))?;
+            pairs.push((guest.trim_start_matches('/').to_owned(), host.to_owned()));
+        }
+        for program in &self.program {
+            for (guest, host) in with_libraries(program)? {
+                if pairs.iter().all(|(known, _)| *known != guest) {
+                    pairs.push((guest, host.display().to_string()));
+                }
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// The modules that are loaded before the boot snapshot, each behind what it depends on.
+    pub(crate) fn boot_modules(&self) -> anyhow::Result<Vec<(BootModuleInput, BootModule)>> {
+        let mut modules = Modules::new(Path::new(""), &self.kernel, self.modules.as_deref());
+        for wanted in &self.module {
+            let (name, parameters) = wanted.split_once(' ').unwrap_or((wanted.as_str(), ""));
+            modules
+                .load_for_boot(name, parameters, 0)
+                .map_err(|error| anyhow!("--module {name}: {error}"))?;
+        }
+        Ok(modules.for_boot)
     }
 
     /// The same machine as a recording's.
@@ -85,6 +111,12 @@ impl GuestOptions {
             symbols: None,
             modules: None,
             agent_program: inputs.program.as_ref().map(PathBuf::from),
+            module: inputs
+                .modules
+                .iter()
+                .map(|module| format!("{} {}", module.path, module.parameters))
+                .collect(),
+            program: Vec::new(),
             file: inputs
                 .files
                 .iter()

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use raddle_kernel::recording::{ModuleInput, digest};
+use raddle_kernel::guest::BootModule;
+use raddle_kernel::module;
+use raddle_kernel::recording::{BootModuleInput, ModuleInput, digest};
 use raddle_pc::boot::Compression;
 
 /// Looks for modules and remembers what was found.
@@ -14,6 +16,8 @@ pub(crate) struct Modules {
     /// Roots of the kernel's own modules.
     roots: Vec<PathBuf>,
     pub(crate) found: Vec<ModuleInput>,
+    /// Modules for the boot, in the order of loading.
+    pub(crate) for_boot: Vec<(BootModuleInput, BootModule)>,
 }
 
 impl Modules {
@@ -34,6 +38,7 @@ impl Modules {
             beside: folder(test),
             roots,
             found: Vec::new(),
+            for_boot: Vec::new(),
         }
     }
 
@@ -57,6 +62,44 @@ impl Modules {
             digest: digest(&content),
         });
         Ok(content)
+    }
+
+    /// Takes a module for the boot, behind what it depends on.
+    pub(crate) fn load_for_boot(
+        &mut self,
+        name: &str,
+        parameters: &str,
+        depth: usize,
+    ) -> Result<(), String> {
+        let content = self.load(name)?;
+        let is_known = |own: &Self, wanted: &str| {
+            let name = |module: &BootModule| module::name(&module.content);
+            own.for_boot
+                .iter()
+                .any(|(_, module)| name(module).is_some_and(|name| name == wanted))
+        };
+        if module::name(&content).is_some_and(|name| is_known(self, &name)) {
+            return Ok(());
+        }
+        if depth > DEPTH_MAX {
+            return Err("its dependencies are nested too deeply".to_owned());
+        }
+        let path = self.found.last().map(|found| found.path.clone());
+        for needed in module::dependencies(&content) {
+            if !is_known(self, &needed) {
+                self.load_for_boot(&needed, "", depth + 1)?;
+            }
+        }
+        let input = BootModuleInput {
+            path: path.unwrap_or_default(),
+            parameters: parameters.trim().to_owned(),
+        };
+        let module = BootModule {
+            content,
+            parameters: input.parameters.clone(),
+        };
+        self.for_boot.push((input, module));
+        Ok(())
     }
 
     fn find(&self, name: &str) -> anyhow::Result<PathBuf> {

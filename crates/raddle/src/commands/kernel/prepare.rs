@@ -28,6 +28,8 @@ pub(crate) struct Prepared {
     pub(crate) boot: Arc<BootSnapshot>,
     pub(crate) inputs: MachineInputs,
     pub(crate) symbols: Symbols,
+    /// Content of the modules that are loaded before the boot snapshot.
+    pub(crate) modules: Vec<Vec<u8>>,
     /// File of the snapshot.
     pub(crate) snapshot: PathBuf,
     /// How long booting or loading took.
@@ -52,7 +54,8 @@ pub(crate) fn prepare(options: &GuestOptions, console: ConsoleTo) -> Result<Prep
         .as_ref()
         .map(|path| read(path))
         .transpose()?;
-    let initramfs = initramfs(program.as_deref(), &guest_files(&files)?);
+    let (module_inputs, modules): (Vec<_>, Vec<_>) = options.boot_modules()?.into_iter().unzip();
+    let initramfs = initramfs(program.as_deref(), &guest_files(&files)?, &modules);
     let config = options.config();
     let layout = BootImage::new(&image, &initramfs, &config)?;
     let key = store::key(&kernel, &initramfs, &config);
@@ -69,6 +72,7 @@ pub(crate) fn prepare(options: &GuestOptions, console: ConsoleTo) -> Result<Prep
             .as_ref()
             .map(|path| path.display().to_string()),
         files,
+        modules: module_inputs,
     };
     let symbols = symbols(options, &image)?;
     let path = store::path(&options.cache_folder(), key);
@@ -81,6 +85,7 @@ pub(crate) fn prepare(options: &GuestOptions, console: ConsoleTo) -> Result<Prep
         boot: Arc::new(boot),
         inputs,
         symbols,
+        modules: modules.into_iter().map(|module| module.content).collect(),
         snapshot: path,
         elapsed: begun.elapsed(),
         was_cached,

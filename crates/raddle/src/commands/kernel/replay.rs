@@ -44,6 +44,9 @@ pub(crate) struct Replay {
 /// Name of the recording in a bundle.
 pub(crate) const IN_BUNDLE: &str = "recording.kraddle";
 
+/// Folder of the guest's files in a bundle.
+pub(crate) const FILES_IN_BUNDLE: &str = "files";
+
 /// Reads a recording; a folder is a bundle.
 pub(crate) fn read_recording(path: &Path) -> anyhow::Result<(KernelRecording, PathBuf)> {
     let file = if path.is_dir() {
@@ -82,10 +85,11 @@ impl Replay {
             boot: prepared.boot,
             test: read_test(&recording, &file)?,
             symbols: Arc::new(prepared.symbols),
+            modules: prepared.modules,
             time_max: recording.time_max,
         };
         let mut session = Session::start(&target).map_err(start_failure)?;
-        if session.start_digest != recording.start_digest {
+        if session.start_digest() != recording.start_digest {
             message::warning(
                 "the guest at the start line is not that of the recording: the run may differ",
             );
@@ -101,7 +105,23 @@ impl Replay {
             .map(|name| folder.join(name))
             .filter(|path| path.is_file());
         let kernel = self.kernel.clone().or(bundled);
-        GuestOptions::of_recording(&recording.machine, kernel, self.cache.clone())
+        let mut machine = recording.machine.clone();
+        for (guest, host) in &mut machine.files {
+            let bundled = folder.join(FILES_IN_BUNDLE).join(guest);
+            if bundled.is_file() {
+                *host = bundled.display().to_string();
+            }
+        }
+        for module in &mut machine.modules {
+            let name = Path::new(&module.path).file_name().map(Path::new);
+            if let Some(bundled) = name
+                .map(|name| folder.join(name))
+                .filter(|path| path.is_file())
+            {
+                module.path = bundled.display().to_string();
+            }
+        }
+        GuestOptions::of_recording(&machine, kernel, self.cache.clone())
     }
 
     fn replay(

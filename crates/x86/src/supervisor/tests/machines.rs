@@ -1,5 +1,7 @@
 //! What the guests must see.
 
+use raddle_mem::GuestAddr;
+
 use super::guests::*;
 use super::*;
 
@@ -147,6 +149,55 @@ fn devices_are_told_who_and_when_and_end_the_slice() {
         5,
         "a call leaves the registers alone"
     );
+}
+
+/// An instruction that is flagged and touches a device is stopped at once, and goes on the next time.
+#[test]
+fn points_at_device_accesses_are_passed() {
+    for plain in [false, true] {
+        let mut guest = Guest::new(&[touch_devices()]);
+        guest.engine.set_plain(plain);
+        // Up to the second port.
+        guest.run(0, 1000);
+        guest.run(0, 1000);
+        let load = guest.cpus[0].rip;
+        guest.engine.set_points([load].into());
+        assert_eq!(guest.run(0, 1000).exit, SystemExit::Point(GuestAddr(load)));
+        let slice = SystemSlice {
+            skip_point: true,
+            ..guest.slice(1000)
+        };
+        let outcome = guest.run_slice(0, slice);
+        assert_eq!((outcome.exit, outcome.steps), (SystemExit::Device, 1));
+        assert_eq!(guest.reg(0, Reg::R8), 0x1234_5678);
+    }
+}
+
+/// Points are counted and passed as often as the slice says, and never those that are named.
+#[test]
+fn points_are_passed_as_often_as_allowed() {
+    for plain in [false, true] {
+        let mut guest = caller(give_one());
+        guest.engine.set_plain(plain);
+        guest.engine.set_points([0x1_4000].into());
+        let slice = SystemSlice {
+            pass_points: 10,
+            ..guest.slice(1_000)
+        };
+        let outcome = guest.run_slice(0, slice);
+        assert_eq!(outcome.exit, SystemExit::Point(GuestAddr(0x1_4000)));
+        assert_eq!(outcome.passed, 10);
+        let per_turn = outcome.steps / 11;
+        guest.engine.set_interest(&[0x1_4000]);
+        let outcome = guest.run_slice(
+            0,
+            SystemSlice {
+                skip_point: true,
+                ..slice
+            },
+        );
+        assert_eq!((outcome.passed, outcome.steps), (0, per_turn));
+    }
 }
 
 fn caller(second: &[u8]) -> Guest {

@@ -202,6 +202,7 @@ impl Guest {
             steps,
             tsc: self.tsc,
             skip_point: false,
+            pass_points: 0,
             wants_window: false,
             stop_at_pause: false,
             interrupt_frame: None,
