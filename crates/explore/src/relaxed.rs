@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use raddle_report::Finding;
 use raddle_sched::{Scheduler, View};
+use raddle_symbols::SymbolSpace;
 use raddle_trace::{Deviation, Path, Position, Recording};
 use raddle_world::{Context, ContextId};
 
@@ -45,34 +46,14 @@ pub fn replay_relaxed(
         judge,
     };
     let symbols = session.world.symbols(ContextId(0)).unwrap_or_default();
-    let mut lost = Vec::new();
-    let mut coming: BTreeMap<Path, VecDeque<Mark>> = BTreeMap::new();
-    let mut places = BTreeSet::new();
-    for (deviation, landmark) in recording
-        .schedule
-        .deviations
+    let Located {
+        coming,
+        places,
+        lost,
+    } = locate_all(&symbols, recording);
+    let own: Vec<u64> = places
         .iter()
-        .zip(&recording.landmarks)
-    {
-        let place = locate(&symbols, landmark);
-        if place.is_none() && !landmark.function.is_empty() {
-            lost.push(format!("`{}` in {}", landmark.text, landmark.function));
-            continue;
-        }
-        let mark = Mark {
-            place: place.unwrap_or(0),
-            standing: Standing::of(deviation.at),
-            is_torn: deviation.at.phase == Position::TORN,
-            visit: landmark.visit,
-            to: deviation.to.clone(),
-        };
-        places.insert((mark.place, mark.is_torn));
-        let queue = coming.entry(deviation.context.clone()).or_default();
-        queue.push_back(mark);
-    }
-    let own: Vec<u64> = places.iter().map(|(place, _)| *place).collect();
-    let own: Vec<u64> = own
-        .into_iter()
+        .map(|(place, _)| *place)
         .filter(|place| *place != 0 && !session.is_library(*place))
         .collect();
     session.add_points(&own);
@@ -110,6 +91,42 @@ pub fn replay_relaxed(
             (finding, is_recorded)
         }),
     })
+}
+
+/// The switches of a recording in the program as it is now.
+struct Located {
+    coming: BTreeMap<Path, VecDeque<Mark>>,
+    /// Places of switches, and whether in the middle of the instruction.
+    places: BTreeSet<(u64, bool)>,
+    lost: Vec<String>,
+}
+
+fn locate_all(symbols: &SymbolSpace, recording: &Recording) -> Located {
+    let mut located = Located {
+        coming: BTreeMap::new(),
+        places: BTreeSet::new(),
+        lost: Vec::new(),
+    };
+    let deviations = recording.schedule.deviations.iter();
+    for (deviation, landmark) in deviations.zip(&recording.landmarks) {
+        let place = locate(symbols, landmark);
+        if place.is_none() && !landmark.function.is_empty() {
+            let gone = format!("`{}` in {}", landmark.text, landmark.function);
+            located.lost.push(gone);
+            continue;
+        }
+        let mark = Mark {
+            place: place.unwrap_or(0),
+            standing: Standing::of(deviation.at),
+            is_torn: deviation.at.phase == Position::TORN,
+            visit: landmark.visit,
+            to: deviation.to.clone(),
+        };
+        located.places.insert((mark.place, mark.is_torn));
+        let queue = located.coming.entry(deviation.context.clone());
+        queue.or_default().push_back(mark);
+    }
+    located
 }
 
 /// A switch at a landmark.
