@@ -2,7 +2,8 @@
 //! wrong into small, replayable, explained findings.
 //!
 //! Reading order: [`session`] (a world at its snapshot), [`schedule_run`] (one schedule), [`portfolio`] (which
-//! algorithm when), [`campaign`] (generations and workers), [`minimise`], [`explain`], [`replay`].
+//! algorithm when), [`campaign`] (generations and workers), [`minimise`], [`explain`], [`replay`],
+//! [`relaxed`] (replay in a changed program).
 
 mod atomics;
 pub mod campaign;
@@ -12,10 +13,12 @@ mod explain;
 mod feedback;
 mod history;
 pub mod judge;
+mod landmark;
 pub mod libtest;
 mod minimise;
 mod names;
 mod portfolio;
+pub mod relaxed;
 pub mod replay;
 mod schedule_run;
 mod session;
@@ -28,5 +31,6 @@ pub use checkpoint::changed_files;
 pub use exhaustive::Exhaustive;
 pub use judge::Judge;
 pub use portfolio::Algorithm;
+pub use relaxed::{Relaxed, replay_relaxed};
 pub use replay::{Replayed, Replayer, TraceLine};
 pub use session::{Focus, SnapshotAt, StartFailure};

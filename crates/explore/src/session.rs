@@ -206,6 +206,15 @@ impl Session {
         }
     }
 
+    /// Takes flags away that were set for a while, except from decision points.
+    pub(crate) fn remove_flags<'p>(&mut self, flags: impl IntoIterator<Item = &'p u64>) {
+        for pc in flags {
+            if !self.points.contains(pc) {
+                self.world.remove_point(*pc);
+            }
+        }
+    }
+
     pub(crate) fn is_point(&self, pc: u64) -> bool {
         self.points.contains(&pc)
     }

@@ -96,7 +96,7 @@ pub(crate) fn tell(
     );
     session.world.set_tracing(false);
     session.world.set_observe(Observe::None);
-    points.iter().for_each(|pc| session.world.remove_point(*pc));
+    session.remove_flags(&points);
     teller.story(&session.world)
 }
 

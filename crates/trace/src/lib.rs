@@ -1,13 +1,15 @@
 //! Schedules and recordings: what has to be written down so that a run can be had again, and the clocks that
 //! order its events.
 //!
-//! Reading order: [`schedule`] (what a schedule is), [`recording`] (its file), [`clock`].
+//! Reading order: [`schedule`] (what a schedule is), [`recording`] (its file), [`landmark`], [`clock`].
 
 pub mod clock;
+pub mod landmark;
 pub mod recording;
 pub mod schedule;
 
 pub use clock::VectorClock;
+pub use landmark::Landmark;
 pub use recording::{
     Checkpoint, Checks, Expected, HostFile, Inputs, Limits, Mapping, Recording, RecordingError,
 };

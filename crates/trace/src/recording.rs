@@ -11,6 +11,7 @@ use raddle_stdx::Digest;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::landmark::Landmark;
 use crate::schedule::Schedule;
 
 const MAGIC: &str = "raddle-recording";
@@ -128,7 +129,13 @@ pub struct Recording {
     pub preemptions: u64,
     /// Identity of the failure.
     pub fingerprint: String,
+    /// The kind of failure, such as `deadlock`.
+    #[serde(default)]
+    pub kind: String,
     pub schedule: Schedule,
+    /// Where the deviations happened, in their order, for a program that has changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub landmarks: Vec<Landmark>,
 }
 
 /// Why a file is no recording that we can replay.
@@ -237,6 +244,8 @@ mod tests {
             failure: "assertion failed".into(),
             preemptions: 1,
             fingerprint: "abcd".into(),
+            kind: "assertion".into(),
+            landmarks: vec![Landmark::default()],
             schedule: Schedule {
                 deviations: vec![Deviation {
                     context: vec![0],

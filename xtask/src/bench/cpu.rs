@@ -1,6 +1,11 @@
 //! Clocks of measurements.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::collections::BTreeMap;
+use std::process::Child;
+use std::time::Duration;
+
+/// How often a running process is looked at.
+const POLL: Duration = Duration::from_millis(20);
 
 /// Clock ticks per second of `/proc`; the same on every x86-64 Linux.
 const TICKS: f64 = 100.0;
@@ -8,19 +13,36 @@ const TICKS: f64 = 100.0;
 /// CPU seconds of all children that have ended and were waited for.
 pub(super) fn of_children() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // After the name in parentheses: state is field 3, cutime 16, cstime 17.
+    // Field 16 is cutime, 17 cstime; the first behind the name in parentheses is 3.
+    seconds(&text, 13)
+}
+
+/// Waits for a process and gives the CPU seconds of its first thread and its busiest other thread, together.
+pub(super) fn longest_chain(child: &mut Child) -> std::io::Result<f64> {
+    let mut threads: BTreeMap<String, f64> = BTreeMap::new();
+    let tasks = format!("/proc/{}/task", child.id());
+    while child.try_wait()?.is_none() {
+        for entry in std::fs::read_dir(&tasks).into_iter().flatten().flatten() {
+            if let Ok(text) = std::fs::read_to_string(entry.path().join("stat")) {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                // User and system time of the thread itself: fields 14 and 15.
+                threads.insert(name, seconds(&text, 11));
+            }
+        }
+        std::thread::sleep(POLL);
+    }
+    let first = threads.remove(&child.id().to_string()).unwrap_or(0.0);
+    Ok(first + threads.into_values().fold(0.0, f64::max))
+}
+
+/// Two fields of a line of `/proc` that count clock ticks, `skip` fields behind the name.
+fn seconds(text: &str, skip: usize) -> f64 {
     let rest = text.rsplit_once(") ").map_or("", |(_, rest)| rest);
     let ticks: f64 = rest
         .split(' ')
-        .skip(13)
+        .skip(skip)
         .take(2)
         .filter_map(|field| field.parse::<f64>().ok())
         .sum();
     ticks / TICKS
-}
-
-/// Seconds on the wall.
-pub(super) fn wall() -> f64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0.0, |since| since.as_secs_f64())
 }

@@ -20,6 +20,7 @@ use raddle_world::World;
 use crate::campaign::Options;
 use crate::checkpoint;
 use crate::judge::Rules;
+use crate::landmark::landmarks;
 use crate::minimise::{follow, minimise};
 use crate::names::counted;
 use crate::schedule_run::Outcome;
@@ -86,6 +87,8 @@ pub(crate) fn finding(
         failure: finding.title.clone(),
         preemptions,
         fingerprint: finding.fingerprint.clone(),
+        kind: failure.kind().into(),
+        landmarks: landmarks(session, &outcome.drive.schedule, rules),
         schedule: outcome.drive.schedule,
     };
     (finding, recording)

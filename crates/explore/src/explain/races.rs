@@ -146,7 +146,7 @@ fn witness(session: &mut Session, pair: [u64; 2], outcome: &Outcome, rules: &Rul
         },
     );
     session.world.set_observe(Observe::None);
-    pair.iter().for_each(|pc| session.world.remove_point(*pc));
+    session.remove_flags(&pair);
     seen
 }
 

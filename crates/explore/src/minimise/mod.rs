@@ -8,6 +8,8 @@
 mod bottom_up;
 mod stretches;
 
+use std::collections::BTreeSet;
+
 use bottom_up::{Candidate, Noted, Queue};
 use raddle_sched::{Follow, Scheduler};
 use raddle_trace::Schedule;
@@ -70,6 +72,36 @@ pub(crate) fn minimise(
         preemptions: best.preemptions,
         outcome: best.outcome,
     })
+}
+
+/// Runs the default order and orders with few switches, those at given places first, until one is as wanted. Gives
+/// the number of runs and that run.
+pub(crate) fn orders_at(
+    session: &mut Session,
+    rules: &Rules,
+    places: BTreeSet<(u64, bool)>,
+    preemptions_max: u64,
+    is_wanted: &dyn Fn(&Outcome) -> bool,
+) -> (u64, Option<Outcome>) {
+    let below = preemptions_max + 1;
+    let mut queue = Queue::new(places);
+    let (mut runs, mut steps) = (0, 0);
+    let mut next = Some(Candidate::default_order());
+    while let Some(candidate) = next {
+        if runs >= u64::from(BELOW_REPLAYS_MAX / 4) || steps >= BELOW_STEPS_MAX {
+            break;
+        }
+        let mut noted = Noted::new(&candidate.schedule);
+        let outcome = run_schedule(session, &mut noted, rules, false);
+        runs += 1;
+        steps += outcome.drive.steps;
+        if is_wanted(&outcome) {
+            return (runs, Some(outcome));
+        }
+        queue.grow(&candidate, &noted, below);
+        next = queue.next(below);
+    }
+    (runs, None)
 }
 
 /// A run that fails as it should.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_explore::{Replayed, Replayer, changed_files};
+use raddle_explore::{Relaxed, Replayed, Replayer, changed_files, replay_relaxed};
 use raddle_report::render::terminal;
 use raddle_trace::Recording;
 
@@ -17,7 +17,7 @@ use crate::message;
 /// Replay a recording of `raddle explore`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle replay bank-A-1c9e.raddle\n  raddle replay --trace bank-A-1c9e.raddle\n  raddle replay --times 100 bank-A-1c9e.raddle\n  raddle replay --gdb 1234 bank-A-1c9e.raddle"
+    after_help = "Examples:\n  raddle replay bank-A-1c9e.raddle\n  raddle replay --trace bank-A-1c9e.raddle\n  raddle replay --times 100 bank-A-1c9e.raddle\n  raddle replay --gdb 1234 bank-A-1c9e.raddle\n  raddle replay --relaxed bank-A-1c9e.raddle"
 )]
 pub(crate) struct Replay {
     /// The recording.
@@ -31,6 +31,9 @@ pub(crate) struct Replay {
     /// Serve the run to gdb on this port of this machine, forwards and backwards; 0 chooses a port.
     #[arg(long, value_name = "PORT", conflicts_with_all = ["trace", "times"])]
     gdb: Option<u16>,
+    /// Apply the switches to the program as it is now, though it has changed: at the same lines and visits.
+    #[arg(long, conflicts_with_all = ["trace", "times", "gdb"])]
+    relaxed: bool,
 }
 
 impl Replay {
@@ -41,17 +44,21 @@ impl Replay {
         let recording = Recording::parse(&String::from_utf8_lossy(&text))
             .map_err(|error| anyhow!("cannot replay {path}: {error}"))?;
         let changed = changed_files(&recording);
-        if !changed.is_empty() {
-            return Err(anyhow!(
-                "cannot replay {path}: since it was made, {}; bring the old files back, or explore again",
-                changed.join(", and ")
-            )
-            .into());
-        }
         let judge = oracle::judge(
             recording.expected.output.as_deref(),
             recording.expected.oracle.as_deref(),
         );
+        if self.relaxed {
+            let relaxed = replay_relaxed(&recording, judge).map_err(start_failure)?;
+            return tell_relaxed(&recording, &relaxed, &changed);
+        }
+        if !changed.is_empty() {
+            return Err(anyhow!(
+                "cannot replay {path}: since it was made, {}; bring the old files back, replay with `--relaxed`, or explore again",
+                changed.join(", and ")
+            )
+            .into());
+        }
         let mut replayer = Replayer::start(&recording, judge).map_err(start_failure)?;
         let mut replayed = replayer.run();
         check(&recording, &replayed, &mut replayer)?;
@@ -79,6 +86,51 @@ impl Replay {
         ))?;
         Ok(Code::Findings)
     }
+}
+
+/// What became of a failure in a changed program.
+fn tell_relaxed(
+    recording: &Recording,
+    relaxed: &Relaxed,
+    changed: &[String],
+) -> Result<Code, Failure> {
+    if relaxed.switches > 0 && recording.landmarks.is_empty() {
+        return Err(anyhow!(
+            "the recording does not say at which lines its switches happened; explore again"
+        )
+        .into());
+    }
+    let mut text = String::new();
+    if let Some((finding, _)) = &relaxed.failure {
+        text.push_str(&terminal::finding(finding, 1, 1, terminal::Style::PLAIN));
+    }
+    let program = match changed {
+        [] => "the program has not changed".to_owned(),
+        changed => changed.join(", and "),
+    };
+    text.push_str(&format!(
+        "{program}; {} of {} switches were made at their lines",
+        relaxed.made, relaxed.switches
+    ));
+    if !relaxed.lost.is_empty() {
+        text.push_str(&format!("; gone: {}", relaxed.lost.join(", ")));
+    }
+    text.push_str(&match &relaxed.failure {
+        Some((_, true)) => "\nthe failure happens again in the recorded order\n".to_owned(),
+        Some((_, false)) => format!(
+            "\nthe failure happens again, in another order ({} were run, those with switches at these lines first)\n",
+            relaxed.others
+        ),
+        None => format!(
+            "\nno {} any more: neither the recorded order fails nor any of {} others, those with switches at these lines first; `raddle explore` looks further\n",
+            recording.kind, relaxed.others
+        ),
+    });
+    out(&text)?;
+    Ok(match relaxed.failure {
+        Some(_) => Code::Findings,
+        None => Code::Clean,
+    })
 }
 
 fn check(

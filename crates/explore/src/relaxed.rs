@@ -1,0 +1,208 @@
+//! Semantic replay: the switches of a recording in a program that has changed since.
+//!
+//! First the recorded order is tried with each switch at its landmark. If the run does not fail, other orders with
+//! as few switches are tried, those at these places first: a change may have moved the number of a visit.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use raddle_report::Finding;
+use raddle_sched::{Scheduler, View};
+use raddle_symbols::SymbolSpace;
+use raddle_trace::{Deviation, Path, Position, Recording};
+use raddle_world::{Context, ContextId};
+
+use crate::explain;
+use crate::judge::{Judge, Rules};
+use crate::landmark::{Standing, Visits, locate};
+use crate::minimise::orders_at;
+use crate::schedule_run::{Outcome, run_schedule};
+use crate::session::{Session, SnapshotAt, StartFailure};
+
+/// What became of a recorded failure in the program as it is now.
+#[derive(Debug)]
+pub struct Relaxed {
+    /// Switches of the recording.
+    pub switches: u64,
+    /// Those that could be made at their landmarks.
+    pub made: u64,
+    /// Functions and lines that are not there any more.
+    pub lost: Vec<String>,
+    /// Other orders that were run, those with switches at these places first.
+    pub others: u64,
+    /// The failure of the same kind, if there is one, and whether the recorded order itself has it.
+    pub failure: Option<(Finding, bool)>,
+}
+
+/// Applies the schedule of a recording to the program as it is now.
+pub fn replay_relaxed(
+    recording: &Recording,
+    judge: Option<Judge>,
+) -> Result<Relaxed, StartFailure> {
+    let Ok(at) = recording.snapshot_at.parse::<SnapshotAt>();
+    let mut session = Session::start(&recording.inputs, &at, recording.checks)?;
+    let rules = Rules {
+        limits: recording.limits,
+        expected_exit: Some(recording.expected.exit),
+        judge,
+    };
+    let symbols = session.world.symbols(ContextId(0)).unwrap_or_default();
+    let Located {
+        coming,
+        places,
+        lost,
+    } = locate_all(&symbols, recording);
+    let own: Vec<u64> = places
+        .iter()
+        .map(|(place, _)| *place)
+        .filter(|place| *place != 0 && !session.is_library(*place))
+        .collect();
+    session.add_points(&own);
+    let mut marked = Marked {
+        coming,
+        visits: Visits::default(),
+        torn: None,
+        made: 0,
+    };
+    let outcome = run_schedule(&mut session, &mut marked, &rules, false);
+    let is_same = |outcome: &Outcome| {
+        let failure = outcome.failure.as_ref();
+        failure.is_some_and(|failure| recording.kind == failure.kind())
+    };
+    let (mut failing, mut others) = (is_same(&outcome).then_some((outcome, true)), 0);
+    if failing.is_none() {
+        let (count, found) = orders_at(
+            &mut session,
+            &rules,
+            places,
+            recording.preemptions,
+            &is_same,
+        );
+        others = count;
+        failing = found.map(|outcome| (outcome, false));
+    }
+    Ok(Relaxed {
+        switches: raddle_stdx::width::to_u64(recording.schedule.len()),
+        made: marked.made,
+        lost,
+        others,
+        failure: failing.map(|(outcome, is_recorded)| {
+            let failure = outcome.failure.clone().expect("it fails");
+            let finding = explain::describe_failure(&mut session, &failure, &outcome, &rules);
+            (finding, is_recorded)
+        }),
+    })
+}
+
+/// The switches of a recording in the program as it is now.
+struct Located {
+    coming: BTreeMap<Path, VecDeque<Mark>>,
+    /// Places of switches, and whether in the middle of the instruction.
+    places: BTreeSet<(u64, bool)>,
+    lost: Vec<String>,
+}
+
+fn locate_all(symbols: &SymbolSpace, recording: &Recording) -> Located {
+    let mut located = Located {
+        coming: BTreeMap::new(),
+        places: BTreeSet::new(),
+        lost: Vec::new(),
+    };
+    let deviations = recording.schedule.deviations.iter();
+    for (deviation, landmark) in deviations.zip(&recording.landmarks) {
+        let place = locate(symbols, landmark);
+        if place.is_none() && !landmark.function.is_empty() {
+            let gone = format!("`{}` in {}", landmark.text, landmark.function);
+            located.lost.push(gone);
+            continue;
+        }
+        let mark = Mark {
+            place: place.unwrap_or(0),
+            standing: Standing::of(deviation.at),
+            is_torn: deviation.at.phase == Position::TORN,
+            visit: landmark.visit,
+            to: deviation.to.clone(),
+        };
+        located.places.insert((mark.place, mark.is_torn));
+        let queue = located.coming.entry(deviation.context.clone());
+        queue.or_default().push_back(mark);
+    }
+    located
+}
+
+/// A switch at a landmark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mark {
+    place: u64,
+    standing: Standing,
+    is_torn: bool,
+    visit: u64,
+    /// Who goes on, or [`Deviation::CLOCK`].
+    to: Path,
+}
+
+/// Switches at landmarks, in the default order otherwise.
+#[derive(Debug)]
+struct Marked {
+    coming: BTreeMap<Path, VecDeque<Mark>>,
+    visits: Visits,
+    /// Where an instruction was last to be torn apart.
+    torn: Option<(Path, u64)>,
+    made: u64,
+}
+
+impl Marked {
+    /// The switch or jump that belongs here; those before it are passed over.
+    fn take(&mut self, view: &View<'_>, is_clock: bool) -> Option<Path> {
+        let visit = self.visits.note(view);
+        let coming = self
+            .coming
+            .get_mut(&*view.contexts.get(view.current).path)?;
+        let is_here = |mark: &Mark| {
+            mark.place == view.place
+                && mark.standing == Standing::of(view.at)
+                && mark.is_torn == (view.at.phase == Position::TORN)
+                && mark.visit == visit
+                && (mark.to == Deviation::CLOCK) == is_clock
+        };
+        let found = coming.iter().position(is_here)?;
+        let mark = coming.drain(..=found).next_back()?;
+        self.made += 1;
+        Some(mark.to)
+    }
+}
+
+impl Scheduler for Marked {
+    fn pick(&mut self, view: &View<'_>) -> ContextId {
+        let Some(to) = self.take(view, false) else {
+            return view.default;
+        };
+        let mut runnable = view.runnable.iter();
+        let found = runnable.find(|id| *view.contexts.get(**id).path == *to);
+        self.made -= u64::from(found.is_none());
+        found.copied().unwrap_or(view.default)
+    }
+
+    fn jumps(&mut self, view: &View<'_>) -> bool {
+        self.take(view, true).is_some()
+    }
+
+    fn tears(&mut self, who: &Context) -> bool {
+        let Some((place, visit)) = self.visits.seen(who) else {
+            return false;
+        };
+        let asked = (who.path.to_vec(), who.steps);
+        let is_wanted = self.coming.get(&*who.path).is_some_and(|coming| {
+            let mut coming = coming.iter();
+            coming.any(|mark| mark.is_torn && mark.place == place && mark.visit == visit)
+        });
+        let tears = is_wanted && self.torn.as_ref() != Some(&asked);
+        if tears {
+            self.torn = Some(asked);
+        }
+        tears
+    }
+
+    fn is_replay(&self) -> bool {
+        true
+    }
+}
