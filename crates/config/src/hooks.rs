@@ -23,6 +23,9 @@ pub struct Hook {
     /// What the function returns when it did its work.
     #[serde(default)]
     pub success: Success,
+    /// The function may call another hooked one of the same effect to do the work: only this one counts then.
+    #[serde(default)]
+    pub wraps: bool,
 }
 
 /// The meaning of a call.

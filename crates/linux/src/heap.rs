@@ -127,13 +127,11 @@ impl Heap {
     /// Whether a live block has bytes in a range.
     pub(crate) fn has_live_in(&self, range: Range<u64>) -> bool {
         let overlaps = |block: &Block| block.range().end > range.start;
-        let changed = self.changes.range(..range.end).next_back();
-        let old = self.base.range(..range.end).next_back();
-        let old = old.filter(|(addr, _)| !self.changes.contains_key(addr));
-        changed
-            .and_then(|(_, change)| change.as_ref())
-            .is_some_and(overlaps)
-            || old.is_some_and(|(_, block)| overlaps(block))
+        let mut changed = self.changes.range(..range.end).rev();
+        let changed = changed.find_map(|(_, change)| change.as_ref());
+        let mut old = self.base.range(..range.end).rev();
+        let old = old.find(|(addr, _)| !self.changes.contains_key(addr));
+        changed.is_some_and(overlaps) || old.is_some_and(|(_, block)| overlaps(block))
     }
 
     pub(crate) fn note_freed(&mut self, block: Block) {

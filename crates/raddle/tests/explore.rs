@@ -289,8 +289,10 @@ fn heap_errors_are_found_where_they_happen() {
     );
     check_found("twice", &["double free: thread ", "freed by thread "]);
     let folder = TempDir::new().expect("a temporary folder");
-    let (code, text) = explore(folder.path(), "freed_fixed", &["--red-zones"]);
-    assert_eq!(code, 0, "{text}");
+    for clean in ["freed_fixed", "strings"] {
+        let (code, text) = explore(folder.path(), clean, &["--red-zones"]);
+        assert_eq!(code, 0, "{text}");
+    }
     let (code, text) = explore(folder.path(), "overflow", &[]);
     assert_eq!(code, 0, "the allocator has room to spare: {text}");
     let (code, text) = explore(folder.path(), "overflow", &["--red-zones"]);

@@ -238,3 +238,50 @@ int main(void) {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("cannot use raddle.toml"), "{text}");
 }
+
+#[test]
+fn c11_threads() {
+    let source = r#"
+#include <stdio.h>
+#include <threads.h>
+static mtx_t m;
+static cnd_t c;
+static once_flag once = ONCE_FLAG_INIT;
+static void first(void) {}
+static int idle(void *x) { (void)x; return 0; }
+int main(void) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    puts("begin");
+    mtx_init(&m, mtx_plain);
+    cnd_init(&c);
+    mtx_lock(&m);
+    mtx_unlock(&m);
+    cnd_signal(&c);
+    cnd_broadcast(&c);
+    call_once(&once, first);
+    thrd_t t;
+    thrd_create(&t, idle, NULL);
+    thrd_join(t, NULL);
+    puts("end");
+    return 0;
+}
+"#;
+    check(
+        &["gcc"],
+        "c11.c",
+        source,
+        &[
+            "acquire a",
+            "release a",
+            "notify b",
+            "notify b all",
+            "wait c",
+            "waited c",
+            // The loader's, for the new thread's storage.
+            "acquire d",
+            "release d",
+            "create 1",
+            "join 1",
+        ],
+    );
+}

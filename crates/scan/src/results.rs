@@ -279,11 +279,10 @@ fn describe(
     let mut notes = paths(engine, texts, instance);
     notes.extend(sleeping_ways(engine, texts, pattern, instance));
     notes.extend(bindings(engine, pattern, instance));
-    if instance.others > 0 {
-        notes.push(format!(
-            "{} more places complete this pattern",
-            instance.others
-        ));
+    match instance.others {
+        0 => {}
+        1 => notes.push("1 more place completes this pattern".to_owned()),
+        others => notes.push(format!("{others} more places complete this pattern")),
     }
     let finding = Finding {
         kind: pattern.name.clone(),

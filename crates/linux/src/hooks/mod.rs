@@ -10,6 +10,7 @@ mod effect;
 mod modules;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use raddle_config::hooks::Hook;
 use raddle_stdx::width::to_usize;
@@ -60,6 +61,8 @@ struct Entries {
     /// What the entries were found in.
     layout: u64,
     rules: BTreeMap<u64, usize>,
+    /// The code of functions that wrap others, and their rules.
+    wrappers: Vec<(Range<u64>, usize)>,
     symbols: SymbolSpace,
 }
 
@@ -87,8 +90,13 @@ impl Hooks {
         }
         let symbols = self.modules.space(kernel, tid);
         let mut rules = BTreeMap::new();
+        let mut wrappers = Vec::new();
         for (number, rule) in self.rules.iter().enumerate() {
             for name in &rule.functions {
+                if rule.wraps {
+                    let ranges = symbols.ranges_of_function(name);
+                    wrappers.extend(ranges.into_iter().map(|range| (range, number)));
+                }
                 let by_name = symbols.addresses_of(name);
                 let found = if by_name.is_empty() {
                     symbols.addresses_of_path(name)
@@ -105,6 +113,7 @@ impl Hooks {
         let entries = Entries {
             layout,
             rules,
+            wrappers,
             symbols,
         };
         self.entries.insert(id, entries);
@@ -149,6 +158,9 @@ impl Hooks {
         if is_nested && effect::is_allocation(hook.effect) {
             return;
         }
+        if self.is_wrapped(kernel, tid, hook, sp, return_pc) {
+            return;
+        }
         self.is_quiet &= effect::is_allocation(hook.effect);
         effect::entry(kernel, tid, hook, &args);
         let context = kernel.thread(tid).context;
@@ -173,6 +185,23 @@ impl Hooks {
             engine.add_point(return_pc);
         }
         kernel.thread_mut(tid).hooked_calls.push(call);
+    }
+
+    /// Whether a function is called, or jumped to, by a wrapper that has told the same already.
+    fn is_wrapped(&self, kernel: &Kernel, tid: Tid, hook: &Hook, sp: u64, return_pc: u64) -> bool {
+        let tells_the_same = |rule: usize| {
+            let wrapper = &self.rules[rule];
+            wrapper.wraps && wrapper.effect == hook.effect
+        };
+        let entries = &self.entries[&kernel.process_of(tid).space];
+        let mut callers = entries.wrappers.iter();
+        let mut pending = kernel.thread(tid).hooked_calls.iter();
+        callers.any(|(code, rule)| code.contains(&return_pc) && tells_the_same(*rule))
+            || pending.any(|call| {
+                call.return_sp == sp.wrapping_add(8)
+                    && call.return_pc == return_pc
+                    && tells_the_same(call.rule)
+            })
     }
 
     fn at_return(&mut self, kernel: &mut Kernel, tid: Tid, pc: u64) -> bool {

@@ -125,17 +125,18 @@ impl LinuxWorld {
         }
     }
 
-    /// Whether a read by a searching function may be the rest of a line in which what it looks for lies before:
-    /// a live block begins the line, and the function was not asked about the freed one.
+    /// Whether a read by a searching function may be the rest of a line of a string that lies nearby: a live block
+    /// is so close, and the function was not asked about the freed one.
     fn is_beyond_a_string(&self, tid: Tid, addr: u64, freed: Option<&Block>) -> bool {
         let cpu = &self.kernel.thread(tid).cpu;
         let is_asked_for = [Reg::Rdi, Reg::Rsi]
             .map(|register| cpu.reg(register))
             .into_iter()
             .any(|pointer| freed.is_some_and(|block| block.range().contains(&pointer)));
-        let line = addr & !(STRING_LINE - 1);
+        // From one end of a string to the last byte of a line, whether or not lines are aligned.
+        let near = addr.saturating_sub(STRING_LINE)..(addr | (STRING_LINE - 1)).saturating_add(1);
         let space = self.kernel.process_of(tid).space;
-        let has_live = |space: &Space| space.heap.has_live_in(line..addr);
+        let has_live = |space: &Space| space.heap.has_live_in(near.clone());
         !is_asked_for && self.kernel.state.spaces.get(&space).is_some_and(has_live)
     }
 

@@ -1,5 +1,6 @@
 //! `raddle scan`: find concurrency bugs by reading C source.
 
+use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -245,7 +246,6 @@ fn list(options: &Options) -> Result<Code, Failure> {
     Ok(Code::Clean)
 }
 
-#[expect(clippy::print_stdout, reason = "the result of the command")]
 fn test(folder: &Path, options: &Options) -> Result<Code, Failure> {
     let results = raddle_scan::test_patterns(folder, options)?;
     if results.is_empty() {
@@ -256,27 +256,26 @@ fn test(folder: &Path, options: &Options) -> Result<Code, Failure> {
         .into());
     }
     let mut failed = 0;
+    let mut lines = String::new();
     for result in &results {
         let file = result.file.display();
         if result.passed() {
-            println!("ok      {file} ({} findings)", result.found);
+            writeln!(lines, "ok      {file} ({} findings)", result.found)?;
             continue;
         }
         failed += 1;
-        for missing in &result.missing {
-            println!(
-                "FAILED  {file}:{}: {} was not found",
-                missing.line, missing.pattern
-            );
-        }
-        for unexpected in &result.unexpected {
-            println!(
-                "FAILED  {file}:{}: {} was not expected",
-                unexpected.line, unexpected.pattern
-            );
+        let missing = result.missing.iter().map(|place| (place, "found"));
+        let unexpected = result.unexpected.iter().map(|place| (place, "expected"));
+        for (place, what) in missing.chain(unexpected) {
+            writeln!(
+                lines,
+                "FAILED  {file}:{}: {} was not {what}",
+                place.line, place.pattern
+            )?;
         }
     }
-    println!("{} files, {failed} failed", results.len());
+    writeln!(lines, "{} files, {failed} failed", results.len())?;
+    message::result(&lines)?;
     Ok(if failed == 0 {
         Code::Clean
     } else {

@@ -52,13 +52,13 @@ macro_rules! next {
     }};
 }
 
-/// Loads a `T`, or leaves with the fault; logs the access.
-macro_rules! load {
-    ($T:ty, $OBS:expr, $addr:expr, $cpu:ident, $op:ident, $run:ident, $log:ident, $budget:ident) => {{
-        let pointer = crate::access::fast_read::<$T>($run, $addr);
+/// Loads a `T` by a fast way and, if that has none, by the slow one, or leaves with the fault; logs the access.
+macro_rules! load_by {
+    ($fast:ident, $for_update:literal, $T:ty, $OBS:expr, $addr:expr, $cpu:ident, $op:ident, $run:ident, $log:ident, $budget:ident) => {{
+        let pointer = crate::access::$fast::<$T>($run, $addr);
         let value = if pointer.is_null() {
-            let slow =
-                crate::access::slow_load($run, $addr, <$T as crate::int::Int>::BYTES as u64, 0);
+            let size = <$T as crate::int::Int>::BYTES as u64;
+            let slow = crate::access::slow_load($run, $addr, size, $for_update);
             if slow.ok == 0 {
                 return crate::fast::leave($cpu, $op, $run, $log, $budget);
             }
@@ -76,28 +76,18 @@ macro_rules! load {
     }};
 }
 
+/// Loads a `T`, or leaves with the fault; logs the access.
+macro_rules! load {
+    ($($arguments:tt)*) => {
+        $crate::fast::load_by!(fast_read, 0, $($arguments)*)
+    };
+}
+
 /// Loads a `T` that will be written back: faults if it may not be written. The record has the old value.
 macro_rules! load_for_update {
-    ($T:ty, $OBS:expr, $addr:expr, $cpu:ident, $op:ident, $run:ident, $log:ident, $budget:ident) => {{
-        let pointer = crate::access::fast_write::<$T>($run, $addr);
-        let value = if pointer.is_null() {
-            let slow =
-                crate::access::slow_load($run, $addr, <$T as crate::int::Int>::BYTES as u64, 1);
-            if slow.ok == 0 {
-                return crate::fast::leave($cpu, $op, $run, $log, $budget);
-            }
-            <$T as crate::int::Int>::cut(slow.value)
-        } else {
-            pointer.read_unaligned()
-        };
-        crate::fast::record::<$OBS>(
-            &raw mut $log,
-            $addr,
-            (*$op).meta,
-            crate::int::Int::zx(value),
-        );
-        value
-    }};
+    ($($arguments:tt)*) => {
+        $crate::fast::load_by!(fast_write, 1, $($arguments)*)
+    };
 }
 
 /// Stores a `T` without a record (the second half of an update), or leaves with the fault.
@@ -177,7 +167,8 @@ macro_rules! by_const {
 }
 
 pub(crate) use {
-    by_const, by_size, by_wide_size, handlers, load, load_for_update, next, store, store_back,
+    by_const, by_size, by_wide_size, handlers, load, load_by, load_for_update, next, store,
+    store_back,
 };
 
 /// Observation modes as constants for handlers.
