@@ -44,17 +44,19 @@ pub(crate) struct Harden {
 
 impl Harden {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        crate::shell::run(
-            "cargo",
-            &[
-                "build",
-                "--release",
-                "-p",
-                "raddle",
-                "-p",
-                "raddle-harden-plugin",
-            ],
-        )?;
+        if !self.reuse {
+            crate::shell::run(
+                "cargo",
+                &[
+                    "build",
+                    "--release",
+                    "-p",
+                    "raddle",
+                    "-p",
+                    "raddle-harden-plugin",
+                ],
+            )?;
+        }
         let place = Place::new(self.reuse)?;
         for program in programs::ALL.iter().filter(|one| self.has(one.name)) {
             self.measure(&place, program)
