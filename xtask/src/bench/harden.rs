@@ -7,10 +7,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 use anyhow::Context as _;
 use clap::Args;
+
+use super::cpu;
 
 mod packages;
 mod programs;
@@ -33,22 +34,30 @@ pub(crate) struct Harden {
     /// Also build with the setjmp mechanism.
     #[arg(long)]
     setjmp: bool,
+    /// Do not count instructions.
+    #[arg(long)]
+    time_only: bool,
+    /// Only measure time and instructions, of the programs that an earlier run built.
+    #[arg(long)]
+    reuse: bool,
 }
 
 impl Harden {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        crate::shell::run(
-            "cargo",
-            &[
-                "build",
-                "--release",
-                "-p",
-                "raddle",
-                "-p",
-                "raddle-harden-plugin",
-            ],
-        )?;
-        let place = Place::new()?;
+        if !self.reuse {
+            crate::shell::run(
+                "cargo",
+                &[
+                    "build",
+                    "--release",
+                    "-p",
+                    "raddle",
+                    "-p",
+                    "raddle-harden-plugin",
+                ],
+            )?;
+        }
+        let place = Place::new(self.reuse)?;
         for program in programs::ALL.iter().filter(|one| self.has(one.name)) {
             self.measure(&place, program)
                 .with_context(|| format!("while measuring {}", program.name))?;
@@ -72,15 +81,17 @@ impl Harden {
         println!("## {}", program.name);
         let plain = place.build(program, &folder, "plain", None)?;
         let hardened = place.build(program, &folder, "hardened", Some(""))?;
-        Self::sites(program, &folder, &hardened)?;
-        println!(
-            "text {} -> {} bytes, compile time {:.1} s -> {:.1} s",
-            text_size(&plain.program)?,
-            text_size(&hardened.program)?,
-            plain.seconds,
-            hardened.seconds
-        );
-        Self::points(place, program, &folder, &hardened)?;
+        if !self.reuse {
+            Self::sites(program, &folder, &hardened)?;
+            println!(
+                "text {} -> {} bytes, compile time {:.1} s -> {:.1} s",
+                text_size(&plain.program)?,
+                text_size(&hardened.program)?,
+                plain.seconds,
+                hardened.seconds
+            );
+            Self::points(place, program, &folder, &hardened)?;
+        }
         self.ratio("survival mode", program, &plain.program, &hardened.program)?;
         let fix = place.build(program, &folder, "fix", Some("--harden-mode=fix"))?;
         self.ratio(
@@ -186,6 +197,9 @@ impl Harden {
                 ratios.len()
             );
         }
+        if self.time_only {
+            return Ok(());
+        }
         if let (Some(before), Some(after)) = (
             program.workload.instructions(plain),
             program.workload.instructions(other),
@@ -200,17 +214,20 @@ impl Harden {
 struct Place {
     raddle: PathBuf,
     work: PathBuf,
+    /// What is there is not built again.
+    reuse: bool,
 }
 
 /// A finished build.
 struct Built {
     program: PathBuf,
     report: PathBuf,
+    /// Processor time of the compilation.
     seconds: f64,
 }
 
 impl Place {
-    fn new() -> anyhow::Result<Self> {
+    fn new(reuse: bool) -> anyhow::Result<Self> {
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| crate::shell::root().join("target"), PathBuf::from);
         let work = target.join("bench/harden");
@@ -218,6 +235,7 @@ impl Place {
         Ok(Self {
             raddle: target.join("release/raddle"),
             work,
+            reuse,
         })
     }
 
@@ -231,6 +249,13 @@ impl Place {
     ) -> anyhow::Result<Built> {
         let output = folder.join(format!("{}-{what}", program.name));
         let report = folder.join(format!("{what}.jsonl"));
+        if self.reuse && output.exists() {
+            return Ok(Built {
+                program: output,
+                report,
+                seconds: 0.0,
+            });
+        }
         if report.exists() {
             fs::remove_file(&report)?;
         }
@@ -255,13 +280,13 @@ impl Place {
             .arg("-o")
             .arg(&output)
             .current_dir(folder);
-        let start = Instant::now();
+        let before = cpu::of_children();
         let status = command.status()?;
         anyhow::ensure!(status.success(), "{command:?} ended with {status}");
         Ok(Built {
             program: output,
             report,
-            seconds: start.elapsed().as_secs_f64(),
+            seconds: cpu::of_children() - before,
         })
     }
 }

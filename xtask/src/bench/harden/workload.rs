@@ -84,8 +84,9 @@ impl Workload {
     /// Instructions of a short run, if valgrind is here.
     pub(super) fn instructions(&self, binary: &Path) -> Option<f64> {
         let log = binary.with_extension("valgrind");
-        let mut command = Command::new("valgrind");
+        let mut command = Command::new("sh");
         command
+            .args(["-c", LIMITED, "valgrind"])
             .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
             .arg(format!("--log-file={}", log.display()))
             .arg(binary)
@@ -108,6 +109,11 @@ impl Workload {
         line.rsplit(' ').next()?.parse().ok()
     }
 }
+
+/// Connections of memcached. It sets the limit of open files to just that, which valgrind permits only if it is the limit
+/// there is, less the twelve that valgrind keeps.
+const CONNECTIONS: &str = "1012";
+const LIMITED: &str = "ulimit -n 1024 && exec \"$0\" \"$@\"";
 
 fn command(binary: &Path) -> Command {
     let mut command = Command::new(binary);
@@ -167,7 +173,18 @@ impl Server {
             fs::remove_file(&socket)?;
         }
         let child = command
-            .args(["-u", "root", "-t", "2", "-m", "64", "-A", "-s"])
+            .args([
+                "-u",
+                "root",
+                "-t",
+                "2",
+                "-m",
+                "64",
+                "-A",
+                "-c",
+                CONNECTIONS,
+                "-s",
+            ])
             .arg(&socket)
             .spawn()?;
         let start = Instant::now();
