@@ -4,6 +4,7 @@
 //! initial file system), [`world`] (a booted guest, as schedulers see it).
 
 pub mod campaign;
+pub mod generate;
 pub mod guest;
 pub mod kallsyms;
 pub mod module;

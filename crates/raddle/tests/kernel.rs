@@ -232,6 +232,13 @@ fn a_race_that_fails_nothing_is_seen_as_a_race() {
         text.contains("data race between counter_call and counter_call"),
         "{text}"
     );
+    assert!(text.contains("in a module, perhaps benign: "), "{text}");
+    // A project can say that a function synchronises.
+    let config = "version = 1\n[kernel]\nmore-locks = [\"counter_c*\"]\n";
+    std::fs::write(folder.path().join("raddle.toml"), config).expect("it can be written");
+    let (_, text) = explore(folder.path(), "bugs/counter", &schedules);
+    assert!(!text.contains("counter_call and counter_call"), "{text}");
+    std::fs::remove_file(folder.path().join("raddle.toml")).expect("it can be removed");
     let (_, text) = explore(folder.path(), "bugs/counter-fixed", &schedules);
     assert!(!text.contains("counter_call and counter_call"), "{text}");
 }

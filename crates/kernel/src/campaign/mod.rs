@@ -8,9 +8,11 @@ mod algorithm;
 mod explain;
 mod failure;
 mod minimise;
+mod race_rules;
 mod run;
 mod session;
 mod ski_race;
+mod trace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,9 +29,11 @@ use crate::world::Heuristics;
 pub use algorithm::Algorithm;
 pub use explain::{Explainer, Replayed, replay};
 pub use failure::Failure;
+pub use race_rules::{RaceRules, Rank};
 pub use run::{Clock, Cost, Outcome, RaceMode, Rules};
 pub use session::{Session, StartFailure, Target};
 pub use ski_race::{RaceGroup, RacePair};
+pub use trace::{Trace, TraceOptions, trace};
 
 /// Steps in a row before the default order goes on to the next processor (SKI's h4).
 pub const PATIENCE: u64 = 500_000;
@@ -134,6 +138,17 @@ pub fn explore(
     baseline.is_default = true;
     if let Some(Failure::Stuck { statements }) = &baseline.failure {
         return Err(never_ends(&options.target, statements));
+    }
+    if session
+        .world
+        .console()
+        .test_text()
+        .contains(session::OUT_OF_MEMORY)
+    {
+        let path = options.target.test.as_ref().map(|test| test.path.clone());
+        return Err(StartFailure::OutOfMemory(
+            path.unwrap_or_else(|| "the program".to_owned()),
+        ));
     }
     let rules = Rules {
         steps: baseline

@@ -6,7 +6,7 @@ use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Races};
 use raddle_sched::{Drive, Profile, Reason, Scheduler, View, drive};
 use raddle_trace::Limits;
-use raddle_world::{Context, ContextId, Event};
+use raddle_world::{Context, ContextId, Event, EventKind};
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
@@ -175,6 +175,8 @@ pub(super) fn run_schedule(
         stops_everywhere: watch.points,
     };
     let races = rules.races.filter(|_| watch.memory);
+    let target = session.target;
+    let lock_code = &mut session.lock_code;
     let driven = drive(
         &mut session.world,
         &mut counting,
@@ -192,7 +194,15 @@ pub(super) fn run_schedule(
                     ..event.clone()
                 };
                 match races {
-                    Some(RaceMode::HappensBefore) => ordered.event(&event),
+                    Some(RaceMode::HappensBefore) => {
+                        // What a lock function touches orders, whatever instructions it is made of.
+                        if let EventKind::Access(access) = &event.kind
+                            && lock_code.contains(event.pc, &target.race_rules, &target.symbols)
+                        {
+                            ordered.mark_atomic(access);
+                        }
+                        ordered.event(&event);
+                    }
                     _ => close.event(&event),
                 }
             }

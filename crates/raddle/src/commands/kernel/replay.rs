@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_kernel::campaign::{Session, Target, replay};
+use raddle_kernel::campaign::{RaceRules, Session, Target, TraceOptions, replay, trace};
 use raddle_kernel::recording::{KernelRecording, digest};
 use raddle_kernel::test_case::TestCase;
 use raddle_report::render::{json, terminal};
@@ -33,6 +33,18 @@ pub(crate) struct Replay {
     /// Show what the kernel printed during the test.
     #[arg(long)]
     console: bool,
+    /// Write what each processor and interrupt did, function by function, to this file.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Write each access to memory into the trace too.
+    #[arg(long, requires = "trace")]
+    accesses: bool,
+    /// Write who called whom, for Graphviz, to this file.
+    #[arg(long, value_name = "FILE")]
+    call_graph: Option<PathBuf>,
+    /// System.map or an unstripped vmlinux; default: as when it was recorded.
+    #[arg(long, value_name = "FILE")]
+    symbols: Option<PathBuf>,
     /// Folder for boot snapshots.
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
@@ -86,6 +98,7 @@ impl Replay {
             test: read_test(&recording, &file)?,
             symbols: Arc::new(prepared.symbols),
             modules: prepared.modules,
+            race_rules: RaceRules::default(),
             time_max: recording.time_max,
         };
         let mut session = Session::start(&target).map_err(start_failure)?;
@@ -94,7 +107,30 @@ impl Replay {
                 "the guest at the start line is not that of the recording: the run may differ",
             );
         }
-        self.replay(&mut session, &recording)
+        let code = self.replay(&mut session, &recording)?;
+        self.trace(&mut session, &recording)?;
+        Ok(code)
+    }
+
+    fn trace(&self, session: &mut Session<'_>, recording: &KernelRecording) -> anyhow::Result<()> {
+        if self.trace.is_none() && self.call_graph.is_none() {
+            return Ok(());
+        }
+        let options = TraceOptions {
+            accesses: self.accesses,
+        };
+        let traced = trace(session, &recording.schedule, recording.rules, options);
+        for (path, text) in [
+            (&self.trace, traced.text.clone()),
+            (&self.call_graph, traced.graph()),
+        ] {
+            if let Some(path) = path {
+                std::fs::write(path, text)
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+                message::note(&format!("wrote {}", path.display()));
+            }
+        }
+        Ok(())
     }
 
     /// A bundle has its files beside the recording.
@@ -121,7 +157,10 @@ impl Replay {
                 module.path = bundled.display().to_string();
             }
         }
-        GuestOptions::of_recording(&machine, kernel, self.cache.clone())
+        GuestOptions {
+            symbols: self.symbols.clone(),
+            ..GuestOptions::of_recording(&machine, kernel, self.cache.clone())
+        }
     }
 
     fn replay(
