@@ -5,7 +5,6 @@
 
 pub mod campaign;
 pub mod guest;
-pub mod kallsyms;
 pub mod program;
 pub mod recording;
 pub mod store;

@@ -19,8 +19,8 @@ use std::sync::{Arc, mpsc};
 
 use raddle_report::Finding;
 use raddle_sched::{End, Profile};
+use raddle_stdx::Prng;
 use raddle_stdx::width::to_u64;
-use raddle_stdx::{Digest, Prng};
 use raddle_trace::Schedule;
 
 use crate::world::Heuristics;
@@ -324,7 +324,7 @@ impl<'a> Campaign<'a> {
             self.report.decisions = self.report.decisions.max(outcome.drive.decisions);
             self.report.heuristics.add(&outcome.heuristics);
             self.report.cost.add(&outcome.cost);
-            self.seen.insert(identity(outcome));
+            self.seen.insert(outcome.drive.schedule.digest());
             if let End::Unsupported(text) = &outcome.drive.end {
                 let entry = self.report.unsupported.get_or_insert((text.clone(), 0));
                 entry.1 += 1;
@@ -386,19 +386,6 @@ impl<'a> Campaign<'a> {
         self.report.races = explainer.races(&pairs);
         self.report
     }
-}
-
-/// Two runs with the same deviations are the same run.
-fn identity(outcome: &Outcome) -> u64 {
-    let mut digest = Digest::default();
-    for deviation in &outcome.drive.schedule.deviations {
-        for element in deviation.context.iter().chain(&deviation.to) {
-            digest.word(u64::from(*element));
-        }
-        digest.word(deviation.at.steps);
-        digest.word(u64::from(deviation.at.phase));
-    }
-    digest.value()
 }
 
 /// A worker: its own guest, job after job.
