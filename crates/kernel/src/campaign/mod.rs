@@ -28,7 +28,7 @@ use crate::world::Heuristics;
 pub use algorithm::Algorithm;
 pub use explain::{Explainer, Replayed, replay};
 pub use failure::Failure;
-pub use repeat::repeat;
+pub use repeat::{Trace, repeat};
 pub use run::{Clock, Cost, Outcome, RaceMode, Rules};
 pub use session::{Session, StartFailure, Target};
 pub use ski_race::{RaceGroup, RacePair};

@@ -109,7 +109,7 @@ impl Replay {
         let (schedule, rules) = (&recording.schedule, recording.rules);
         let digests =
             repeat(target, schedule, rules, self.times, workers).map_err(start_failure)?;
-        let Some((digest, _)) = digests.first_key_value().filter(|_| digests.len() == 1) else {
+        let Some((trace, _)) = digests.first_key_value().filter(|_| digests.len() == 1) else {
             return Err(anyhow!(
                 "{} replays of the same recording had {} different traces: please report this",
                 self.times,
@@ -118,8 +118,8 @@ impl Replay {
             .into());
         };
         message::note(&format!(
-            "replayed {} times on {workers} workers: the same trace each time, {digest:016x}",
-            self.times
+            "replayed {} times on {workers} workers: the same {} accesses each time, digest {:016x}",
+            self.times, trace.accesses, trace.digest
         ));
         Ok(Code::Clean)
     }
