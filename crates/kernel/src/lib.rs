@@ -6,7 +6,6 @@
 pub mod campaign;
 pub mod generate;
 pub mod guest;
-pub mod kallsyms;
 pub mod module;
 pub mod program;
 pub mod recording;

@@ -16,7 +16,7 @@ struct Arguments {
     steps: u64,
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// The program and its arguments.
+    /// The program, by its whole path, and its arguments.
     #[arg(required = true, trailing_var_arg = true)]
     program: Vec<String>,
 }

@@ -260,6 +260,35 @@ fn workers_do_not_change_what_is_found() {
     assert_eq!(figures("1"), figures("2"));
 }
 
+/// Every access of a schedule is the same, however often it is run and by how many workers.
+#[test]
+fn the_same_schedule_gives_the_same_trace() {
+    let folder = TempDir::new().expect("a folder");
+    let found = ["--schedules", "2000", "--until-found", "--concise"];
+    explore(folder.path(), "bugs/torn", &found);
+    let (recording, cache) = (recording(folder.path()), cache());
+    let traces = ["1", "3"].map(|workers| {
+        let arguments = [
+            "kernel",
+            "replay",
+            "--times",
+            "24",
+            "--traced-on",
+            workers,
+            "--cache",
+            &cache,
+            &recording,
+        ];
+        let (code, text) = raddle(folder.path(), &arguments);
+        assert_eq!(code, 0, "{text}");
+        let (_, trace) = text.split_once("the same ").expect("a digest");
+        let accesses = trace.split(' ').next().and_then(|word| word.parse().ok());
+        assert!(accesses.is_some_and(|count: u64| count > 5_000), "{text}");
+        trace.to_owned()
+    });
+    assert_eq!(traces[0], traces[1]);
+}
+
 #[test]
 fn a_damaged_snapshot_is_noticed_and_made_again() {
     let folder = TempDir::new().expect("a folder");

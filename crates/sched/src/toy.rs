@@ -39,6 +39,9 @@ pub(crate) struct Toy {
     pub(crate) cells: [u64; 2],
     owners: [Option<ContextId>; 2],
     saved: Option<Box<Toy>>,
+    /// Operations other than those on locks are flagged points, and may be passed.
+    pub(crate) passes: bool,
+    pub(crate) has_points: bool,
 }
 
 impl Toy {
@@ -55,6 +58,8 @@ impl Toy {
             cells: [0; 2],
             owners: [None; 2],
             saved: None,
+            passes: false,
+            has_points: false,
         }
     }
 
@@ -97,6 +102,12 @@ impl Toy {
                 self.wake();
             }
             _ => {}
+        }
+        let pending = self.pending(who);
+        let is_sync = matches!(operation, Do::Lock(_) | Do::Unlock(_))
+            || matches!(pending.kind, PendingKind::Sync { .. });
+        if self.has_points && !is_sync && self.at[index] < self.programs[index].len() {
+            return Stop::Point { pc: pending.pc };
         }
         Stop::Sync
     }
@@ -155,6 +166,27 @@ impl World for Toy {
         self.step(who)
     }
 
+    fn run_passing(
+        &mut self,
+        who: ContextId,
+        until: Until,
+        points: u64,
+        never: &[u64],
+    ) -> (Stop, u64) {
+        let before = self.table.get(who).steps;
+        let mut passed = 0;
+        loop {
+            let made = self.table.get(who).steps - before;
+            let stop = self.run(who, Until::Steps(until.steps_max() - made));
+            match stop {
+                Stop::Point { pc } if self.passes && passed < points && !never.contains(&pc) => {
+                    passed += 1;
+                }
+                _ => return (stop, passed),
+            }
+        }
+    }
+
     fn advance_time(&mut self) -> bool {
         false
     }
@@ -175,7 +207,9 @@ impl World for Toy {
     }
 
     fn register_digest(&self, who: ContextId) -> u64 {
-        self.registers[who.0 as usize] + 1
+        let at = u64::try_from(self.at[who.0 as usize]).expect("few");
+        let place = if self.has_points { at << 32 } else { 0 };
+        self.registers[who.0 as usize] + 1 + place
     }
 
     fn state_digest(&mut self) -> u64 {

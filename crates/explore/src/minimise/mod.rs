@@ -6,7 +6,7 @@
 
 mod stretches;
 
-use raddle_sched::{Follow, Scheduler};
+use raddle_sched::{Follow, Scheduler, Shrink, remove_deviations};
 use raddle_trace::Schedule;
 use stretches::{Follower, Line, Stretch, Written};
 
@@ -55,7 +55,7 @@ pub(crate) fn minimise(
     let mut best = search.try_schedule(&failing.drive.schedule)?;
     loop {
         let before = best.size();
-        search.remove_deviations(&mut best);
+        remove_deviations(&mut search, &mut best);
         search.join_stretches(&mut best);
         if best.preemptions >= MANY_PREEMPTIONS && best.size() == before {
             search.move_preemptions(&mut best);
@@ -97,39 +97,24 @@ struct Search<'a> {
     steps: u64,
 }
 
-impl Search<'_> {
+impl Shrink for Search<'_> {
+    type Run = Failing;
+
+    fn schedule(run: &Failing) -> &Schedule {
+        &run.outcome.drive.schedule
+    }
+
+    fn smaller(&mut self, schedule: &Schedule, best: &Failing) -> Option<Failing> {
+        self.try_schedule(schedule)
+            .filter(|found| found.size() < best.size())
+    }
+
     fn is_exhausted(&self) -> bool {
         self.replays >= REPLAYS_MAX || self.steps >= STEPS_MAX
     }
+}
 
-    /// Takes deviations away, many at a time at first.
-    fn remove_deviations(&mut self, best: &mut Failing) {
-        let mut chunk = best.outcome.drive.schedule.len().div_ceil(2).max(1);
-        loop {
-            let mut at = 0;
-            let mut removed_any = false;
-            while at < best.outcome.drive.schedule.len() {
-                if self.is_exhausted() {
-                    return;
-                }
-                let end = (at + chunk).min(best.outcome.drive.schedule.len());
-                let candidate = best.outcome.drive.schedule.without(at..end);
-                match self.try_schedule(&candidate) {
-                    Some(found) if found.size() < best.size() => {
-                        *best = found;
-                        removed_any = true;
-                    }
-                    _ => at = end,
-                }
-            }
-            if chunk > 1 {
-                chunk = chunk.div_ceil(2);
-            } else if !removed_any {
-                return;
-            }
-        }
-    }
-
+impl Search<'_> {
     /// Cuts the list of stretches short, then joins them one by one.
     fn join_stretches(&mut self, best: &mut Failing) {
         let all = best.line.stretches.clone();

@@ -9,6 +9,7 @@ mod explain;
 mod failure;
 mod minimise;
 mod race_rules;
+mod repeat;
 mod run;
 mod session;
 mod ski_race;
@@ -20,8 +21,8 @@ use std::sync::{Arc, mpsc};
 
 use raddle_report::Finding;
 use raddle_sched::{End, Profile};
+use raddle_stdx::Prng;
 use raddle_stdx::width::to_u64;
-use raddle_stdx::{Digest, Prng};
 use raddle_trace::Schedule;
 
 use crate::world::Heuristics;
@@ -30,10 +31,11 @@ pub use algorithm::Algorithm;
 pub use explain::{Explainer, Replayed, replay};
 pub use failure::Failure;
 pub use race_rules::{RaceRules, Rank};
+pub use repeat::{Trace, repeat};
 pub use run::{Clock, Cost, Outcome, RaceMode, Rules};
 pub use session::{Session, StartFailure, Target};
 pub use ski_race::{RaceGroup, RacePair};
-pub use trace::{Trace, TraceOptions, trace};
+pub use trace::{FunctionTrace, TraceOptions, trace_functions};
 
 /// Steps in a row before the default order goes on to the next processor (SKI's h4).
 pub const PATIENCE: u64 = 500_000;
@@ -337,7 +339,7 @@ impl<'a> Campaign<'a> {
             self.report.decisions = self.report.decisions.max(outcome.drive.decisions);
             self.report.heuristics.add(&outcome.heuristics);
             self.report.cost.add(&outcome.cost);
-            self.seen.insert(identity(outcome));
+            self.seen.insert(outcome.drive.schedule.digest());
             if let End::Unsupported(text) = &outcome.drive.end {
                 let entry = self.report.unsupported.get_or_insert((text.clone(), 0));
                 entry.1 += 1;
@@ -399,19 +401,6 @@ impl<'a> Campaign<'a> {
         self.report.races = explainer.races(&pairs);
         self.report
     }
-}
-
-/// Two runs with the same deviations are the same run.
-fn identity(outcome: &Outcome) -> u64 {
-    let mut digest = Digest::default();
-    for deviation in &outcome.drive.schedule.deviations {
-        for element in deviation.context.iter().chain(&deviation.to) {
-            digest.word(u64::from(*element));
-        }
-        digest.word(deviation.at.steps);
-        digest.word(u64::from(deviation.at.phase));
-    }
-    digest.value()
 }
 
 /// A worker: its own guest, job after job.

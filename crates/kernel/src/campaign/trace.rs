@@ -32,14 +32,14 @@ pub struct TraceOptions {
 
 /// The traced run.
 #[derive(Debug, Default)]
-pub struct Trace {
+pub struct FunctionTrace {
     /// One line for each function entered, and for each access if wanted, in the order of the run.
     pub text: String,
     /// How often each function called each other one, in each context.
     pub calls: BTreeMap<(String, String, String), u64>,
 }
 
-impl Trace {
+impl FunctionTrace {
     /// The call graph for Graphviz, contexts as clusters.
     pub fn graph(&self) -> String {
         let mut text = String::from("digraph calls {\n  node [shape=box, fontname=monospace];\n");
@@ -122,12 +122,12 @@ impl Stack {
 }
 
 /// Runs a schedule and writes down its functions.
-pub fn trace(
+pub fn trace_functions(
     session: &mut Session<'_>,
     schedule: &Schedule,
     rules: Rules,
     options: TraceOptions,
-) -> Trace {
+) -> FunctionTrace {
     let modules = module_symbols(session);
     let target = session.target;
     let names = |pc: u64| {
@@ -145,7 +145,7 @@ pub fn trace(
         names: &names,
         flows: FxHashMap::default(),
         stacks: BTreeMap::new(),
-        trace: Trace::default(),
+        trace: FunctionTrace::default(),
     };
     drive(
         &mut session.world,
@@ -166,7 +166,7 @@ struct Tracer<'a> {
     names: &'a dyn Fn(u64) -> (String, u64),
     flows: FxHashMap<u64, Flow>,
     stacks: BTreeMap<u32, Stack>,
-    trace: Trace,
+    trace: FunctionTrace,
 }
 
 impl Tracer<'_> {
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_graph_has_a_cluster_for_each_context() {
-        let mut trace = Trace::default();
+        let mut trace = FunctionTrace::default();
         for context in ["CPU 0", "CPU 1"] {
             let call = (context.to_owned(), "a".to_owned(), "b".to_owned());
             trace.calls.insert(call, 3);

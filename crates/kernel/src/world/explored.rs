@@ -1,6 +1,7 @@
 //! The explored part of a run: a scheduler decides which processor goes on.
 
 use raddle_pc::machine::{Bounds, Keep, MachineStop, Power};
+use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_world::{
     Access, AccessKind, ContextId, ContextTable, Event, EventKind, Location, Pending, PendingKind,
@@ -26,6 +27,37 @@ impl KernelWorld {
         self.machine.set_observe(mode, Keep::Kernel);
     }
 
+    /// Digests every memory access from now on, the kernel's and the user's, with its value.
+    pub fn begin_trace(&mut self) {
+        self.machine.set_observe(Observe::AddrValue, Keep::All);
+        self.trace = Some((Digest::default(), 0));
+    }
+
+    /// The digest of all accesses since [`Self::begin_trace`] and of the run, and the number of accesses.
+    pub fn end_trace(&mut self) -> (u64, u64) {
+        self.digest_accesses();
+        self.set_observe(false);
+        let (mut digest, accesses) = self.trace.take().unwrap_or_default();
+        digest.word(self.run_digest());
+        (digest.value(), accesses)
+    }
+
+    /// Adds what was observed to the digest, if there is one.
+    pub(super) fn digest_accesses(&mut self) {
+        let Some((trace, accesses)) = &mut self.trace else {
+            return;
+        };
+        self.machine.drain_accesses(|access| {
+            *accesses += 1;
+            trace.word(u64::from(access.cpu) << 32 | u64::from(access.size) << 8);
+            trace.word(access.kind as u64);
+            trace.word(access.step);
+            trace.word(access.pc);
+            trace.word(access.physical);
+            trace.word(access.value.unwrap_or_default());
+        });
+    }
+
     /// Flags exactly these instructions of the kernel.
     pub fn set_points(&mut self, points: &[u64]) {
         self.machine
@@ -45,6 +77,7 @@ impl KernelWorld {
     /// Turns the accesses of a run of `context` into events. `steps` are those of the processor and of the context
     /// when it began.
     fn drain_accesses(&mut self, context: ContextId, steps: (u64, u64)) {
+        self.digest_accesses();
         // What a processor itself does after its thread's end is the same for every test; interrupts are not.
         let is_noise =
             self.has_ended(self.processor(context)) && self.processor_context(context) == context;

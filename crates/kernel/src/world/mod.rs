@@ -139,6 +139,8 @@ pub struct KernelWorld {
     schedules_interrupts: bool,
     notes_switches: bool,
     heuristics: Heuristics,
+    /// Digest and number of all memory accesses, if they are wanted.
+    trace: Option<(raddle_stdx::Digest, u64)>,
     /// Points that are never passed.
     interest: Vec<u64>,
     /// Virtual nanoseconds that a test may take.
@@ -180,6 +182,7 @@ impl KernelWorld {
             schedules_interrupts: false,
             notes_switches: false,
             heuristics: Heuristics::default(),
+            trace: None,
             interest: Vec::new(),
             time_max: u64::MAX,
         }

@@ -106,6 +106,48 @@ fn spinning_contexts_do_not_stop_the_others() {
     }
 }
 
+/// Points that a scheduler does not care about can be passed without asking it: the schedule is the same.
+#[test]
+fn passing_points_changes_nothing() {
+    let work = |cell: usize| {
+        let mut program = vec![Do::Work; 40];
+        program.extend([Do::Load(cell), Do::StoreNext(cell), Do::Lock(0)]);
+        program.extend([Do::Work, Do::Load(1), Do::StoreNext(1), Do::Unlock(0)]);
+        program.extend([Do::Work; 30]);
+        program
+    };
+    let mut toy = Toy::new(vec![work(0), work(1), work(0)]);
+    toy.has_points = true;
+    let profile = profile(&toy);
+    let interest = vec![42, 1 << 32 | 45];
+    let mut lean = toy.clone();
+    lean.passes = true;
+    for seed in 0..60 {
+        let make = || -> Vec<Box<dyn Scheduler>> {
+            let delays = DelayBounded::nth(profile.decisions + 7 * seed, profile.decisions);
+            vec![
+                Box::new(delays.expect("there are as many")),
+                Box::new(Pct::new(seed, 2, &profile)),
+                Box::new(Pct::new(seed, 4, &profile)),
+                Box::new(RandomWalk::new(seed, &profile)),
+                Box::new(Urw::new(seed, &profile, interest.clone())),
+                Box::new(Urw::new(seed, &profile, Vec::new())),
+                Box::new(Pos::new(seed)),
+            ]
+        };
+        for (mut full, mut passing) in make().into_iter().zip(make()) {
+            let (asked, passed) = (run(&toy, &mut *full), run(&lean, &mut *passing));
+            assert_eq!(asked.schedule, passed.schedule, "seed {seed}");
+            assert_eq!(asked.decisions, passed.decisions);
+            assert_eq!(asked.stops, passed.stops);
+            assert_eq!(asked.end, passed.end);
+        }
+    }
+    let mut follow = Pct::new(1, 2, &profile);
+    let trail = run(&lean, &mut follow).trail.len();
+    assert!(trail < 20, "{trail} questions were asked");
+}
+
 #[test]
 fn a_loop_that_nobody_ends_is_a_hang() {
     let toy = Toy::new(vec![vec![Do::SpinOn(0)], vec![Do::Work]]);

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_kernel::campaign::{RaceRules, Session, Target, TraceOptions, replay, trace};
+use raddle_kernel::campaign::{
+    RaceRules, Session, Target, TraceOptions, repeat, replay, trace_functions,
+};
 use raddle_kernel::recording::{KernelRecording, digest};
 use raddle_kernel::test_case::TestCase;
 use raddle_report::render::{json, terminal};
@@ -30,6 +32,9 @@ pub(crate) struct Replay {
     /// How often to run it; all runs must be the same.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     times: u64,
+    /// Compare the runs by every memory access, instruction and value, on so many workers with guests of their own.
+    #[arg(long, value_name = "N")]
+    traced_on: Option<usize>,
     /// Show what the kernel printed during the test.
     #[arg(long)]
     console: bool,
@@ -107,6 +112,9 @@ impl Replay {
                 "the guest at the start line is not that of the recording: the run may differ",
             );
         }
+        if let Some(workers) = self.traced_on {
+            return self.repeat(&target, &recording, workers);
+        }
         let code = self.replay(&mut session, &recording)?;
         self.trace(&mut session, &recording)?;
         Ok(code)
@@ -119,7 +127,7 @@ impl Replay {
         let options = TraceOptions {
             accesses: self.accesses,
         };
-        let traced = trace(session, &recording.schedule, recording.rules, options);
+        let traced = trace_functions(session, &recording.schedule, recording.rules, options);
         for (path, text) in [
             (&self.trace, traced.text.clone()),
             (&self.call_graph, traced.graph()),
@@ -131,6 +139,31 @@ impl Replay {
             }
         }
         Ok(())
+    }
+
+    /// Runs the recording again and again and compares the traces.
+    fn repeat(
+        &self,
+        target: &Target,
+        recording: &KernelRecording,
+        workers: usize,
+    ) -> Result<Code, Failure> {
+        let (schedule, rules) = (&recording.schedule, recording.rules);
+        let digests =
+            repeat(target, schedule, rules, self.times, workers).map_err(start_failure)?;
+        let Some((trace, _)) = digests.first_key_value().filter(|_| digests.len() == 1) else {
+            return Err(anyhow!(
+                "{} replays of the same recording had {} different traces: please report this",
+                self.times,
+                digests.len()
+            )
+            .into());
+        };
+        message::note(&format!(
+            "replayed {} times on {workers} workers: the same {} accesses each time, digest {:016x}",
+            self.times, trace.accesses, trace.digest
+        ));
+        Ok(Code::Clean)
     }
 
     /// A bundle has its files beside the recording.
