@@ -318,6 +318,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
                 format!("in a module, perhaps benign: {why}"),
             ),
             Rank::Benign(why) => (Severity::Note, format!("probably benign: {why}")),
+            Rank::False(why) => (Severity::Note, format!("probably false: {why}")),
         };
         let verb = |writes| if writes { "writes" } else { "reads" };
         let mut steps = Vec::new();

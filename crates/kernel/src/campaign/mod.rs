@@ -7,6 +7,7 @@
 mod algorithm;
 mod explain;
 mod failure;
+mod known_functions;
 mod minimise;
 mod race_rules;
 mod repeat;
@@ -30,6 +31,7 @@ use crate::world::Heuristics;
 pub use algorithm::Algorithm;
 pub use explain::{Explainer, Replayed, replay};
 pub use failure::Failure;
+pub use known_functions::KnownFunctions;
 pub use race_rules::{RaceRules, Rank};
 pub use repeat::{Trace, repeat};
 pub use run::{Clock, Cost, Outcome, RaceMode, Rules};

@@ -1,8 +1,8 @@
 //! What is known of a kernel's functions, and what a data race is likely to be because of it.
 
-use raddle_config::kernel::{Benign, Kernel, fits};
 use rustc_hash::FxHashMap;
 
+use super::known_functions::{KnownFunctions, fits};
 use super::ski_race::RaceGroup;
 use crate::symbols::Symbols;
 
@@ -10,7 +10,8 @@ use crate::symbols::Symbols;
 #[derive(Debug, Clone, Default)]
 pub struct RaceRules {
     locks: Vec<String>,
-    benign: Vec<Benign>,
+    benign: Vec<(String, String)>,
+    ordered: Vec<(String, String)>,
 }
 
 /// What a race probably is. A guess by its form, to be read in this order.
@@ -20,13 +21,16 @@ pub enum Rank {
     Harmful(String),
     /// On purpose, or without effect.
     Benign(String),
+    /// Ordered by something that is not seen.
+    False(String),
 }
 
 impl RaceRules {
-    pub fn new(config: &Kernel) -> Self {
+    pub fn new(known: &KnownFunctions) -> Self {
         Self {
-            locks: config.lock_functions(),
-            benign: config.benign_functions(),
+            locks: known.all_locks(),
+            benign: known.all_benign(),
+            ordered: known.all_ordered(),
         }
     }
 
@@ -35,27 +39,16 @@ impl RaceRules {
         self.locks.iter().any(|pattern| fits(pattern, function))
     }
 
-    fn on_purpose(&self, function: &str) -> Option<&str> {
-        let found = self
-            .benign
-            .iter()
-            .find(|known| fits(&known.function, function))?;
-        Some(&found.why)
-    }
-
     /// Judges a group of pairs; `function` names instructions.
     pub fn rank(&self, group: &RaceGroup, function: &dyn Fn(u64) -> String) -> Rank {
-        let purpose = group.pairs.iter().map(|pair| {
-            let names = [function(pair.first_pc), function(pair.second_pc)];
-            names
-                .iter()
-                .find_map(|name| Some(format!("{name}: {}", self.on_purpose(name)?)))
-        });
-        if let Some(Some(why)) = purpose.reduce(|all, one| all.and(one)) {
+        if let Some(why) = all_known(group, &self.ordered, function) {
+            return Rank::False(why);
+        }
+        if let Some(why) = all_known(group, &self.benign, function) {
             return Rank::Benign(why);
         }
         let torn = |pair: &&super::ski_race::RacePair| {
-            pair.differs || pair.size > 8 || pair.addr % u64::from(pair.size.max(1)) != 0
+            pair.differs || pair.size > 8 || !pair.addr.is_multiple_of(u64::from(pair.size.max(1)))
         };
         if let Some(pair) = group.pairs.iter().find(torn) {
             return Rank::Harmful(format!(
@@ -81,6 +74,22 @@ impl RaceRules {
         }
         Rank::Benign("one aligned word: the reader sees the old or the new value".to_owned())
     }
+}
+
+/// Why a group is known, if one function of each of its pairs is.
+fn all_known(
+    group: &RaceGroup,
+    known: &[(String, String)],
+    function: &dyn Fn(u64) -> String,
+) -> Option<String> {
+    let whys = group.pairs.iter().map(|pair| {
+        let names = [function(pair.first_pc), function(pair.second_pc)];
+        names.iter().find_map(|name| {
+            let (_, why) = known.iter().find(|(pattern, _)| fits(pattern, name))?;
+            Some(format!("{name}: {why}"))
+        })
+    });
+    whys.reduce(|all, one| all.and(one)).flatten()
 }
 
 /// Remembers which instructions belong to functions that synchronise.
@@ -123,7 +132,7 @@ mod tests {
 
     #[test]
     fn ranks_by_form() {
-        let rules = RaceRules::new(&Kernel::default());
+        let rules = RaceRules::new(&KnownFunctions::default());
         let rank = |group: &RaceGroup| rules.rank(group, &|_| "f".to_owned());
         assert!(
             matches!(rank(&pair(true, false, false)), Rank::Harmful(why) if why.contains("lost"))
@@ -141,6 +150,8 @@ mod tests {
             if pc == 1 { "idle_cpu" } else { "f" }.to_owned()
         });
         assert!(matches!(on_purpose, Rank::Benign(why) if why.contains("idle_cpu")));
+        let ordered = rules.rank(&pair(true, false, false), &|_| "error_entry".to_owned());
+        assert!(matches!(ordered, Rank::False(why) if why.contains("stack")));
     }
 
     #[test]
@@ -148,7 +159,7 @@ mod tests {
         let symbols = Symbols::new(Some(
             "ffffffff81000000 T _stext\nffffffff81000100 t mutex_lock\nffffffff81000200 T do_work\n",
         ));
-        let rules = RaceRules::new(&Kernel::default());
+        let rules = RaceRules::new(&KnownFunctions::default());
         let mut code = LockCode::default();
         assert!(code.contains(0xffff_ffff_8100_0110, &rules, &symbols));
         assert!(!code.contains(0xffff_ffff_8100_0210, &rules, &symbols));

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use raddle_config::kernel::Known;
 use raddle_kernel::campaign::{
-    Algorithm, Options, PATIENCE, Progress, RaceMode, RaceRules, Report, Session, StartFailure,
-    Target, explore, useful_workers,
+    Algorithm, KnownFunctions, Options, PATIENCE, Progress, RaceMode, RaceRules, Report, Session,
+    StartFailure, Target, explore, useful_workers,
 };
 use raddle_kernel::recording::{KernelRecording, ModuleInput, SEMANTICS};
 use raddle_kernel::test_case::TestCase;
@@ -297,7 +298,17 @@ impl Explore {
 /// What the project says about its kernel's functions.
 fn race_rules(path: &Path) -> anyhow::Result<RaceRules> {
     let config = project::config(path)?.map(|config| config.kernel);
-    Ok(RaceRules::new(&config.unwrap_or_default()))
+    let config = config.unwrap_or_default();
+    let pairs = |known: Vec<Known>| {
+        let pairs = known.into_iter().map(|known| (known.function, known.why));
+        pairs.collect()
+    };
+    Ok(RaceRules::new(&KnownFunctions {
+        locks: config.locks,
+        more_locks: config.more_locks,
+        benign: pairs(config.benign),
+        ordered: pairs(config.ordered),
+    }))
 }
 
 /// How findings look on this terminal.
