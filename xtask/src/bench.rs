@@ -6,6 +6,7 @@ mod cpu;
 mod engine;
 mod explore;
 mod harden;
+mod kernel;
 mod kernel_races;
 mod replay;
 mod scan;
@@ -18,6 +19,8 @@ pub(crate) enum Bench {
     Explore(explore::Explore),
     /// Hardening: sites and points of real programs, overhead, recovery time, and the setjmp mechanism beside it.
     Harden(harden::Harden),
+    /// Kernels: schedules to known bugs, throughput, heuristics, determinism.
+    Kernel(kernel::Kernel),
     /// Real races of Linux: kernels with their fixes undone, built, explored, replayed.
     KernelRaces(kernel_races::KernelRaces),
     /// Replay: 10,000 replays of 20 findings.
@@ -35,6 +38,7 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
         Bench::Engine => engine::run(),
         Bench::Explore(explore) => explore.run(),
         Bench::Harden(harden) => harden.run(),
+        Bench::Kernel(kernel) => kernel.run(),
         Bench::KernelRaces(races) => races.run(),
         Bench::Replay { raddle } => replay::run(raddle.as_deref()),
         Bench::Scan(scan) => scan.run(),

@@ -8,10 +8,18 @@ use crate::{kernel_package, shell};
 const PACKAGES: &[(&str, &str)] = &[
     ("gcc", "compiles the corpus programs"),
     ("g++", "compiles the C++ corpus programs"),
+    (
+        "btrfs-progs",
+        "makes and checks file systems in the guests of the kernel tests",
+    ),
     ("dwz", "makes shared debug files for the symbol tests"),
     (
         "libc6-dbg",
         "is the separate debug file that symbol tests look up",
+    ),
+    (
+        "e2fsprogs",
+        "makes and checks file systems in the guests of the kernel tests",
     ),
     ("gdb", "debugs a replay in the tests"),
     ("git", "is run by the tests of real programs"),

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 pub mod harden;
 pub mod hooks;
+pub mod kernel;
 pub mod scan;
 
 /// The only version there is so far.
@@ -27,6 +28,9 @@ pub struct Config {
     /// For `raddle harden` and its compiler drivers.
     #[serde(default)]
     pub harden: harden::Harden,
+    /// For `raddle kernel`.
+    #[serde(default)]
+    pub kernel: kernel::Kernel,
 }
 
 /// Why a configuration was refused.

@@ -11,8 +11,8 @@ use std::sync::{Arc, mpsc};
 use raddle_detect::Race;
 use raddle_report::Finding;
 use raddle_sched::{AbstractSchedule, End, Profile, ReadsFromPair};
+use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
-use raddle_stdx::{Digest, Prng};
 use raddle_trace::{Checks, Inputs, Limits, Recording};
 
 use crate::exhaustive::{self, Exhaustive};
@@ -375,7 +375,7 @@ impl<'a> Campaign<'a> {
             self.report.steps += outcome.drive.steps;
             self.report.contexts = self.report.contexts.max(outcome.contexts);
             self.report.decisions = self.report.decisions.max(outcome.drive.decisions);
-            self.seen.insert(identity(outcome));
+            self.seen.insert(outcome.drive.schedule.digest());
             self.classes.insert(outcome.drive.class);
             self.pairs.extend(&outcome.drive.pairs);
             // What other algorithms stumble on would only hide what is new to this one.
@@ -450,19 +450,6 @@ impl<'a> Campaign<'a> {
         self.report.races = explain::races(session, &self.races, &self.rules);
         self.report
     }
-}
-
-/// Two runs with the same deviations are the same run.
-fn identity(outcome: &Outcome) -> u64 {
-    let mut digest = Digest::default();
-    for deviation in &outcome.drive.schedule.deviations {
-        for element in deviation.context.iter().chain(&deviation.to) {
-            digest.word(u64::from(*element));
-        }
-        digest.word(deviation.at.steps);
-        digest.word(u64::from(deviation.at.phase));
-    }
-    digest.value()
 }
 
 /// A worker: its own world, job after job. A job that is not done any more, because the campaign was cancelled,

@@ -4,8 +4,8 @@
 //! initial file system), [`world`] (a booted guest, as schedulers see it).
 
 pub mod campaign;
+pub mod generate;
 pub mod guest;
-pub mod kallsyms;
 pub mod module;
 pub mod program;
 pub mod recording;

@@ -50,6 +50,11 @@ impl Symbols {
         }
     }
 
+    /// From the table that a kernel carries for its own messages.
+    pub fn from_image(image: &[u8]) -> Self {
+        Self::new(raddle_symbols::kallsyms::system_map(image).as_deref())
+    }
+
     /// From a vmlinux that still has its symbols.
     pub fn from_elf(elf: &[u8]) -> Option<Self> {
         let file = object::File::parse(elf).ok()?;

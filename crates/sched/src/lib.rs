@@ -3,7 +3,7 @@
 //! Reading order: [`scheduler`] (the trait), [`driver`] (the loop), [`operation`] (what the next operation of a
 //! context touches), [`reads_from_trace`], then any algorithm: [`random_walk`], [`pct`], [`pos`], [`urw`],
 //! [`reads_from`], [`delay`], [`preemption`], [`directed`], [`follow`] (replay); [`timed`] and [`focused`] wrap
-//! any of them.
+//! any of them. [`shrink`] makes failing schedules smaller.
 
 pub mod delay;
 pub mod directed;
@@ -19,6 +19,7 @@ pub mod random_walk;
 pub mod reads_from;
 pub mod reads_from_trace;
 pub mod scheduler;
+pub mod shrink;
 pub mod timed;
 pub mod urw;
 mod waiting;
@@ -36,6 +37,7 @@ pub use random_walk::RandomWalk;
 pub use reads_from::{AbstractSchedule, ReadsFrom, Wish};
 pub use reads_from_trace::{ReadsFromPair, ReadsFromTrace};
 pub use scheduler::{Profile, Reason, Scheduler, View};
+pub use shrink::{Shrink, remove_deviations};
 pub use timed::Timed;
 pub use urw::Urw;
 

@@ -104,8 +104,9 @@ impl Toy {
             _ => {}
         }
         let pending = self.pending(who);
-        let is_point = !matches!(pending.kind, PendingKind::Sync { .. });
-        if self.has_points && is_point && self.at[index] < self.programs[index].len() {
+        let is_sync = matches!(operation, Do::Lock(_) | Do::Unlock(_))
+            || matches!(pending.kind, PendingKind::Sync { .. });
+        if self.has_points && !is_sync && self.at[index] < self.programs[index].len() {
             return Stop::Point { pc: pending.pc };
         }
         Stop::Sync

@@ -1,10 +1,13 @@
-//! A kernel's own symbol list: `/proc/kallsyms` and `System.map`.
+//! A kernel's own symbol list: `/proc/kallsyms` and `System.map`, and the table in its image.
+
+mod image;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::elf::LinkAddr;
 use crate::symbol::{Binding, Symbol, SymbolKind, SymbolTable};
+pub use image::system_map;
 
 /// Why a line of the list is not a symbol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

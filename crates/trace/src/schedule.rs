@@ -5,6 +5,7 @@
 //! deviations from that, keyed by the context's own progress, so that taking one deviation away leaves the
 //! others meaningful. This is delay bounding's view of schedules (Emmi, Qadeer, Rakamaric, POPL 2011).
 
+use raddle_stdx::Digest;
 use serde::{Deserialize, Serialize};
 
 /// Creation path of a context; stable from run to run.
@@ -83,6 +84,19 @@ impl Schedule {
 
     pub fn is_empty(&self) -> bool {
         self.deviations.is_empty()
+    }
+
+    /// Equal for equal schedules: two runs with the same deviations are the same run.
+    pub fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        for deviation in &self.deviations {
+            for element in deviation.context.iter().chain(&deviation.to) {
+                digest.word(u64::from(*element));
+            }
+            digest.word(deviation.at.steps);
+            digest.word(u64::from(deviation.at.phase));
+        }
+        digest.value()
     }
 }
 

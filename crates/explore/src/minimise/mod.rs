@@ -11,7 +11,7 @@ mod stretches;
 use std::collections::BTreeSet;
 
 use bottom_up::{Candidate, Noted, Queue};
-use raddle_sched::{Follow, Scheduler};
+use raddle_sched::{Follow, Scheduler, Shrink, remove_deviations};
 use raddle_trace::Schedule;
 use stretches::{Follower, Line, Stretch, Written};
 
@@ -130,16 +130,29 @@ struct Search<'a> {
     steps: u64,
 }
 
-impl Search<'_> {
+impl Shrink for Search<'_> {
+    type Run = Failing;
+
+    fn schedule(run: &Failing) -> &Schedule {
+        &run.outcome.drive.schedule
+    }
+
+    fn smaller(&mut self, schedule: &Schedule, best: &Failing) -> Option<Failing> {
+        self.try_schedule(schedule)
+            .filter(|found| found.size() < best.size())
+    }
+
     fn is_exhausted(&self) -> bool {
         self.replays >= REPLAYS_MAX || self.steps >= STEPS_MAX
     }
+}
 
+impl Search<'_> {
     /// Makes an order smaller until no single change does.
     fn shrink(&mut self, best: &mut Failing) {
         loop {
             let before = best.size();
-            self.remove_deviations(best);
+            remove_deviations(self, best);
             self.join_stretches(best);
             if best.preemptions >= MANY_PREEMPTIONS && best.size() == before {
                 self.move_preemptions(best);
@@ -173,34 +186,6 @@ impl Search<'_> {
             next = queue.next(best.preemptions);
         }
         true
-    }
-
-    /// Takes deviations away, many at a time at first.
-    fn remove_deviations(&mut self, best: &mut Failing) {
-        let mut chunk = best.outcome.drive.schedule.len().div_ceil(2).max(1);
-        loop {
-            let mut at = 0;
-            let mut removed_any = false;
-            while at < best.outcome.drive.schedule.len() {
-                if self.is_exhausted() {
-                    return;
-                }
-                let end = (at + chunk).min(best.outcome.drive.schedule.len());
-                let candidate = best.outcome.drive.schedule.without(at..end);
-                match self.try_schedule(&candidate) {
-                    Some(found) if found.size() < best.size() => {
-                        *best = found;
-                        removed_any = true;
-                    }
-                    _ => at = end,
-                }
-            }
-            if chunk > 1 {
-                chunk = chunk.div_ceil(2);
-            } else if !removed_any {
-                return;
-            }
-        }
     }
 
     /// Cuts the list of stretches short, then joins them one by one.

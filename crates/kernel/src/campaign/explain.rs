@@ -11,6 +11,7 @@ use raddle_world::World;
 use super::Found;
 use super::failure::Failure;
 use super::minimise::{follow, minimise};
+use super::race_rules::Rank;
 use super::run::{Outcome, Rules};
 use super::session::Session;
 use super::ski_race::{RaceGroup, RacePair, group};
@@ -26,24 +27,6 @@ const KERNEL_HALF: u64 = 1 << 63;
 /// Pairs of a race group that are shown.
 const PAIRS_MAX: usize = 6;
 
-/// Functions whose own accesses are synchronisation and not data.
-const LOCK_WORDS: [&str; 14] = [
-    "_raw_spin",
-    "_raw_read_",
-    "_raw_write_",
-    "queued_spin",
-    "native_queued_spin",
-    "queued_read",
-    "queued_write",
-    "mutex_",
-    "__mutex",
-    "down_",
-    "up_",
-    "rwsem_",
-    "osq_",
-    "rcu_",
-];
-
 /// Makes findings of outcomes.
 #[derive(Debug)]
 pub struct Explainer<'a, 'b> {
@@ -58,14 +41,20 @@ struct ModuleSymbols {
     modules: crate::symbols::Symbols,
 }
 
+/// Names of the modules that are loaded in a guest.
+pub(super) fn module_symbols(session: &Session<'_>) -> crate::symbols::Symbols {
+    let mut modules = crate::symbols::Symbols::default();
+    let target = session.target;
+    let of_test = target.test.iter().flat_map(|test| &test.modules);
+    for module in target.modules.iter().chain(of_test) {
+        modules.add_module(module, session.world.info());
+    }
+    modules
+}
+
 impl<'a, 'b> Explainer<'a, 'b> {
     pub fn new(session: &'a mut Session<'b>, seed: u64) -> Self {
-        let mut modules = crate::symbols::Symbols::default();
-        let target = session.target;
-        let of_test = target.test.iter().flat_map(|test| &test.modules);
-        for module in target.modules.iter().chain(of_test) {
-            modules.add_module(module, session.world.info());
-        }
+        let modules = module_symbols(session);
         Self {
             session,
             symbols: ModuleSymbols { modules },
@@ -277,8 +266,19 @@ impl<'a, 'b> Explainer<'a, 'b> {
             .filter(|pair| !self.is_lock(pair.first_pc) && !self.is_lock(pair.second_pc))
             .cloned()
             .collect();
-        let mut findings: Vec<Finding> = group(&data)
-            .iter()
+        // What is between the same two functions is one report, whichever instructions it was seen at.
+        let mut groups: BTreeMap<[String; 2], RaceGroup> = BTreeMap::new();
+        for group in group(&data) {
+            let first = &group.pairs[0];
+            let mut names = [first.first_pc, first.second_pc].map(|pc| self.function(pc));
+            names.sort();
+            groups
+                .entry(names)
+                .and_modify(|known| known.pairs.extend_from_slice(&group.pairs))
+                .or_insert(group);
+        }
+        let mut findings: Vec<Finding> = groups
+            .values()
             .map(|group| self.race_finding(group))
             .collect();
         findings.sort_by(|a, b| {
@@ -291,7 +291,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
 
     fn is_lock(&self, pc: u64) -> bool {
         let function = self.function(pc);
-        LOCK_WORDS.iter().any(|word| function.starts_with(word))
+        self.session.target.race_rules.is_lock(&function)
     }
 
     fn race_finding(&self, group: &RaceGroup) -> Finding {
@@ -305,10 +305,21 @@ impl<'a, 'b> Explainer<'a, 'b> {
         names.sort();
         names.iter().for_each(|name| digest.bytes(name.as_bytes()));
         let in_module = self.symbols.modules.name(first.first_pc).is_some();
-        let both_write = group
-            .pairs
-            .iter()
-            .any(|pair| pair.first_writes && pair.second_writes);
+        let rank = self
+            .session
+            .target
+            .race_rules
+            .rank(group, &|pc| self.function(pc));
+        let (severity, judgement) = match rank {
+            Rank::Harmful(why) => (Severity::Warning, format!("probably harmful: {why}")),
+            // A module is the user's own code: nothing in it is on purpose until he says so.
+            Rank::Benign(why) if in_module => (
+                Severity::Warning,
+                format!("in a module, perhaps benign: {why}"),
+            ),
+            Rank::Benign(why) => (Severity::Note, format!("probably benign: {why}")),
+            Rank::False(why) => (Severity::Note, format!("probably false: {why}")),
+        };
         let verb = |writes| if writes { "writes" } else { "reads" };
         let mut steps = Vec::new();
         for pair in group.pairs.iter().take(PAIRS_MAX) {
@@ -336,24 +347,22 @@ impl<'a, 'b> Explainer<'a, 'b> {
         }
         Finding {
             kind: "kernel-data-race".to_owned(),
-            // Two writers lose something more often than a reader sees something old.
-            severity: if both_write || in_module {
-                Severity::Warning
-            } else {
-                Severity::Note
-            },
+            severity,
             confidence: Confidence::Confirmed,
             title: format!("data race between {a} and {b}"),
             objects: vec![format!("{:#x}", first.addr)],
             steps,
             why: "both were seen to touch these bytes from two processors, at least one writing"
                 .to_owned(),
-            notes: vec![format!(
-                "{} pairs of instructions in this group, seen {} times; seed {}",
-                group.pairs.len(),
-                group.pairs.iter().map(|pair| pair.count).sum::<u64>(),
-                self.seed
-            )],
+            notes: vec![
+                judgement,
+                format!(
+                    "{} pairs of instructions in this group, seen {} times; seed {}",
+                    group.pairs.len(),
+                    group.pairs.iter().map(|pair| pair.count).sum::<u64>(),
+                    self.seed
+                ),
+            ],
             fingerprint: format!("{:016x}", digest.value()),
             replay: None,
         }

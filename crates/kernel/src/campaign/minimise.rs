@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use raddle_sched::Follow;
+use raddle_sched::{Follow, Shrink, remove_deviations};
 use raddle_trace::Schedule;
 
 use super::run::{Outcome, Rules, Watch, run_schedule};
@@ -32,47 +32,50 @@ pub(super) fn minimise(
     outcome: &Outcome,
     rules: Rules,
 ) -> Option<(Outcome, bool)> {
-    let fingerprint = outcome.failure.as_ref()?.fingerprint();
-    let mut replays = 0;
-    let mut steps = 0;
-    let mut attempt = |session: &mut Session<'_>, schedule: &Schedule| {
-        replays += 1;
-        let tried = follow(session, schedule, rules);
-        steps += tried.drive.steps;
-        let is_same = tried
-            .failure
-            .as_ref()
-            .is_some_and(|failure| failure.fingerprint() == fingerprint);
-        let is_exhausted = replays >= REPLAYS_MAX || steps >= STEPS_MAX;
-        (is_same.then_some(tried), is_exhausted)
+    let mut search = Search {
+        session,
+        rules,
+        fingerprint: outcome.failure.as_ref()?.fingerprint(),
+        replays: 0,
+        steps: 0,
     };
-    let (mut best, mut exhausted) = match attempt(session, &outcome.drive.schedule) {
-        (Some(best), exhausted) => (best, exhausted),
-        (None, _) => return None,
-    };
-    let mut chunk = best.drive.schedule.len().div_ceil(2);
-    while chunk > 0 && !exhausted {
-        let mut at = 0;
-        let mut removed = false;
-        while at < best.drive.schedule.len() && !exhausted {
-            let end = (at + chunk).min(best.drive.schedule.len());
-            let (found, is_exhausted) = attempt(session, &best.drive.schedule.without(at..end));
-            exhausted = is_exhausted;
-            match found {
-                Some(smaller) if smaller.drive.schedule.len() < best.drive.schedule.len() => {
-                    best = smaller;
-                    removed = true;
-                }
-                _ => at = end,
-            }
-        }
-        if chunk == 1 && !removed {
-            return Some((best, true));
-        }
-        if chunk > 1 || !removed {
-            chunk /= 2;
-        }
+    let mut best = search.failing(&outcome.drive.schedule)?;
+    remove_deviations(&mut search, &mut best);
+    Some((best, !search.is_exhausted()))
+}
+
+struct Search<'a, 'b> {
+    session: &'a mut Session<'b>,
+    rules: Rules,
+    fingerprint: String,
+    replays: u32,
+    steps: u64,
+}
+
+impl Search<'_, '_> {
+    /// The run under a schedule, if it ends in the failure that we are after.
+    fn failing(&mut self, schedule: &Schedule) -> Option<Outcome> {
+        let outcome = follow(self.session, schedule, self.rules);
+        self.replays += 1;
+        self.steps += outcome.drive.steps;
+        let failure = outcome.failure.as_ref()?;
+        (failure.fingerprint() == self.fingerprint).then_some(outcome)
     }
-    let is_minimal = !exhausted;
-    Some((best, is_minimal))
+}
+
+impl Shrink for Search<'_, '_> {
+    type Run = Outcome;
+
+    fn schedule(run: &Outcome) -> &Schedule {
+        &run.drive.schedule
+    }
+
+    fn smaller(&mut self, schedule: &Schedule, best: &Outcome) -> Option<Outcome> {
+        self.failing(schedule)
+            .filter(|found| found.drive.schedule.len() < best.drive.schedule.len())
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.replays >= REPLAYS_MAX || self.steps >= STEPS_MAX
+    }
 }

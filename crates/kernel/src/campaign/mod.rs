@@ -7,11 +7,14 @@
 mod algorithm;
 mod explain;
 mod failure;
+mod known_functions;
 mod minimise;
+mod race_rules;
 mod repeat;
 mod run;
 mod session;
 mod ski_race;
+mod trace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,8 +22,8 @@ use std::sync::{Arc, mpsc};
 
 use raddle_report::Finding;
 use raddle_sched::{End, Profile};
+use raddle_stdx::Prng;
 use raddle_stdx::width::to_u64;
-use raddle_stdx::{Digest, Prng};
 use raddle_trace::Schedule;
 
 use crate::world::Heuristics;
@@ -28,10 +31,13 @@ use crate::world::Heuristics;
 pub use algorithm::Algorithm;
 pub use explain::{Explainer, Replayed, replay};
 pub use failure::Failure;
-pub use repeat::repeat;
+pub use known_functions::KnownFunctions;
+pub use race_rules::{RaceRules, Rank};
+pub use repeat::{Trace, repeat};
 pub use run::{Clock, Cost, Outcome, RaceMode, Rules};
 pub use session::{Session, StartFailure, Target};
 pub use ski_race::{RaceGroup, RacePair};
+pub use trace::{FunctionTrace, TraceOptions, trace_functions};
 
 /// Steps in a row before the default order goes on to the next processor (SKI's h4).
 pub const PATIENCE: u64 = 500_000;
@@ -136,6 +142,17 @@ pub fn explore(
     baseline.is_default = true;
     if let Some(Failure::Stuck { statements }) = &baseline.failure {
         return Err(never_ends(&options.target, statements));
+    }
+    if session
+        .world
+        .console()
+        .test_text()
+        .contains(session::OUT_OF_MEMORY)
+    {
+        let path = options.target.test.as_ref().map(|test| test.path.clone());
+        return Err(StartFailure::OutOfMemory(
+            path.unwrap_or_else(|| "the program".to_owned()),
+        ));
     }
     let rules = Rules {
         steps: baseline
@@ -324,7 +341,7 @@ impl<'a> Campaign<'a> {
             self.report.decisions = self.report.decisions.max(outcome.drive.decisions);
             self.report.heuristics.add(&outcome.heuristics);
             self.report.cost.add(&outcome.cost);
-            self.seen.insert(identity(outcome));
+            self.seen.insert(outcome.drive.schedule.digest());
             if let End::Unsupported(text) = &outcome.drive.end {
                 let entry = self.report.unsupported.get_or_insert((text.clone(), 0));
                 entry.1 += 1;
@@ -386,19 +403,6 @@ impl<'a> Campaign<'a> {
         self.report.races = explainer.races(&pairs);
         self.report
     }
-}
-
-/// Two runs with the same deviations are the same run.
-fn identity(outcome: &Outcome) -> u64 {
-    let mut digest = Digest::default();
-    for deviation in &outcome.drive.schedule.deviations {
-        for element in deviation.context.iter().chain(&deviation.to) {
-            digest.word(u64::from(*element));
-        }
-        digest.word(deviation.at.steps);
-        digest.word(u64::from(deviation.at.phase));
-    }
-    digest.value()
 }
 
 /// A worker: its own guest, job after job.

@@ -9,8 +9,16 @@ use raddle_trace::Schedule;
 use super::run::Rules;
 use super::session::{Session, StartFailure, Target};
 
-/// Runs a schedule so often, on workers that each have a guest of their own. Gives the digests of the traces and how
-/// often each came: one, if the machine is deterministic.
+/// Digest of all memory accesses of a run, each with processor, step, instruction, place and value, and of how it
+/// ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Trace {
+    pub digest: u64,
+    pub accesses: u64,
+}
+
+/// Runs a schedule so often, on workers that each have a guest of their own. Gives the traces and how often each
+/// came: one, if the machine is deterministic.
 ///
 /// # Errors
 /// If the test cannot be brought to its start line.
@@ -20,7 +28,7 @@ pub fn repeat(
     rules: Rules,
     times: u64,
     workers: usize,
-) -> Result<BTreeMap<u64, u64>, StartFailure> {
+) -> Result<BTreeMap<Trace, u64>, StartFailure> {
     let taken = AtomicU64::new(0);
     let results: Vec<_> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..workers.max(1))
@@ -28,10 +36,10 @@ pub fn repeat(
             .collect();
         workers.into_iter().filter_map(|w| w.join().ok()).collect()
     });
-    let mut all = BTreeMap::new();
+    let mut all: BTreeMap<Trace, u64> = BTreeMap::new();
     for result in results {
-        for (digest, count) in result? {
-            *all.entry(digest).or_default() += count;
+        for (trace, count) in result? {
+            *all.entry(trace).or_default() += count;
         }
     }
     Ok(all)
@@ -43,7 +51,7 @@ fn work(
     rules: Rules,
     times: u64,
     taken: &AtomicU64,
-) -> Result<BTreeMap<u64, u64>, StartFailure> {
+) -> Result<BTreeMap<Trace, u64>, StartFailure> {
     let mut session = Session::start(target)?;
     let mut digests = BTreeMap::new();
     while taken.fetch_add(1, Ordering::Relaxed) < times {
@@ -54,9 +62,7 @@ fn work(
     Ok(digests)
 }
 
-/// Digest of all memory accesses of a run, each with processor, step, instruction, place and value, and of how it
-/// ended.
-fn traced(session: &mut Session<'_>, schedule: &Schedule, rules: Rules) -> u64 {
+fn traced(session: &mut Session<'_>, schedule: &Schedule, rules: Rules) -> Trace {
     session.restore();
     session.world.schedule_interrupts(rules.interrupts);
     session.world.begin_trace();
@@ -67,5 +73,6 @@ fn traced(session: &mut Session<'_>, schedule: &Schedule, rules: Rules) -> u64 {
         rules.limits(),
         &mut |_, _| {},
     );
-    session.world.end_trace()
+    let (digest, accesses) = session.world.end_trace();
+    Trace { digest, accesses }
 }

@@ -6,13 +6,14 @@ use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Races};
 use raddle_sched::{Drive, Profile, Reason, Scheduler, View, drive};
 use raddle_trace::Limits;
-use raddle_world::{Context, ContextId, Event};
+use raddle_world::{Context, ContextId, Event, EventKind};
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
-use super::session::Session;
+use super::race_rules::LockCode;
+use super::session::{Session, Target};
 use super::ski_race::{RacePair, SkiRaces};
-use crate::world::{Heuristic, Heuristics};
+use crate::world::{Heuristic, Heuristics, KernelWorld};
 
 /// How data races are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,6 +152,54 @@ pub(super) struct Watch {
     pub(super) points: bool,
 }
 
+/// What looks at the memory accesses of a run.
+struct Detectors<'a> {
+    communication: Communication,
+    ordered: Races,
+    close: SkiRaces,
+    mode: Option<RaceMode>,
+    lock_code: &'a mut LockCode,
+    target: &'a Target,
+}
+
+impl Detectors<'_> {
+    fn event(&mut self, world: &KernelWorld, event: &Event) {
+        self.communication.event(event);
+        let Some(mode) = self.mode else {
+            return;
+        };
+        // A processor's own code and its interrupts never run at the same time.
+        let event = Event {
+            context: world.processor_context(event.context),
+            ..event.clone()
+        };
+        if mode == RaceMode::Close {
+            self.close.event(&event);
+            return;
+        }
+        // What a lock function touches orders, whatever instructions it is made of.
+        let (rules, symbols) = (&self.target.race_rules, &self.target.symbols);
+        if let EventKind::Access(access) = &event.kind
+            && self.lock_code.contains(event.pc, rules, symbols)
+        {
+            self.ordered.mark_atomic(access);
+        }
+        self.ordered.event(&event);
+    }
+
+    fn learned(self) -> Learned {
+        Learned {
+            meetings: self.communication.meetings(&mut |_| true),
+            shared_places: self.communication.shared_places(),
+            races: match self.mode {
+                Some(RaceMode::HappensBefore) => self.ordered.found().map(RacePair::of).collect(),
+                Some(RaceMode::Close) => self.close.found(),
+                None => Vec::new(),
+            },
+        }
+    }
+}
+
 /// Runs one schedule.
 pub(super) fn run_schedule(
     session: &mut Session<'_>,
@@ -166,15 +215,19 @@ pub(super) fn run_schedule(
     session.world.set_observe(watch.memory);
     session.world.schedule_interrupts(rules.interrupts);
     let mut detecting = Duration::ZERO;
-    let mut communication = Communication::default();
-    let mut ordered = Races::default();
-    let mut close = SkiRaces::default();
+    let mut detectors = Detectors {
+        communication: Communication::default(),
+        ordered: Races::default(),
+        close: SkiRaces::default(),
+        mode: rules.races.filter(|_| watch.memory),
+        lock_code: &mut session.lock_code,
+        target: session.target,
+    };
     let mut counting = Counting {
         inner: scheduler,
         heuristics: Heuristics::default(),
         stops_everywhere: watch.points,
     };
-    let races = rules.races.filter(|_| watch.memory);
     let driven = drive(
         &mut session.world,
         &mut counting,
@@ -182,19 +235,7 @@ pub(super) fn run_schedule(
         &mut |world, events| {
             let begun = clock();
             for event in events {
-                communication.event(event);
-                if races.is_none() {
-                    continue;
-                }
-                // A processor's own code and its interrupts never run at the same time.
-                let event = Event {
-                    context: world.processor_context(event.context),
-                    ..event.clone()
-                };
-                match races {
-                    Some(RaceMode::HappensBefore) => ordered.event(&event),
-                    _ => close.event(&event),
-                }
+                detectors.event(world, event);
             }
             detecting += clock() - begun;
         },
@@ -203,15 +244,7 @@ pub(super) fn run_schedule(
     heuristics.add(&session.world.take_heuristics());
     let driven_at = clock();
     session.world.set_observe(false);
-    let learned = watch.memory.then(|| Learned {
-        meetings: communication.meetings(&mut |_| true),
-        shared_places: communication.shared_places(),
-        races: match races {
-            Some(RaceMode::HappensBefore) => ordered.found().map(RacePair::of).collect(),
-            Some(RaceMode::Close) => close.found(),
-            None => Vec::new(),
-        },
-    });
+    let learned = watch.memory.then(|| detectors.learned());
     let failure = Failure::of_run(&mut session.world);
     let ended = clock();
     let cost = Cost {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use raddle_pc::machine::LoadError;
 use raddle_world::{Snapshot, World};
 
+use super::race_rules::{LockCode, RaceRules};
 use crate::program::{Program, ResultKind, TooLarge};
 use crate::store::BootSnapshot;
 use crate::symbols::Symbols;
@@ -18,6 +19,8 @@ pub struct Target {
     /// The test; none if the guest's own program brings it.
     pub test: Option<TestCase>,
     pub symbols: Arc<Symbols>,
+    /// Which functions synchronise, and which race on purpose.
+    pub race_rules: RaceRules,
     /// Content of the modules that were loaded before the boot snapshot.
     pub modules: Vec<Vec<u8>>,
     /// Virtual nanoseconds of a test at most.
@@ -31,17 +34,25 @@ pub enum StartFailure {
     Load(#[from] LoadError),
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
+    #[error(
+        "{0}: the guest ran out of memory, without any interleaving: give it more with --memory, or let the test take less"
+    )]
+    OutOfMemory(String),
     #[error("{0}")]
     Test(String),
     #[error("{0}")]
     Unsupported(String),
 }
 
+/// How the kernel's panic begins when there is no memory left.
+pub(super) const OUT_OF_MEMORY: &str = "Kernel panic - not syncing: Out of memory";
+
 /// A guest at the start line.
 #[derive(Debug)]
 pub struct Session<'a> {
     pub world: KernelWorld,
     pub target: &'a Target,
+    pub(super) lock_code: LockCode,
     start: Snapshot,
     /// Pages that restores had copied back before the last one.
     pages: u64,
@@ -75,6 +86,7 @@ impl<'a> Session<'a> {
         Ok(Self {
             world,
             target,
+            lock_code: LockCode::default(),
             start,
             pages: 0,
         })
@@ -121,6 +133,9 @@ fn explain(failure: &TestFailure, test: Option<&TestCase>) -> StartFailure {
                 ))
             });
             StartFailure::Test(text.unwrap_or_else(|| failure.to_string()))
+        }
+        TestFailure::Crashed { console } if console.contains(OUT_OF_MEMORY) => {
+            StartFailure::OutOfMemory(test.map_or("the program", |test| &test.path).to_owned())
         }
         _ => StartFailure::Test(match test {
             Some(test) => format!("{}: {failure}", test.path),

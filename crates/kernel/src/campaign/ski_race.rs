@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use raddle_detect::Race;
-use raddle_world::{Event, EventKind};
+use raddle_world::{AccessKind, Event, EventKind};
 use rustc_hash::FxHashMap;
 
 /// Accesses of all processors between the two of a pair at most.
@@ -23,6 +23,11 @@ pub struct RacePair {
     pub second_pc: u64,
     pub first_writes: bool,
     pub second_writes: bool,
+    /// Whether each reads and writes in one instruction.
+    pub first_updates: bool,
+    pub second_updates: bool,
+    /// Whether they touch different bytes beside the common ones.
+    pub differs: bool,
     /// Where, when it was seen first.
     pub addr: u64,
     pub size: u8,
@@ -37,6 +42,9 @@ impl RacePair {
             second_pc: race.second.pc,
             first_writes: race.first.writes,
             second_writes: race.second.writes,
+            first_updates: race.first.updates,
+            second_updates: race.second.updates,
+            differs: false,
             addr: race.addr,
             size: race.size,
             count: 1,
@@ -60,6 +68,7 @@ struct Access {
     first: u8,
     last: u8,
     writes: bool,
+    updates: bool,
     atomic: bool,
 }
 
@@ -94,6 +103,7 @@ impl SkiRaces {
             first,
             last: (first + size.clamp(1, 8) - 1).min(7),
             writes,
+            updates: how == AccessKind::Update,
             atomic,
         };
         let recent = self.recent.entry(place).or_default();
@@ -110,6 +120,9 @@ impl SkiRaces {
                     second_pc: access.pc,
                     first_writes: other.writes,
                     second_writes: access.writes,
+                    first_updates: other.updates,
+                    second_updates: access.updates,
+                    differs: (other.first, other.last) != (access.first, access.last),
                     addr,
                     size,
                     count: 1,
@@ -170,7 +183,7 @@ fn root(parents: &mut [usize], mut index: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use raddle_world::{AccessKind, ContextId, Location};
+    use raddle_world::{ContextId, Location};
 
     use super::*;
 
@@ -231,6 +244,9 @@ mod tests {
             second_pc: b,
             first_writes: true,
             second_writes: true,
+            first_updates: false,
+            second_updates: false,
+            differs: false,
             addr: 0,
             size: 8,
             count: 1,

@@ -92,6 +92,11 @@ impl KernelWorld {
 
     pub(super) fn finish(&mut self, end: RunEnd) {
         self.state.phase = Phase::Done;
+        // After a panic the kernel tries one way after the other to restart the machine.
+        let end = match end {
+            RunEnd::Unsupported(_) if self.state.console.tells_panic() => RunEnd::Crashed,
+            end => end,
+        };
         self.state.end.get_or_insert(end);
     }
 

@@ -128,6 +128,11 @@ impl Console {
         self.tells_death
     }
 
+    /// Whether the kernel has given up since the test began.
+    pub(super) fn tells_panic(&self) -> bool {
+        self.test_text().contains("Kernel panic - not syncing")
+    }
+
     fn has_last_words(&self) -> bool {
         let text = String::from_utf8_lossy(&self.text[self.mark..]);
         if text.contains("Kernel panic - not syncing") {

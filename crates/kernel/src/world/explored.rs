@@ -30,24 +30,25 @@ impl KernelWorld {
     /// Digests every memory access from now on, the kernel's and the user's, with its value.
     pub fn begin_trace(&mut self) {
         self.machine.set_observe(Observe::AddrValue, Keep::All);
-        self.trace = Some(Digest::default());
+        self.trace = Some((Digest::default(), 0));
     }
 
-    /// The digest of all accesses since [`Self::begin_trace`] and of the run.
-    pub fn end_trace(&mut self) -> u64 {
+    /// The digest of all accesses since [`Self::begin_trace`] and of the run, and the number of accesses.
+    pub fn end_trace(&mut self) -> (u64, u64) {
         self.digest_accesses();
         self.set_observe(false);
-        let mut digest = self.trace.take().unwrap_or_default();
+        let (mut digest, accesses) = self.trace.take().unwrap_or_default();
         digest.word(self.run_digest());
-        digest.value()
+        (digest.value(), accesses)
     }
 
     /// Adds what was observed to the digest, if there is one.
     pub(super) fn digest_accesses(&mut self) {
-        let Some(trace) = &mut self.trace else {
+        let Some((trace, accesses)) = &mut self.trace else {
             return;
         };
         self.machine.drain_accesses(|access| {
+            *accesses += 1;
             trace.word(u64::from(access.cpu) << 32 | u64::from(access.size) << 8);
             trace.word(access.kind as u64);
             trace.word(access.step);

@@ -139,8 +139,8 @@ pub struct KernelWorld {
     schedules_interrupts: bool,
     notes_switches: bool,
     heuristics: Heuristics,
-    /// Of all memory accesses, if they are wanted.
-    trace: Option<raddle_stdx::Digest>,
+    /// Digest and number of all memory accesses, if they are wanted.
+    trace: Option<(raddle_stdx::Digest, u64)>,
     /// Points that are never passed.
     interest: Vec<u64>,
     /// Virtual nanoseconds that a test may take.

@@ -552,9 +552,9 @@ impl Live<'_> {
         let pc = self.cpu.rip;
         // An instruction that has come to a device has passed its point already.
         let is_begun = may_touch_devices || self.run().skip_point == pc;
-        // SAFETY: `live` has set the table of the run.
         if !is_begun
             && self.engine.cache.points().contains(&pc)
+            // SAFETY: `live` has set the table of the run.
             && !unsafe { fast::passes(self.run(), pc) }
         {
             return Leave::Point;

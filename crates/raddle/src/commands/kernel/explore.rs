@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use raddle_config::kernel::Known;
 use raddle_kernel::campaign::{
-    Algorithm, Options, PATIENCE, Progress, RaceMode, Report, Session, StartFailure, Target,
-    explore, useful_workers,
+    Algorithm, KnownFunctions, Options, PATIENCE, Progress, RaceMode, RaceRules, Report, Session,
+    StartFailure, Target, explore, useful_workers,
 };
 use raddle_kernel::recording::{KernelRecording, ModuleInput, SEMANTICS};
 use raddle_kernel::test_case::TestCase;
@@ -24,6 +25,7 @@ use super::modules::Modules;
 use super::prepare::{ConsoleTo, Prepared, prepare};
 use crate::commands::explore::out;
 use crate::exit::{Code, Failure};
+use crate::project;
 
 /// Find the interleavings of a test case that make a kernel fail.
 #[derive(Debug, Args)]
@@ -58,6 +60,9 @@ pub(crate) struct Explore {
     /// Look for data races too: `order` (what nothing orders) or `close` (SKI: what lies close together).
     #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "order", value_parser = ["order", "close"])]
     races: Option<String>,
+    /// Configuration of the project: lock functions and races on purpose of its `[kernel]` table.
+    #[arg(long, value_name = "FILE", default_value = project::DEFAULT_PATH)]
+    config: PathBuf,
     /// Milliseconds of the guest's time before a test counts as stuck.
     #[arg(long, value_name = "MS", default_value_t = 2_000)]
     guest_time: u64,
@@ -102,6 +107,7 @@ impl Explore {
             symbols: raddle_kernel::symbols::Symbols::default(),
             ..prepared
         };
+        let race_rules = race_rules(&self.config)?;
         let mut total = Total::default();
         let tests: Vec<Option<&Path>> = if self.guest.agent_program.is_some() {
             vec![None]
@@ -121,6 +127,7 @@ impl Explore {
                 test,
                 symbols: Arc::clone(&symbols),
                 modules: prepared.modules.clone(),
+                race_rules: race_rules.clone(),
                 time_max: self.guest_time * 1_000_000,
             });
             self.explore_one(&prepared, target, &modules, algorithm, &mut total)?;
@@ -286,6 +293,22 @@ impl Explore {
             Ok(())
         }
     }
+}
+
+/// What the project says about its kernel's functions.
+fn race_rules(path: &Path) -> anyhow::Result<RaceRules> {
+    let config = project::config(path)?.map(|config| config.kernel);
+    let config = config.unwrap_or_default();
+    let pairs = |known: Vec<Known>| {
+        let pairs = known.into_iter().map(|known| (known.function, known.why));
+        pairs.collect()
+    };
+    Ok(RaceRules::new(&KnownFunctions {
+        locks: config.locks,
+        more_locks: config.more_locks,
+        benign: pairs(config.benign),
+        ordered: pairs(config.ordered),
+    }))
 }
 
 /// How findings look on this terminal.

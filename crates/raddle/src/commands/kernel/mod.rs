@@ -7,6 +7,7 @@ use crate::exit::{Code, Failure};
 mod boot;
 mod bundle;
 mod explore;
+mod generate;
 mod guest_options;
 mod kinds;
 mod modules;
@@ -30,6 +31,7 @@ pub(crate) struct Kernel {
 enum KernelCommand {
     Boot(boot::Boot),
     NewTest(new_test::NewTest),
+    Generate(generate::Generate),
     Explore(Box<explore::Explore>),
     Replay(replay::Replay),
     Bundle(bundle::Bundle),
@@ -40,6 +42,7 @@ impl Kernel {
         match self.command {
             KernelCommand::Boot(command) => command.run(),
             KernelCommand::NewTest(command) => command.run(),
+            KernelCommand::Generate(command) => command.run(),
             KernelCommand::Explore(command) => command.run(),
             KernelCommand::Replay(command) => command.run(),
             KernelCommand::Bundle(command) => command.run(),

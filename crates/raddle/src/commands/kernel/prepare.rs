@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
 use raddle_kernel::guest::initramfs;
-use raddle_kernel::kallsyms;
 use raddle_kernel::recording::{MachineInputs, digest};
 use raddle_kernel::store::{self, BootSnapshot, SnapshotError};
 use raddle_kernel::symbols::Symbols;
@@ -233,5 +232,5 @@ fn symbols(options: &GuestOptions, image: &KernelImage) -> anyhow::Result<Symbol
         .map(|text| Symbols::new(Some(&text)))
         .filter(Symbols::has_kernel)
         .or_else(|| Symbols::from_elf(&image.elf));
-    Ok(given.unwrap_or_else(|| Symbols::new(kallsyms::system_map(&image.elf).as_deref())))
+    Ok(given.unwrap_or_else(|| Symbols::from_image(&image.elf)))
 }

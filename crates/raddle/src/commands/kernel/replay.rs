@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_kernel::campaign::{Session, Target, repeat, replay};
+use raddle_kernel::campaign::{
+    RaceRules, Session, Target, TraceOptions, repeat, replay, trace_functions,
+};
 use raddle_kernel::recording::{KernelRecording, digest};
 use raddle_kernel::test_case::TestCase;
 use raddle_report::render::{json, terminal};
@@ -36,6 +38,18 @@ pub(crate) struct Replay {
     /// Show what the kernel printed during the test.
     #[arg(long)]
     console: bool,
+    /// Write what each processor and interrupt did, function by function, to this file.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Write each access to memory into the trace too.
+    #[arg(long, requires = "trace")]
+    accesses: bool,
+    /// Write who called whom, for Graphviz, to this file.
+    #[arg(long, value_name = "FILE")]
+    call_graph: Option<PathBuf>,
+    /// System.map or an unstripped vmlinux; default: as when it was recorded.
+    #[arg(long, value_name = "FILE")]
+    symbols: Option<PathBuf>,
     /// Folder for boot snapshots.
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
@@ -89,6 +103,7 @@ impl Replay {
             test: read_test(&recording, &file)?,
             symbols: Arc::new(prepared.symbols),
             modules: prepared.modules,
+            race_rules: RaceRules::default(),
             time_max: recording.time_max,
         };
         let mut session = Session::start(&target).map_err(start_failure)?;
@@ -100,7 +115,30 @@ impl Replay {
         if let Some(workers) = self.traced_on {
             return self.repeat(&target, &recording, workers);
         }
-        self.replay(&mut session, &recording)
+        let code = self.replay(&mut session, &recording)?;
+        self.trace(&mut session, &recording)?;
+        Ok(code)
+    }
+
+    fn trace(&self, session: &mut Session<'_>, recording: &KernelRecording) -> anyhow::Result<()> {
+        if self.trace.is_none() && self.call_graph.is_none() {
+            return Ok(());
+        }
+        let options = TraceOptions {
+            accesses: self.accesses,
+        };
+        let traced = trace_functions(session, &recording.schedule, recording.rules, options);
+        for (path, text) in [
+            (&self.trace, traced.text.clone()),
+            (&self.call_graph, traced.graph()),
+        ] {
+            if let Some(path) = path {
+                std::fs::write(path, text)
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+                message::note(&format!("wrote {}", path.display()));
+            }
+        }
+        Ok(())
     }
 
     /// Runs the recording again and again and compares the traces.
@@ -113,7 +151,7 @@ impl Replay {
         let (schedule, rules) = (&recording.schedule, recording.rules);
         let digests =
             repeat(target, schedule, rules, self.times, workers).map_err(start_failure)?;
-        let Some((digest, _)) = digests.first_key_value().filter(|_| digests.len() == 1) else {
+        let Some((trace, _)) = digests.first_key_value().filter(|_| digests.len() == 1) else {
             return Err(anyhow!(
                 "{} replays of the same recording had {} different traces: please report this",
                 self.times,
@@ -122,8 +160,8 @@ impl Replay {
             .into());
         };
         message::note(&format!(
-            "replayed {} times on {workers} workers: the same trace each time, {digest:016x}",
-            self.times
+            "replayed {} times on {workers} workers: the same {} accesses each time, digest {:016x}",
+            self.times, trace.accesses, trace.digest
         ));
         Ok(Code::Clean)
     }
@@ -152,7 +190,10 @@ impl Replay {
                 module.path = bundled.display().to_string();
             }
         }
-        GuestOptions::of_recording(&machine, kernel, self.cache.clone())
+        GuestOptions {
+            symbols: self.symbols.clone(),
+            ..GuestOptions::of_recording(&machine, kernel, self.cache.clone())
+        }
     }
 
     fn replay(

@@ -1,0 +1,315 @@
+//! `raddle kernel` with guests of all sorts: file systems in RAM, generated tests, programs of the user, and guests
+//! that cannot work.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/kernel");
+const EXT4: [&str; 6] = [
+    "--module",
+    "brd rd_nr=1 rd_size=8192",
+    "--program",
+    "/sbin/mke2fs",
+    "--program",
+    "/sbin/e2fsck",
+];
+const BTRFS: [&str; 8] = [
+    "--module",
+    "brd rd_nr=1 rd_size=131072",
+    "--module",
+    "btrfs",
+    "--program",
+    "/sbin/mkfs.btrfs",
+    "--program",
+    "/usr/bin/btrfs",
+];
+
+fn kernel() -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .expect("the test folder lies in the target folder");
+    let boot = target.join("kernel/boot");
+    let entries = std::fs::read_dir(&boot)
+        .unwrap_or_else(|_| panic!("no kernel in {}: run `cargo xtask setup`", boot.display()));
+    entries
+        .map(|entry| entry.expect("the folder can be read").path())
+        .find(|path| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"))
+        })
+        .expect("the package has a kernel")
+}
+
+fn raddle(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
+        .current_dir(folder)
+        .args(arguments)
+        .output()
+        .expect("raddle starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code().unwrap_or(-1), text + &errors)
+}
+
+/// A test's own folder, with a cache of its own: these machines are nobody else's.
+struct Guest {
+    folder: TempDir,
+}
+
+impl Guest {
+    fn new() -> Self {
+        Self {
+            folder: TempDir::new().expect("a folder"),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path().join(name), content).expect("it can be written");
+    }
+
+    fn boot(&self, kernel: &Path, extra: &[&str]) -> (i32, String) {
+        let mut arguments = vec!["kernel", "boot", "--quiet", "--cache", "cache", "--kernel"];
+        arguments.push(kernel.to_str().expect("a path"));
+        arguments.extend(extra);
+        raddle(self.path(), &arguments)
+    }
+
+    fn explore(&self, schedules: &str, extra: &[&str]) -> (i32, String) {
+        let kernel = kernel();
+        let mut arguments = vec!["kernel", "explore", "--cache", "cache", "--time", "600"];
+        arguments.extend(["-j1", "--schedules", schedules, "--kernel"]);
+        arguments.push(kernel.to_str().expect("a path"));
+        arguments.extend(extra);
+        raddle(self.path(), &arguments)
+    }
+}
+
+#[test]
+fn ext4_in_ram_is_checked_after_each_schedule() {
+    let guest = Guest::new();
+    let test = format!("{CORPUS}/fs/ext4-rename-unlink.ktest");
+    let sound = [&EXT4[..], &[test.as_str()]].concat();
+    let (code, text) = guest.explore("8", &sound);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("explored 8 schedules"), "{text}");
+    // The checker must be able to say no.
+    let source = std::fs::read_to_string(&test).expect("the corpus is there");
+    let spoilt = source
+        .replace("setup:\n", "setup:\n    buffer zeros 4096\n")
+        .replace(
+            "    run(\"/sbin/e2fsck\"",
+            "    r = open(\"/dev/ram0\", O_RDWR, 0)\n    pwrite64(r, zeros, 4096, 0) == 4096\n    fsync(r) == 0\n    run(\"/sbin/e2fsck\"",
+        );
+    guest.write("spoilt.ktest", spoilt);
+    let (code, text) = guest.explore("2", &[&EXT4[..], &["--concise", "spoilt.ktest"]].concat());
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("e2fsck"), "{text}");
+}
+
+#[test]
+fn btrfs_in_ram_is_checked_after_each_schedule() {
+    let guest = Guest::new();
+    let test = format!("{CORPUS}/fs/btrfs-snapshot-write.ktest");
+    let (code, text) = guest.explore("3", &[&BTRFS[..], &[test.as_str()]].concat());
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("explored 3 schedules"), "{text}");
+}
+
+#[test]
+fn generated_tests_are_the_same_for_the_same_seed_and_run() {
+    let guest = Guest::new();
+    let generate = |folder: &str, seed: &str| {
+        let arguments = ["kernel", "generate", "--count", "3", "--seed", seed, folder];
+        let (code, text) = raddle(guest.path(), &arguments);
+        assert_eq!(code, 0, "{text}");
+        (0..3)
+            .map(|number| {
+                let name = format!("{folder}/tmpfs-{seed}-{number:05}.ktest");
+                std::fs::read_to_string(guest.path().join(name)).expect("a test was written")
+            })
+            .collect::<Vec<_>>()
+    };
+    let first = generate("a", "5");
+    assert_eq!(first, generate("b", "5"));
+    assert_ne!(first, generate("c", "6"));
+    let tests = [0, 1, 2].map(|number| format!("a/tmpfs-5-{number:05}.ktest"));
+    let (code, text) = guest.explore("9", &tests.each_ref().map(String::as_str));
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(text.matches("explored 9 schedules").count(), 3, "{text}");
+}
+
+#[test]
+fn a_boot_that_fails_says_why() {
+    let guest = Guest::new();
+    let kernel = kernel();
+    let (code, text) = guest.boot(&kernel, &["--append", "nosmp"]);
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("without SMP"), "{text}");
+    let (code, text) = guest.boot(&kernel, &["--append", "rdinit=/nowhere"]);
+    assert_eq!(code, 2, "{text}");
+    assert!(
+        text.contains("the kernel panicked while booting: VFS"),
+        "{text}"
+    );
+    assert!(text.contains("the end of its console"), "{text}");
+    let (code, text) = guest.boot(&kernel, &["--module", "nothing_of_the_sort"]);
+    assert_eq!(code, 2, "{text}");
+    assert!(
+        text.contains("there is no module `nothing_of_the_sort`"),
+        "{text}"
+    );
+    let (code, text) = guest.boot(&kernel, &["--program", "/etc/passwd"]);
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("is no x86-64 ELF program"), "{text}");
+}
+
+#[test]
+fn a_compression_that_is_lacking_is_named() {
+    let guest = Guest::new();
+    let mut image = std::fs::read(kernel()).expect("the kernel can be read");
+    let word = |at: usize| {
+        let bytes = image[at..at + 4].try_into().expect("four bytes");
+        usize::try_from(u32::from_le_bytes(bytes)).expect("an offset")
+    };
+    // Fields of the boot protocol: where the packed kernel begins, counted from the end of the set-up sectors.
+    let payload = (usize::from(image[0x1F1]) + 1) * 512 + word(0x248);
+    let lzo = [0x89, 0x4C, 0x5A, 0x4F, 0x00, 0x0D, 0x0A, 0x1A, 0x0A];
+    image[payload..payload + lzo.len()].copy_from_slice(&lzo);
+    guest.write("lzo", &image);
+    let (code, text) = guest.boot(&guest.path().join("lzo"), &[]);
+    assert_eq!(code, 3, "{text}");
+    assert!(text.contains("lzo"), "{text}");
+    image.truncate(image.len() / 2);
+    guest.write("half", &image);
+    let (code, text) = guest.boot(&guest.path().join("half"), &[]);
+    assert!(code == 2 || code == 3, "{text}");
+    assert!(text.contains("cannot boot"), "{text}");
+}
+
+#[test]
+fn a_guest_without_memory_is_told_to_take_more() {
+    let guest = Guest::new();
+    let take = "    mmap(0, 0x4000000, 3, 0x8022, -1, 0)\n".repeat(2);
+    guest.write(
+        "setup.ktest",
+        format!("setup:\n{take}thread a:\n    getpid()\nthread b:\n    getpid()\n"),
+    );
+    let (code, text) = guest.explore("2", &["--memory", "128", "setup.ktest"]);
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("the guest ran out of memory"), "{text}");
+    assert!(text.contains("--memory"), "{text}");
+}
+
+#[test]
+fn four_processors() {
+    let guest = Guest::new();
+    let threads: Vec<String> = ["a", "b", "c", "d"]
+        .iter()
+        .map(|name| format!("thread {name}:\n    write(p.i32[1], \"{name}\", 1) == 1\n"))
+        .collect();
+    guest.write(
+        "four.ktest",
+        format!(
+            "setup:\n    buffer p 8\n    buffer b 8\n    pipe2(p, 0) == 0\n{}check:\n    read(p.i32[0], b, 8) == 4\n",
+            threads.concat()
+        ),
+    );
+    let (code, text) = guest.explore("9", &["--cpus", "4", "four.ktest"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("explored 9 schedules"), "{text}");
+}
+
+const PROGRAM: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+#include "raddle.h"
+
+static int file;
+static pthread_barrier_t barrier;
+
+static void *work(void *argument)
+{
+    int number = (int)(long)argument;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(number, &set);
+    sched_setaffinity(0, sizeof set, &set);
+    pthread_barrier_wait(&barrier);
+    raddle_start(number);
+    long value = 0;
+    pread(file, &value, sizeof value, 0);
+    value++;
+    pwrite(file, &value, sizeof value, 0);
+    raddle_end(number);
+    return 0;
+}
+
+int main(void)
+{
+    pthread_t threads[2];
+    long value = 0;
+    file = open("/tmp/counter", O_CREAT | O_RDWR, 0600);
+    pthread_barrier_init(&barrier, 0, 2);
+    raddle_threads(2);
+    for (long n = 0; n < 2; n++)
+        pthread_create(&threads[n], 0, work, (void *)n);
+    for (int n = 0; n < 2; n++)
+        pthread_join(threads[n], 0);
+    pread(file, &value, sizeof value, 0);
+    if (value != 2)
+        raddle_failed("a step was lost", 15);
+    raddle_finish(0);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_program_of_the_user_brings_its_own_test() {
+    let guest = Guest::new();
+    let header = ["kernel", "new-test", "--template", "raddle.h", "raddle.h"];
+    let (code, text) = raddle(guest.path(), &header);
+    assert_eq!(code, 0, "{text}");
+    guest.write("program.c", PROGRAM);
+    let status = Command::new("gcc")
+        .current_dir(guest.path())
+        .args(["-O1", "-static", "-pthread", "-o", "program", "program.c"])
+        .status()
+        .expect("gcc is installed");
+    assert!(status.success(), "the program compiles");
+    let (code, text) = guest.explore("500", &["--until-found", "--agent-program", "program"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("a step was lost"), "{text}");
+    let recording = std::fs::read_dir(guest.path())
+        .expect("the folder exists")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .find(|path| path.extension().is_some_and(|ending| ending == "kraddle"))
+        .expect("a recording was written");
+    let mut arguments = vec!["kernel", "replay", "--cache", "cache", "--trace", "trace"];
+    arguments.extend(["--call-graph", "graph.dot"]);
+    let recording = recording.to_string_lossy();
+    arguments.push(&recording);
+    let (code, text) = raddle(guest.path(), &arguments);
+    assert_eq!(code, 1, "{text}");
+    let read =
+        |name: &str| std::fs::read_to_string(guest.path().join(name)).expect("it was written");
+    let trace = read("trace");
+    for word in ["CPU 0", "CPU 1", "vfs_read", "vfs_write"] {
+        assert!(trace.contains(word), "no {word} in:\n{trace}");
+    }
+    let graph = read("graph.dot");
+    let call =
+        |line: &str| line.contains("vfs_write\" -> ") || line.contains(":vfs_write\" [label");
+    assert!(
+        graph.starts_with("digraph") && graph.lines().any(call),
+        "{graph}"
+    );
+}
