@@ -203,26 +203,18 @@ pub(super) fn run_schedule(
     heuristics.add(&session.world.take_heuristics());
     let driven_at = clock();
     session.world.set_observe(false);
-    let learned = watch.memory.then(|| Learned {
-        meetings: communication.meetings(&mut |_| true),
-        shared_places: communication.shared_places(),
-        races: match races {
-            Some(RaceMode::HappensBefore) => ordered.found().map(RacePair::of).collect(),
-            Some(RaceMode::Close) => close.found(),
-            None => Vec::new(),
-        },
-    });
+    let found = match races {
+        Some(RaceMode::HappensBefore) => ordered.found().map(RacePair::of).collect(),
+        Some(RaceMode::Close) => close.found(),
+        None => Vec::new(),
+    };
+    let learned = watch.memory.then(|| learned(&communication, found));
     let failure = Failure::of_run(&mut session.world);
     let ended = clock();
     let cost = Cost {
         restore: restored - begun,
         // What is left to do of an observed run is the detectors' work.
-        detectors: detecting
-            + if watch.memory {
-                ended - driven_at
-            } else {
-                Duration::ZERO
-            },
+        detectors: detecting + (ended - driven_at) * u32::from(watch.memory),
         total: ended - begun,
         instructions: session.world.instructions() - instructions,
         pages,
@@ -236,5 +228,13 @@ pub(super) fn run_schedule(
         heuristics,
         cost,
         learned,
+    }
+}
+
+fn learned(communication: &Communication, races: Vec<RacePair>) -> Learned {
+    Learned {
+        meetings: communication.meetings(&mut |_| true),
+        shared_places: communication.shared_places(),
+        races,
     }
 }

@@ -8,8 +8,8 @@ use super::guest::Guest;
 
 /// Bugs that the kernel itself complains about; wrong results have no meaning where calls overlap anyhow.
 const BUGS: [&str; 5] = ["open-close", "watch", "refcount", "rcu", "double-free"];
-/// Rounds of one loop.
-const ROUNDS: u32 = 2_000;
+/// Rounds of one loop; a test has at most 2048 statements, repetitions counted.
+const ROUNDS: u32 = 600;
 /// Lengths of a turn, in instructions.
 const TURNS: [u64; 8] = [97, 331, 1_009, 3_001, 10_007, 30_011, 100_003, 300_007];
 
