@@ -1,8 +1,6 @@
 //! The same bug without a scheduler: both threads call again and again, and processors take turns of a fixed length.
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 
-use std::fmt::Write as _;
-
 use super::super::cpu;
 use super::guest::Guest;
 
@@ -69,10 +67,10 @@ fn looped(text: &str) -> String {
         let mut lines = thread.lines();
         let name = lines.next().unwrap_or_default();
         let own = lines.map(str::trim).filter(|line| !line.is_empty());
-        let _ = write!(looped, "\nthread {name}\n    repeat {ROUNDS} {{\n");
+        looped.push_str(&format!("\nthread {name}\n    repeat {ROUNDS} {{\n"));
         let first = prepare.iter().copied().filter(|_| number == 0);
         for line in first.chain(own) {
-            let _ = writeln!(looped, "        {}", without_expectation(line));
+            looped.push_str(&format!("        {}\n", without_expectation(line)));
         }
         looped.push_str("    }\n");
     }
