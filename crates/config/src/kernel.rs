@@ -37,6 +37,7 @@ mod tests {
         assert_eq!(config.kernel.benign[0].why, "w");
         let config = crate::parse("version = 1\n[kernel]\nlocks = [\"only\"]\n").unwrap();
         assert_eq!(config.kernel.locks, Some(vec!["only".to_owned()]));
-        assert!(crate::parse("version = 1\n[kernel]\nlock = 1\n").is_err());
+        let error = crate::parse("version = 1\n[kernel]\nlock = 1\n").unwrap_err();
+        assert!(error.to_string().contains("lock"), "{error}");
     }
 }

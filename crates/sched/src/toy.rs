@@ -173,17 +173,19 @@ impl World for Toy {
         points: u64,
         never: &[u64],
     ) -> (Stop, u64) {
-        let before = self.table.get(who).steps;
+        let end = self.table.get(who).steps + until.steps_max();
         let mut passed = 0;
         loop {
-            let made = self.table.get(who).steps - before;
-            let stop = self.run(who, Until::Steps(until.steps_max() - made));
-            match stop {
-                Stop::Point { pc } if self.passes && passed < points && !never.contains(&pc) => {
-                    passed += 1;
-                }
-                _ => return (stop, passed),
+            let left = end - self.table.get(who).steps;
+            let stop = self.run(who, Until::Steps(left));
+            let is_passed = matches!(stop, Stop::Point { pc } if !never.contains(&pc))
+                && self.passes
+                && passed < points
+                && self.table.get(who).steps < end;
+            if !is_passed {
+                return (stop, passed);
             }
+            passed += 1;
         }
     }
 

@@ -27,9 +27,12 @@ pub(crate) struct KernelRaces {
     /// Folder for the source, the build and the images; default: `kernel-races` in the target folder.
     #[arg(long)]
     folder: Option<PathBuf>,
-    /// Schedules to look for a race in, and to run on the unmodified kernel.
+    /// Schedules to look for a race in.
     #[arg(long, default_value_t = 5_000)]
     schedules: u64,
+    /// Schedules to run on the unmodified kernel.
+    #[arg(long, default_value_t = 1_500)]
+    clean: u64,
     /// Seeds to look for each race with.
     #[arg(long, default_value_t = 5)]
     seeds: u64,
@@ -143,12 +146,15 @@ impl KernelRaces {
             .arg("--output")
             .arg(output)
             .args(["--seed", &seed.to_string()])
-            .args(["--schedules", &self.schedules.to_string()])
             .args(["--jobs", &self.jobs.to_string()])
             .arg(test);
-        if until_found {
+        let schedules = if until_found {
             command.arg("--until-found");
-        }
+            self.schedules
+        } else {
+            self.clean
+        };
+        command.args(["--schedules", &schedules.to_string()]);
         let result = command
             .stderr(Stdio::inherit())
             .output()

@@ -250,12 +250,7 @@ pub(super) fn run_schedule(
     let cost = Cost {
         restore: restored - begun,
         // What is left to do of an observed run is the detectors' work.
-        detectors: detecting
-            + if watch.memory {
-                ended - driven_at
-            } else {
-                Duration::ZERO
-            },
+        detectors: detecting + (ended - driven_at) * u32::from(watch.memory),
         total: ended - begun,
         instructions: session.world.instructions() - instructions,
         pages,

@@ -552,11 +552,9 @@ impl Live<'_> {
         let pc = self.cpu.rip;
         // An instruction that has come to a device has passed its point already.
         let is_begun = may_touch_devices || self.run().skip_point == pc;
-        if !is_begun
-            && self.engine.cache.points().contains(&pc)
-            // SAFETY: `live` has set the table of the run.
-            && !unsafe { fast::passes(self.run(), pc) }
-        {
+        let is_flagged = !is_begun && self.engine.cache.points().contains(&pc);
+        // SAFETY: `live` has set the table of the run.
+        if is_flagged && !unsafe { fast::passes(self.run(), pc) } {
             return Leave::Point;
         }
         self.run().skip_point = u64::MAX;
