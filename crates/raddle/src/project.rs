@@ -21,6 +21,7 @@ impl Default for Project {
             hooks: Vec::new(),
             scan: raddle_config::scan::Scan::default(),
             harden: raddle_config::harden::Harden::default(),
+            kernel: raddle_config::kernel::Kernel::default(),
         };
         Self {
             config,

@@ -61,8 +61,8 @@ pub(crate) struct Explore {
     #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "order", value_parser = ["order", "close"])]
     races: Option<String>,
     /// Configuration of the project: lock functions and races on purpose of its `[kernel]` table.
-    #[arg(long, value_name = "FILE", default_value = project::DEFAULT_PATH)]
-    config: PathBuf,
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Milliseconds of the guest's time before a test counts as stuck.
     #[arg(long, value_name = "MS", default_value_t = 2_000)]
     guest_time: u64,
@@ -107,7 +107,7 @@ impl Explore {
             symbols: raddle_kernel::symbols::Symbols::default(),
             ..prepared
         };
-        let race_rules = race_rules(&self.config)?;
+        let race_rules = race_rules(self.config.as_deref())?;
         let mut total = Total::default();
         let tests: Vec<Option<&Path>> = if self.guest.agent_program.is_some() {
             vec![None]
@@ -296,9 +296,8 @@ impl Explore {
 }
 
 /// What the project says about its kernel's functions.
-fn race_rules(path: &Path) -> anyhow::Result<RaceRules> {
-    let config = project::config(path)?.map(|config| config.kernel);
-    let config = config.unwrap_or_default();
+fn race_rules(path: Option<&Path>) -> anyhow::Result<RaceRules> {
+    let config = project::read(path)?.config.kernel;
     let pairs = |known: Vec<Known>| {
         let pairs = known.into_iter().map(|known| (known.function, known.why));
         pairs.collect()
