@@ -158,6 +158,7 @@ mod tests {
                 initramfs_digest: 2,
                 program: None,
                 files: vec![],
+                modules: Vec::new(),
             },
             test_path: "a.ktest".into(),
             test: Some("thread a:\n".into()),
