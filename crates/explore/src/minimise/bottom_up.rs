@@ -276,10 +276,12 @@ mod tests {
         while let Some(candidate) = queue.next(2) {
             let at = candidate.schedule.deviations[0].at;
             tried.push((at.steps, at.phase == Position::TORN));
-            queue.grow(&candidate, &noted, 1);
         }
-        // The free choice has grown children without preemptions: none here, but free ones again.
-        tried.retain(|(steps, _)| *steps != 3);
-        assert_eq!(tried, [(2, false), (4, true), (1, false), (4, false)]);
+        let expected = [(3, false), (2, false), (4, true), (1, false), (4, false)];
+        assert_eq!(tried, expected);
+        queue.grow(&Candidate::default_order(), &noted, 1);
+        let only = queue.next(1).expect("the free choice");
+        assert_eq!(only.schedule.deviations[0].at.steps, 3);
+        assert!(queue.next(1).is_none());
     }
 }
