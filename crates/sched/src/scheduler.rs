@@ -123,61 +123,46 @@ pub trait Scheduler {
     }
 }
 
-impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
-    fn pick(&mut self, view: &View<'_>) -> ContextId {
-        (**self).pick(view)
-    }
+/// Whoever points to a scheduler is one.
+macro_rules! forward {
+    ($($pointer:ty)*) => {$(
+        impl<S: Scheduler + ?Sized> Scheduler for $pointer {
+            fn pick(&mut self, view: &View<'_>) -> ContextId {
+                (**self).pick(view)
+            }
 
-    fn jumps(&mut self, view: &View<'_>) -> bool {
-        (**self).jumps(view)
-    }
+            fn jumps(&mut self, view: &View<'_>) -> bool {
+                (**self).jumps(view)
+            }
 
-    fn tears(&mut self, who: &Context) -> bool {
-        (**self).tears(who)
-    }
+            fn tears(&mut self, who: &Context) -> bool {
+                (**self).tears(who)
+            }
 
-    fn is_replay(&self) -> bool {
-        (**self).is_replay()
-    }
+            fn is_replay(&self) -> bool {
+                (**self).is_replay()
+            }
 
-    fn bound(&self, who: &Context) -> u64 {
-        (**self).bound(who)
-    }
+            fn bound(&self, who: &Context) -> u64 {
+                (**self).bound(who)
+            }
 
-    fn passes(&self, candidates: usize) -> u64 {
-        (**self).passes(candidates)
-    }
+            fn passes(&self, candidates: usize) -> u64 {
+                (**self).passes(candidates)
+            }
 
-    fn passed(&mut self, candidates: usize, points: u64) {
-        (**self).passed(candidates, points);
-    }
+            fn passed(&mut self, candidates: usize, points: u64) {
+                (**self).passed(candidates, points);
+            }
 
-    fn interest(&self) -> &[u64] {
-        (**self).interest()
-    }
+            fn interest(&self) -> &[u64] {
+                (**self).interest()
+            }
+        }
+    )*};
 }
 
-impl<S: Scheduler + ?Sized> Scheduler for &mut S {
-    fn pick(&mut self, view: &View<'_>) -> ContextId {
-        (**self).pick(view)
-    }
-
-    fn jumps(&mut self, view: &View<'_>) -> bool {
-        (**self).jumps(view)
-    }
-
-    fn tears(&mut self, who: &Context) -> bool {
-        (**self).tears(who)
-    }
-
-    fn is_replay(&self) -> bool {
-        (**self).is_replay()
-    }
-
-    fn bound(&self, who: &Context) -> u64 {
-        (**self).bound(who)
-    }
-}
+forward! { Box<S> &mut S }
 
 /// What earlier runs of the same program told about its size.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
