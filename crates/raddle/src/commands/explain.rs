@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::kind;
 use crate::exit::{Code, Failure};
 use crate::message;
 
@@ -19,8 +20,8 @@ pub(crate) struct Explain {
 /// Every kind that can be explained, with its text.
 fn texts() -> Vec<(String, String)> {
     let mut texts = super::scan::explanations();
-    texts.extend(super::explore::kinds::explanations());
-    texts.extend(super::kernel::explanations());
+    texts.extend(kind::explanations(&super::explore::kinds::KINDS));
+    texts.extend(kind::explanations(&super::kernel::KINDS));
     texts
 }
 

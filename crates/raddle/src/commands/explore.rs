@@ -19,6 +19,7 @@ use raddle_report::finding::{Confidence, Severity};
 use raddle_report::render::{json, junit, sarif, terminal};
 use raddle_trace::Inputs;
 
+use super::kind;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::message;
@@ -224,11 +225,15 @@ fn print(options: &ExploreOptions, explored: &[Explored], is_single: bool) -> an
             all => serde_json::json!({ "tests": all }),
         };
         let text = json::document(&findings, summary)?;
-        return out(&format!("{text}\n"));
+        return message::result(&format!("{text}\n"));
     }
     if options.sarif {
-        let text = sarif::document(&findings, &kinds::rules(), env!("CARGO_PKG_VERSION"))?;
-        return out(&format!("{text}\n"));
+        let text = sarif::document(
+            &findings,
+            &kind::rules(&kinds::KINDS),
+            env!("CARGO_PKG_VERSION"),
+        )?;
+        return message::result(&format!("{text}\n"));
     }
     let style = terminal::Style {
         colour: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
@@ -257,7 +262,7 @@ fn print(options: &ExploreOptions, explored: &[Explored], is_single: bool) -> an
     if !is_single {
         text.push_str(&totals(explored));
     }
-    out(&text)
+    message::result(&text)
 }
 
 fn totals(explored: &[Explored]) -> String {
@@ -405,15 +410,4 @@ fn failures_so_far(progress: Progress) -> String {
         count => format!("{count} different failures"),
     };
     format!("{failures} after {} schedules", progress.schedules)
-}
-
-/// Writes the result; a reader that went away is no error.
-pub(super) fn out(text: &str) -> anyhow::Result<()> {
-    use std::io::Write;
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write the result")
-        }
-        _ => Ok(()),
-    }
 }

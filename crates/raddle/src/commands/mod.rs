@@ -14,6 +14,7 @@ mod explain;
 mod explore;
 mod harden;
 mod kernel;
+mod kind;
 mod replay;
 mod run;
 mod scan;

@@ -8,7 +8,7 @@ use raddle_explore::{Relaxed, Replayed, Replayer, changed_files, replay_relaxed}
 use raddle_report::render::terminal;
 use raddle_trace::Recording;
 
-use super::explore::{oracle, out, start_failure};
+use super::explore::{oracle, start_failure};
 use crate::event_text;
 use crate::exit::{Code, Failure};
 use crate::gdb;
@@ -74,9 +74,9 @@ impl Replay {
             replayer.trace(&mut |line| message::trace(&event_text::traced(&line)));
         }
         if let Some(finding) = replayer.explain() {
-            out(&terminal::finding(&finding, 1, 1, terminal::Style::PLAIN))?;
+            message::result(&terminal::finding(&finding, 1, 1, terminal::Style::PLAIN))?;
         }
-        out(&format!(
+        message::result(&format!(
             "replayed {} time{} bit for bit: {} instructions, {} context switches, digest {:016x}\n",
             self.times,
             if self.times == 1 { "" } else { "s" },
@@ -126,7 +126,7 @@ fn tell_relaxed(
             recording.kind, relaxed.others
         ),
     });
-    out(&text)?;
+    message::result(&text)?;
     Ok(match relaxed.failure {
         Some(_) => Code::Findings,
         None => Code::Clean,

@@ -1,9 +1,9 @@
 //! The kinds of findings with their explanations.
 
-use raddle_report::render::sarif;
+use crate::commands::kind::Kind;
 
 /// What each kind of finding means.
-const KINDS: [(&str, &str, &str); 11] = [
+pub(in crate::commands) const KINDS: [Kind; 11] = [
     (
         "crash",
         "the program is killed by a signal in some interleaving",
@@ -60,20 +60,3 @@ const KINDS: [(&str, &str, &str); 11] = [
         "Neither a lock nor creation, joining or an atomic operation puts the two accesses in an order. Compilers may assume that this never happens.",
     ),
 ];
-
-pub(super) fn rules() -> Vec<sarif::Rule> {
-    let rule = |(name, title, about): &(&str, &str, &str)| sarif::Rule {
-        name: (*name).to_owned(),
-        title: (*title).to_owned(),
-        about: (*about).to_owned(),
-    };
-    KINDS.iter().map(rule).collect()
-}
-
-/// The kinds with their texts, for `raddle explain`.
-pub(crate) fn explanations() -> Vec<(String, String)> {
-    let text = |(name, title, about): &(&str, &str, &str)| {
-        ((*name).to_owned(), format!("{name}: {title}\n\n{about}"))
-    };
-    KINDS.iter().map(text).collect()
-}

@@ -20,11 +20,12 @@ use raddle_report::Finding;
 use raddle_report::render::{json, sarif, terminal};
 
 use super::guest_options::GuestOptions;
-use super::kinds::rules;
+use super::kinds::KINDS;
 use super::modules::Modules;
 use super::prepare::{ConsoleTo, Prepared, prepare};
-use crate::commands::explore::out;
+use crate::commands::kind;
 use crate::exit::{Code, Failure};
+use crate::message;
 use crate::project;
 
 /// Find the interleavings of a test case that make a kernel fail.
@@ -279,16 +280,20 @@ impl Explore {
             .test
             .as_ref()
             .map_or("agent program", |test| test.path.as_str());
-        out(&format!("{text}{name}: {}\n", summary(report, elapsed)))
+        message::result(&format!("{text}{name}: {}\n", summary(report, elapsed)))
     }
 
     fn print_machine_form(&self, total: &Total) -> anyhow::Result<()> {
         if self.json {
             let text = json::document(&total.findings, &total.summaries)?;
-            out(&format!("{text}\n"))
+            message::result(&format!("{text}\n"))
         } else if self.sarif {
-            let text = sarif::document(&total.findings, &rules(), env!("CARGO_PKG_VERSION"))?;
-            out(&format!("{text}\n"))
+            let text = sarif::document(
+                &total.findings,
+                &kind::rules(&KINDS),
+                env!("CARGO_PKG_VERSION"),
+            )?;
+            message::result(&format!("{text}\n"))
         } else {
             Ok(())
         }

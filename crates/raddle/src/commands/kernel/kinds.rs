@@ -1,9 +1,9 @@
 //! What each kind of finding in a kernel means.
 
-use raddle_report::render::sarif;
+use crate::commands::kind::Kind;
 
 /// Name, one line, what to do.
-const KINDS: [(&str, &str, &str); 13] = [
+pub(in crate::commands) const KINDS: [Kind; 13] = [
     (
         "kernel-panic",
         "the kernel panics in some interleaving",
@@ -70,20 +70,3 @@ const KINDS: [(&str, &str, &str); 13] = [
         "Many kernel races are on purpose: look for READ_ONCE, WRITE_ONCE and data_race() in the source. What is left may tear, be lost, or be read too early.",
     ),
 ];
-
-pub(super) fn rules() -> Vec<sarif::Rule> {
-    let rule = |(name, title, about): &(&str, &str, &str)| sarif::Rule {
-        name: (*name).to_owned(),
-        title: (*title).to_owned(),
-        about: (*about).to_owned(),
-    };
-    KINDS.iter().map(rule).collect()
-}
-
-/// The kinds with their texts, for `raddle explain`.
-pub(crate) fn explanations() -> Vec<(String, String)> {
-    let text = |(name, title, about): &(&str, &str, &str)| {
-        ((*name).to_owned(), format!("{name}: {title}\n\n{about}"))
-    };
-    KINDS.iter().map(text).collect()
-}

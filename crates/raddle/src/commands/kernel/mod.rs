@@ -15,7 +15,7 @@ mod new_test;
 mod prepare;
 mod replay;
 
-pub(crate) use kinds::explanations;
+pub(super) use kinds::KINDS;
 
 /// Explore interleavings of system calls inside an unmodified Linux kernel.
 #[derive(Debug, Args)]

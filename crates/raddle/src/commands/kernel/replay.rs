@@ -16,7 +16,6 @@ use super::explore::{start_failure, style};
 use super::guest_options::GuestOptions;
 use super::modules::Modules;
 use super::prepare::{ConsoleTo, prepare};
-use crate::commands::explore::out;
 use crate::exit::{Code, Failure};
 use crate::message;
 
@@ -218,12 +217,12 @@ impl Replay {
         }
         if self.json {
             let findings: Vec<_> = replayed.finding.iter().cloned().collect();
-            out(&format!("{}\n", json::document(&findings, ())?))?;
+            message::result(&format!("{}\n", json::document(&findings, ())?))?;
         } else if let Some(finding) = &replayed.finding {
-            out(&terminal::finding(finding, 1, 1, style()))?;
+            message::result(&terminal::finding(finding, 1, 1, style()))?;
         }
         if self.console {
-            out(&replayed.console)?;
+            message::result(&replayed.console)?;
         }
         let same_run = replayed.run_digest == recording.run_digest
             && replayed.state_digest == recording.state_digest;
