@@ -7,25 +7,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let rounds: u64 = arguments.next().unwrap_or_else(|| "10000".into()).parse()?;
     let first: u64 = arguments.next().unwrap_or_else(|| "1".into()).parse()?;
-    for seed in first..first.saturating_add(rounds) {
-        if seed % 1000 == 0 {
-            report(&format!("seed {seed}"));
-        }
-        fuzz::source(seed);
-    }
-    for shape in fuzz::SHAPES {
-        let (small, large) = (fuzz::work(shape, 2_000), fuzz::work(shape, 64_000));
-        if large > small.max(1) * 32 * 2 {
-            return Err(
-                format!("`{shape}`: {small} steps for 2000 repeats, {large} for 64000").into(),
-            );
-        }
-    }
-    report(&format!(
-        "{rounds} files and {} repeated shapes: no panic, no blow-up",
-        fuzz::SHAPES.len()
-    ));
-    Ok(())
+    Ok(fuzz::SOURCE.run(first, rounds, report)?)
 }
 
 #[expect(clippy::print_stdout, reason = "the result of this program")]

@@ -208,3 +208,57 @@ pub fn work(shape: &str, repeats: usize) -> u64 {
     raddle_stdx::width::to_u64(tokens + unit.exprs.nodes.len() + unit.events.len())
         + unit.exprs.steps
 }
+
+/// What is fuzzed: how one input is made and tried, and what grows with repeated shapes.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    pub name: &'static str,
+    try_input: fn(u64),
+    shapes: &'static [&'static str],
+    work: fn(&str, usize) -> u64,
+}
+
+/// The C front end.
+pub const SOURCE: Target = Target {
+    name: "files",
+    try_input: source,
+    shapes: SHAPES,
+    work,
+};
+
+/// The parser of the pattern language.
+pub const PATTERN: Target = Target {
+    name: "pattern files",
+    try_input: pattern,
+    shapes: PATTERN_SHAPES,
+    work: pattern_work,
+};
+
+impl Target {
+    /// Tries inputs, one for each seed, then how work grows with repeated shapes. Panics with an input that does.
+    ///
+    /// # Errors
+    /// Names a shape whose work grows faster than twice its length.
+    pub fn run(&self, first: u64, rounds: u64, report: fn(&str)) -> Result<(), String> {
+        for seed in first..first.saturating_add(rounds) {
+            if seed % 1000 == 0 {
+                report(&format!("seed {seed}"));
+            }
+            (self.try_input)(seed);
+        }
+        for shape in self.shapes {
+            let (small, large) = ((self.work)(shape, 2_000), (self.work)(shape, 64_000));
+            if large > small.max(1) * 32 * 2 {
+                return Err(format!(
+                    "`{shape}`: {small} steps for 2000 repeats, {large} for 64000"
+                ));
+            }
+        }
+        report(&format!(
+            "{rounds} {} and {} repeated shapes: no panic, no blow-up",
+            self.name,
+            self.shapes.len()
+        ));
+        Ok(())
+    }
+}
