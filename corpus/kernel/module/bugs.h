@@ -6,8 +6,8 @@
 #include <linux/types.h>
 
 /*
- * Numbers of calls: ten for each bug, above those that every file answers itself. Where a bug has a fixed twin, the call with the same number plus 1000 does
- * the same under a lock.
+ * Numbers of calls: ten for each bug, above those that every file answers itself. The call with the same number plus
+ * FIXED does the same without the bug.
  */
 enum bug {
 	BUG_OPEN_CLOSE = 100,
@@ -24,16 +24,11 @@ enum bug {
 
 #define FIXED 1000
 
-long open_close_call(unsigned int number, unsigned long argument, bool fixed);
-long watch_call(unsigned int number, unsigned long argument, bool fixed);
-long torn_call(unsigned int number, unsigned long argument, bool fixed);
-long error_value_call(unsigned int number, unsigned long argument, bool fixed);
-long refcount_call(unsigned int number, unsigned long argument, bool fixed);
-long rcu_call(unsigned int number, unsigned long argument, bool fixed);
-long timer_call(unsigned int number, unsigned long argument, bool fixed);
-long double_free_call(unsigned int number, unsigned long argument, bool fixed);
-long counter_call(unsigned int number, unsigned long argument, bool fixed);
-long lost_wakeup_call(unsigned int number, unsigned long argument, bool fixed);
+/* Answers the calls of one bug; `number` counts from 0. */
+typedef long bug_call(unsigned int number, unsigned long argument, bool fixed);
+
+bug_call open_close_call, watch_call, torn_call, error_value_call, refcount_call;
+bug_call rcu_call, timer_call, double_free_call, counter_call, lost_wakeup_call;
 void timer_stop(void);
 
 #endif

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Wrong error: a resource that exists all the time is reported as missing while it is being moved. */
+#include <linux/compiler.h>
 #include <linux/errno.h>
-#include <linux/mutex.h>
 
 #include "bugs.h"
 
 static int slots[2] = { 7, 0 };
-static DEFINE_MUTEX(lock);
 
 static long find(int key)
 {
@@ -29,15 +28,12 @@ static long move(int key)
 
 long error_value_call(unsigned int number, unsigned long argument, bool fixed)
 {
-	long result = -EINVAL;
-
-	if (fixed)
-		mutex_lock(&lock);
-	if (number == 1)
-		result = find(7);
-	else if (number == 2)
-		result = move(7);
-	if (fixed)
-		mutex_unlock(&lock);
-	return result;
+	switch (number) {
+	case 1:
+		return find(7);
+	case 2:
+		return move(7);
+	default:
+		return -EINVAL;
+	}
 }

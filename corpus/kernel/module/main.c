@@ -3,39 +3,47 @@
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 
 #include "bugs.h"
+
+static const struct {
+	bug_call *call;
+	/* The whole fix is a lock around each call. */
+	bool lock_fixes;
+} bugs[] = {
+	[BUG_OPEN_CLOSE / 10] = { open_close_call, true },
+	[BUG_WATCH / 10] = { watch_call, true },
+	[BUG_TORN / 10] = { torn_call, true },
+	[BUG_ERROR_VALUE / 10] = { error_value_call, true },
+	[BUG_REFCOUNT / 10] = { refcount_call },
+	[BUG_RCU / 10] = { rcu_call },
+	[BUG_TIMER / 10] = { timer_call },
+	[BUG_DOUBLE_FREE / 10] = { double_free_call },
+	[BUG_COUNTER / 10] = { counter_call },
+	[BUG_LOST_WAKEUP / 10] = { lost_wakeup_call },
+};
+static DEFINE_MUTEX(lock);
 
 static long bugs_ioctl(struct file *file, unsigned int number, unsigned long argument)
 {
 	bool fixed = number >= FIXED;
+	unsigned int bug;
+	bool locks;
+	long result;
 
 	if (fixed)
 		number -= FIXED;
-	switch (number / 10 * 10) {
-	case BUG_OPEN_CLOSE:
-		return open_close_call(number % 10, argument, fixed);
-	case BUG_WATCH:
-		return watch_call(number % 10, argument, fixed);
-	case BUG_TORN:
-		return torn_call(number % 10, argument, fixed);
-	case BUG_ERROR_VALUE:
-		return error_value_call(number % 10, argument, fixed);
-	case BUG_REFCOUNT:
-		return refcount_call(number % 10, argument, fixed);
-	case BUG_RCU:
-		return rcu_call(number % 10, argument, fixed);
-	case BUG_TIMER:
-		return timer_call(number % 10, argument, fixed);
-	case BUG_DOUBLE_FREE:
-		return double_free_call(number % 10, argument, fixed);
-	case BUG_COUNTER:
-		return counter_call(number % 10, argument, fixed);
-	case BUG_LOST_WAKEUP:
-		return lost_wakeup_call(number % 10, argument, fixed);
-	default:
+	bug = number / 10;
+	if (bug >= ARRAY_SIZE(bugs) || !bugs[bug].call)
 		return -ENOTTY;
-	}
+	locks = fixed && bugs[bug].lock_fixes;
+	if (locks)
+		mutex_lock(&lock);
+	result = bugs[bug].call(number % 10, argument, fixed);
+	if (locks)
+		mutex_unlock(&lock);
+	return result;
 }
 
 static const struct file_operations bugs_fops = {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Null dereference: a user looks at the session twice, a closer clears it in between. */
-#include <linux/mutex.h>
 #include <linux/slab.h>
 
 #include "bugs.h"
@@ -10,7 +9,6 @@ struct session {
 };
 
 static struct session *session;
-static DEFINE_MUTEX(lock);
 
 static long use(void)
 {
@@ -31,23 +29,15 @@ static long close_session(void)
 
 long open_close_call(unsigned int number, unsigned long argument, bool fixed)
 {
-	long result = -EINVAL;
-
-	if (fixed)
-		mutex_lock(&lock);
 	switch (number) {
 	case 0:
 		session = kzalloc(sizeof(*session), GFP_KERNEL);
-		result = session ? 0 : -ENOMEM;
-		break;
+		return session ? 0 : -ENOMEM;
 	case 1:
-		result = use();
-		break;
+		return use();
 	case 2:
-		result = close_session();
-		break;
+		return close_session();
+	default:
+		return -EINVAL;
 	}
-	if (fixed)
-		mutex_unlock(&lock);
-	return result;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Torn read: two words that belong together are written and read one after the other. */
-#include <linux/spinlock.h>
+#include <linux/compiler.h>
+#include <linux/errno.h>
 
 #include "bugs.h"
 
@@ -8,30 +9,31 @@ static struct {
 	long value;
 	long twice;
 } pair = { 1, 2 };
-static DEFINE_SPINLOCK(lock);
+
+static long put(long value)
+{
+	WRITE_ONCE(pair.value, value);
+	/* BUG: a reader may come here. */
+	WRITE_ONCE(pair.twice, 2 * value);
+	return 0;
+}
+
+static long look(void)
+{
+	long value = READ_ONCE(pair.value);
+	long twice = READ_ONCE(pair.twice);
+
+	return twice == 2 * value ? 0 : -EIO;
+}
 
 long torn_call(unsigned int number, unsigned long argument, bool fixed)
 {
-	long value, twice;
-
-	if (fixed)
-		spin_lock(&lock);
 	switch (number) {
 	case 1:
-		WRITE_ONCE(pair.value, argument);
-		/* BUG: a reader may come here. */
-		WRITE_ONCE(pair.twice, 2 * argument);
-		value = twice = 0;
-		break;
+		return put(argument);
 	case 2:
-		value = READ_ONCE(pair.value);
-		twice = READ_ONCE(pair.twice);
-		break;
+		return look();
 	default:
-		value = 0;
-		twice = 1;
+		return -EINVAL;
 	}
-	if (fixed)
-		spin_unlock(&lock);
-	return twice == 2 * value ? 0 : -EIO;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Unmount against removal of a watch: both take the watch off its list, each after its own check. */
 #include <linux/list.h>
-#include <linux/mutex.h>
 #include <linux/slab.h>
 
 #include "bugs.h"
@@ -13,7 +12,6 @@ struct watch {
 
 static LIST_HEAD(watches);
 static struct watch *the_watch;
-static DEFINE_MUTEX(lock);
 
 static void take_off(struct watch *watch)
 {
@@ -26,28 +24,19 @@ static void take_off(struct watch *watch)
 
 long watch_call(unsigned int number, unsigned long argument, bool fixed)
 {
-	long result = 0;
-
-	if (fixed)
-		mutex_lock(&lock);
 	switch (number) {
 	case 0:
 		the_watch = kzalloc(sizeof(*the_watch), GFP_KERNEL);
-		if (!the_watch) {
-			result = -ENOMEM;
-			break;
-		}
+		if (!the_watch)
+			return -ENOMEM;
 		list_add(&the_watch->list, &watches);
 		the_watch->listed = true;
-		break;
+		return 0;
 	case 1: /* remove the watch */
 	case 2: /* unmount */
 		take_off(the_watch);
-		break;
+		return 0;
 	default:
-		result = -EINVAL;
+		return -EINVAL;
 	}
-	if (fixed)
-		mutex_unlock(&lock);
-	return result;
 }

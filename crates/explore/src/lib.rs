@@ -24,7 +24,6 @@ mod schedule_run;
 mod session;
 mod stack;
 mod steps;
-pub mod travel;
 
 pub use campaign::{Options, Progress, Report, explore};
 pub use checkpoint::changed_files;

@@ -2,9 +2,10 @@
 
 use raddle_linux::{LinuxWorld, Observe};
 use raddle_report::Finding;
+use raddle_sched::travel::Rerun;
 use raddle_sched::{Follow, drive};
 use raddle_trace::{Limits, Recording, Schedule};
-use raddle_world::{Event, EventKind, World};
+use raddle_world::{ContextId, Event, EventKind, World};
 
 use crate::checkpoint::divergence;
 use crate::explain;
@@ -104,7 +105,7 @@ impl<'r> Replayer<'r> {
         let schedule = &self.recording.schedule;
         let meetings = steps::observe(&mut self.session, schedule, &self.rules);
         self.session.restore();
-        let Some(symbols) = self.session.world.symbols(raddle_world::ContextId(0)) else {
+        let Some(symbols) = self.session.world.symbols(ContextId(0)) else {
             return;
         };
         let libraries = self.session.libraries().to_vec();
@@ -134,24 +135,6 @@ impl<'r> Replayer<'r> {
         world.set_tracing(false);
     }
 
-    pub(crate) fn order(&self) -> (Schedule, Limits) {
-        (self.recording.schedule.clone(), self.rules.limits)
-    }
-
-    pub(crate) fn world(&self) -> &LinuxWorld {
-        &self.session.world
-    }
-
-    pub(crate) fn world_mut(&mut self) -> &mut LinuxWorld {
-        &mut self.session.world
-    }
-
-    /// The world at the snapshot.
-    pub(crate) fn rewound(&mut self) -> &mut LinuxWorld {
-        self.session.restore();
-        &mut self.session.world
-    }
-
     fn follow(&mut self) -> (Outcome, u64) {
         let mut scheduler = Follow::new(&self.recording.schedule);
         let outcome = crate::schedule_run::run_schedule(
@@ -161,5 +144,29 @@ impl<'r> Replayer<'r> {
             false,
         );
         (outcome, scheduler.missed())
+    }
+}
+
+impl Rerun for Replayer<'_> {
+    type World = LinuxWorld;
+
+    fn order(&self) -> (Schedule, Limits) {
+        (self.recording.schedule.clone(), self.rules.limits)
+    }
+
+    fn world(&self) -> &LinuxWorld {
+        &self.session.world
+    }
+
+    fn world_mut(&mut self) -> &mut LinuxWorld {
+        &mut self.session.world
+    }
+
+    fn rewind(&mut self) {
+        self.session.restore();
+    }
+
+    fn label(&self, thread: ContextId) -> String {
+        label(&self.session.world, thread)
     }
 }

@@ -1,7 +1,9 @@
-//! Names of the kernel's functions: from System.map or the symbol table of a vmlinux, and from modules' files.
+//! Names of the kernel's functions: from System.map or the symbol table of a vmlinux, and from modules' files; and
+//! source lines, where such a file has debug information.
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
-use raddle_symbols::{KernelSymbols, LinkAddr};
+use raddle_symbols::dwarf::LinePlace;
+use raddle_symbols::{CodeSection, KernelSymbols, LinkAddr, Module};
 
 use crate::world::GuestInfo;
 
@@ -25,19 +27,23 @@ impl std::fmt::Display for Named {
 }
 
 /// The functions of one module's text.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct ModuleText {
     name: String,
     base: u64,
     size: u64,
     /// Start and name, ascending.
     functions: Vec<(u64, String)>,
+    /// The file at its place in the guest, if it has debug information.
+    debug: Option<Module>,
 }
 
 /// All names of a guest.
 #[derive(Debug, Default)]
 pub struct Symbols {
     kernel: Option<KernelSymbols>,
+    /// The kernel's file, if it has debug information.
+    debug: Option<Module>,
     modules: Vec<ModuleText>,
 }
 
@@ -46,7 +52,7 @@ impl Symbols {
     pub fn new(system_map: Option<&str>) -> Self {
         Self {
             kernel: system_map.and_then(|text| KernelSymbols::parse(text).ok()),
-            modules: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -55,7 +61,7 @@ impl Symbols {
         Self::new(raddle_symbols::kallsyms::system_map(image).as_deref())
     }
 
-    /// From a vmlinux that still has its symbols.
+    /// From a vmlinux that still has its symbols, with its debug information.
     pub fn from_elf(elf: &[u8]) -> Option<Self> {
         let file = object::File::parse(elf).ok()?;
         let mut lines: Vec<String> = file
@@ -70,7 +76,10 @@ impl Symbols {
             })
             .collect();
         lines.sort_unstable();
-        (!lines.is_empty()).then(|| Self::new(Some(&lines.join("\n"))))
+        (!lines.is_empty()).then(|| Self {
+            debug: with_lines(elf),
+            ..Self::new(Some(&lines.join("\n")))
+        })
     }
 
     pub fn has_kernel(&self) -> bool {
@@ -82,13 +91,15 @@ impl Symbols {
         let Some(name) = crate::module::name(file) else {
             return;
         };
-        let Ok(file) = object::File::parse(file) else {
+        let content = file;
+        let Ok(file) = object::File::parse(content) else {
             return;
         };
         let (Some(base), Some(text)) = (info.modules.get(&name), file.section_by_name(".text"))
         else {
             return;
         };
+        let placed = raddle_symbols::executable_at(content, *base);
         let mut functions: Vec<(u64, String)> = file
             .symbols()
             .filter(|symbol| {
@@ -102,6 +113,7 @@ impl Symbols {
             base: *base,
             size: text.size(),
             functions,
+            debug: placed.and_then(|placed| with_lines(&placed)),
         });
     }
 
@@ -129,11 +141,57 @@ impl Symbols {
         })
     }
 
+    /// The source line of an address of the kernel, if debug information tells.
+    pub fn line(&self, pc: u64) -> Option<LinePlace> {
+        let modules = self
+            .modules
+            .iter()
+            .filter_map(|module| module.debug.as_ref());
+        let mut files = modules.chain(&self.debug);
+        files.find_map(|file| file.debug_info()?.line_at(LinkAddr(pc)))
+    }
+
+    /// All functions: of the kernel, then of each module, with the name of the section they are in.
+    pub fn code(&self) -> Vec<CodeSection> {
+        let kernel = self.kernel.iter().map(|kernel| CodeSection {
+            name: ".text".to_owned(),
+            functions: (kernel.symbols().iter())
+                .filter(|symbol| symbol.kind.is_code())
+                .map(|symbol| (symbol.address.0, symbol.name.to_string()))
+                .collect(),
+        });
+        let modules = self.modules.iter().map(|module| CodeSection {
+            name: format!(".text.{}", module.name),
+            functions: (module.functions.iter())
+                .map(|(start, name)| (module.base + start, name.clone()))
+                .collect(),
+        });
+        kernel.chain(modules).collect()
+    }
+
+    /// Variables of the kernel, as far as it carries their names.
+    pub fn data(&self) -> Vec<(u64, String)> {
+        let symbols = self
+            .kernel
+            .iter()
+            .flat_map(|kernel| kernel.symbols().iter());
+        symbols
+            .filter(|symbol| symbol.kind == raddle_symbols::SymbolKind::Object)
+            .map(|symbol| (symbol.address.0, symbol.name.to_string()))
+            .collect()
+    }
+
     /// The name, or the bare address.
     pub fn show(&self, pc: u64) -> String {
         self.name(pc)
             .map_or_else(|| format!("{pc:#x}"), |named| named.to_string())
     }
+}
+
+/// A file, if it has debug information.
+fn with_lines(elf: &[u8]) -> Option<Module> {
+    let file = Module::parse_alone(elf).ok()?;
+    file.debug_info().is_some().then_some(file)
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
-//! What reports read from a world: registers, memory, calls in progress.
+//! What reports and debuggers read from a world: registers, memory, calls in progress.
+
+use std::collections::BTreeSet;
 
 use raddle_config::hooks::Effect;
 use raddle_mem::{AddressSpace, Frames, GuestAddr, PAGE_SIZE};
 use raddle_stdx::width::{low_u16, to_u64};
 use raddle_symbols::unwind::RIP;
 use raddle_symbols::{Registers, SymbolSpace};
-use raddle_world::{ContextId, Location};
-use raddle_x86::Cpu;
+use raddle_world::{ContextId, Inspect, Loaded, Location};
+use raddle_x86::{Cpu, Observe};
 
 use crate::heap::Block;
 use crate::world::LinuxWorld;
@@ -19,19 +21,6 @@ pub struct PendingCall {
     pub object: u64,
     /// Where the call will return to.
     pub return_pc: u64,
-}
-
-/// The registers of a context.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Machine {
-    /// RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
-    pub general: [u64; 16],
-    pub rip: u64,
-    pub rflags: u64,
-    pub fs_base: u64,
-    pub gs_base: u64,
-    pub xmm: [[u8; 16]; 16],
-    pub mxcsr: u32,
 }
 
 /// DWARF numbers of the general registers in the order of the machine (RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI).
@@ -109,46 +98,6 @@ impl LinuxWorld {
         })
     }
 
-    /// All registers of a live context that a debugger shows.
-    pub fn machine(&self, who: ContextId) -> Option<Machine> {
-        let tid = self.tid(who)?;
-        let cpu = &self.kernel().thread(tid).cpu;
-        let mut general = [0; 16];
-        general.copy_from_slice(cpu.general());
-        Some(Machine {
-            general,
-            rip: cpu.rip,
-            rflags: cpu.rflags(),
-            fs_base: cpu.fs_base(),
-            gs_base: cpu.gs_base(),
-            xmm: cpu.xmm,
-            mxcsr: cpu.fx.mxcsr,
-        })
-    }
-
-    /// Copies memory of a live context's process; the number of bytes up to the first that cannot be read.
-    pub fn read_bytes(&mut self, who: ContextId, addr: u64, into: &mut [u8]) -> usize {
-        let Some(tid) = self.tid(who) else { return 0 };
-        let mut done = 0;
-        while done < into.len() {
-            let at = GuestAddr(addr.wrapping_add(to_u64(done)));
-            let count = (PAGE_SIZE - at.page_offset()).min(into.len() - done);
-            let piece = &mut into[done..done + count];
-            if self.kernel_mut().read_user(tid, at, piece).is_err() {
-                break;
-            }
-            done += count;
-        }
-        done
-    }
-
-    /// What the kernel told the program of a live context about itself (`AT_PHDR` and so on).
-    pub fn auxv(&self, who: ContextId) -> Vec<u8> {
-        self.tid(who).map_or_else(Vec::new, |tid| {
-            self.kernel().process_of(tid).image.auxv.to_vec()
-        })
-    }
-
     /// The heap block that contains an address, live or freed.
     pub fn block_at(&self, who: ContextId, addr: u64) -> Option<Block> {
         let tid = self.tid(who)?;
@@ -174,5 +123,49 @@ impl LinuxWorld {
         let space = self.kernel().space_of(tid);
         let area = space.map.vma_at(GuestAddr(addr).page())?;
         Some(area.label.to_string())
+    }
+}
+
+impl Inspect for LinuxWorld {
+    fn cpu(&self, who: ContextId) -> Option<&Cpu> {
+        let tid = self.tid(who)?;
+        Some(&self.kernel().thread(tid).cpu)
+    }
+
+    fn read_bytes(&mut self, who: ContextId, addr: u64, into: &mut [u8]) -> usize {
+        let Some(tid) = self.tid(who) else { return 0 };
+        let mut done = 0;
+        while done < into.len() {
+            let at = GuestAddr(addr.wrapping_add(to_u64(done)));
+            let count = (PAGE_SIZE - at.page_offset()).min(into.len() - done);
+            let piece = &mut into[done..done + count];
+            if self.kernel_mut().read_user(tid, at, piece).is_err() {
+                break;
+            }
+            done += count;
+        }
+        done
+    }
+
+    fn set_breakpoints(&mut self, at: &BTreeSet<u64>, are_set: bool) {
+        for pc in at {
+            if are_set {
+                self.add_point(*pc);
+            } else {
+                self.remove_point(*pc);
+            }
+        }
+    }
+
+    fn observe_memory(&mut self, wanted: bool) {
+        self.set_observe(if wanted { Observe::Addr } else { Observe::None });
+    }
+
+    fn loaded(&mut self) -> Option<Loaded> {
+        let first = ContextId(0);
+        let at = self.symbols(first)?.mappings().next()?.0.start;
+        let tid = self.tid(first)?;
+        let auxv = self.kernel().process_of(tid).image.auxv.to_vec();
+        Some(Loaded { at, auxv })
     }
 }

@@ -43,7 +43,7 @@ mod world;
 
 pub use files::PinnedFile;
 pub use heap::{Block, HeapError, HeapErrorKind, HeapWatch, Origin};
-pub use inspect::{Machine, PendingCall};
+pub use inspect::PendingCall;
 pub use plain::{End, Limits as RunLimits, Plain};
 pub use raddle_config::hooks::Effect;
 pub use raddle_x86::Observe;

@@ -5,7 +5,7 @@ use iced_x86::{Instruction, Mnemonic};
 use nix::sys::signal::Signal;
 use raddle_linux::{LinuxWorld, describe_status};
 use raddle_mem::{Backing, GuestAddr, PAGE_SIZE, Vma};
-use raddle_world::{ContextId, EventKind, Stop, Until, World};
+use raddle_world::{ContextId, EventKind, Inspect as _, Stop, Until, World};
 use raddle_x86::Reg;
 
 use crate::compare::{differences, load_float, load_general};

@@ -3,7 +3,8 @@
 //! Reading order: [`scheduler`] (the trait), [`driver`] (the loop), [`operation`] (what the next operation of a
 //! context touches), [`reads_from_trace`], then any algorithm: [`random_walk`], [`pct`], [`pos`], [`urw`],
 //! [`reads_from`], [`delay`], [`preemption`], [`directed`], [`follow`] (replay); [`timed`] and [`focused`] wrap
-//! any of them. [`shrink`] makes failing schedules smaller.
+//! any of them. [`shrink`] makes failing schedules smaller; [`travel`] goes to and fro in a
+//! recorded run.
 
 pub mod delay;
 pub mod directed;
@@ -21,6 +22,7 @@ pub mod reads_from_trace;
 pub mod scheduler;
 pub mod shrink;
 pub mod timed;
+pub mod travel;
 pub mod urw;
 mod waiting;
 

@@ -7,7 +7,8 @@
 //! link address plus the bias at which a program mapped the file. Only [`SymbolSpace`] deals in the second kind.
 //!
 //! Reading order: [`module`] (one file), [`symbol`] (its names), `dwarf` (its debug information), [`unwind`]
-//! (its call frames), [`space`] (several files at their places), [`kallsyms`] (a kernel's own table).
+//! (its call frames), [`space`] (several files at their places), [`kallsyms`] (a kernel's own table), `symbol_file` (an
+//! ELF file of names, for debuggers), `relocatable` (kernel modules at their places).
 
 pub mod debug_file;
 pub mod demangle;
@@ -18,8 +19,10 @@ mod flat;
 pub mod kallsyms;
 pub mod module;
 mod plt;
+mod relocatable;
 pub mod space;
 pub mod symbol;
+mod symbol_file;
 pub mod unwind;
 
 pub use debug_file::{BuildId, DebugFileFinder, DebugRequest};
@@ -27,6 +30,8 @@ pub use elf::{LinkAddr, Segment};
 pub use error::{Incomplete, ModuleError, Part};
 pub use kallsyms::KernelSymbols;
 pub use module::{CodePlace, FileMapping, Import, Module};
+pub use relocatable::executable_at;
 pub use space::{DataPlace, InlinedBy, Mapping, SymbolSpace, Symbolised};
 pub use symbol::{Binding, Symbol, SymbolKind, SymbolTable, Version};
+pub use symbol_file::{CodeSection, symbol_file};
 pub use unwind::{Frame, Registers};

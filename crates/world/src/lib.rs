@@ -2,11 +2,12 @@
 //!
 //! A *world* is something deterministic that runs several contexts on one host thread: Linux processes, or a
 //! PC with several processors. This crate knows neither; it only says how one talks about them.
-//! Reading order: [`World`], then [`context`], [`event`], [`stop`], [`choice`].
+//! Reading order: [`World`], then [`context`], [`event`], [`stop`], [`choice`], [`inspect`].
 
 mod choice;
 mod context;
 mod event;
+mod inspect;
 mod stop;
 mod time;
 mod world;
@@ -14,6 +15,7 @@ mod world;
 pub use choice::{Choice, ChoiceSource, SeededChoices};
 pub use context::{Context, ContextId, ContextTable, Liveness, WaitReason};
 pub use event::{Access, AccessKind, Event, EventKind, Location, LockMode};
+pub use inspect::{Inspect, Loaded};
 pub use stop::{Pending, PendingKind, Stop, Until};
 pub use time::{Duration, VirtualTime};
 pub use world::{Snapshot, World};

@@ -11,6 +11,7 @@ use raddle_world::World;
 use super::Found;
 use super::failure::Failure;
 use super::minimise::{follow, minimise};
+use super::names::Names;
 use super::race_rules::Rank;
 use super::run::{Outcome, Rules};
 use super::session::Session;
@@ -31,51 +32,18 @@ const PAIRS_MAX: usize = 6;
 #[derive(Debug)]
 pub struct Explainer<'a, 'b> {
     session: &'a mut Session<'b>,
-    symbols: ModuleSymbols,
+    names: Names<'b>,
     seed: u64,
-}
-
-/// Names of the kernel and of the modules that the test has loaded.
-#[derive(Debug)]
-struct ModuleSymbols {
-    modules: crate::symbols::Symbols,
-}
-
-/// Names of the modules that are loaded in a guest.
-pub(super) fn module_symbols(session: &Session<'_>) -> crate::symbols::Symbols {
-    let mut modules = crate::symbols::Symbols::default();
-    let target = session.target;
-    let of_test = target.test.iter().flat_map(|test| &test.modules);
-    for module in target.modules.iter().chain(of_test) {
-        modules.add_module(module, session.world.info());
-    }
-    modules
 }
 
 impl<'a, 'b> Explainer<'a, 'b> {
     pub fn new(session: &'a mut Session<'b>, seed: u64) -> Self {
-        let modules = module_symbols(session);
+        let names = Names::of(session);
         Self {
             session,
-            symbols: ModuleSymbols { modules },
+            names,
             seed,
         }
-    }
-
-    fn show(&self, pc: u64) -> String {
-        match self.symbols.modules.name(pc) {
-            Some(named) => named.to_string(),
-            None => self.session.target.symbols.show(pc),
-        }
-    }
-
-    fn function(&self, pc: u64) -> String {
-        let named = self
-            .symbols
-            .modules
-            .name(pc)
-            .or_else(|| self.session.target.symbols.name(pc));
-        named.map_or_else(|| format!("{pc:#x}"), |named| named.function)
     }
 
     /// Minimises, replays and explains a failing outcome.
@@ -189,23 +157,6 @@ impl<'a, 'b> Explainer<'a, 'b> {
         notes
     }
 
-    fn context(&self, cpu: usize) -> String {
-        let thread = self
-            .session
-            .world
-            .thread_cpus()
-            .into_iter()
-            .find(|(_, at)| *at == cpu);
-        let name = thread.and_then(|(thread, _)| {
-            let test = self.session.target.test.as_ref()?;
-            test.threads.get(raddle_stdx::width::to_usize(thread))
-        });
-        match name {
-            Some(name) => format!("CPU {cpu} `{name}`"),
-            None => format!("CPU {cpu}"),
-        }
-    }
-
     fn steps(&self, switches: &[Switch]) -> Vec<Step> {
         let mut steps = Vec::new();
         let mut sleeping = BTreeMap::new();
@@ -228,15 +179,15 @@ impl<'a, 'b> Explainer<'a, 'b> {
                 (None, false, false) => "stops between two calls".to_owned(),
             };
             steps.push(Step {
-                context: self.context(switch.from),
+                context: self.session.label(switch.from),
                 action: action.trim_end().to_owned(),
-                place: Place {
-                    function: if in_kernel {
-                        self.show(switch.pc)
-                    } else {
-                        "user code".to_owned()
-                    },
-                    ..Place::default()
+                place: if in_kernel {
+                    self.names.place(switch.pc)
+                } else {
+                    Place {
+                        function: "user code".to_owned(),
+                        ..Place::default()
+                    }
                 },
                 locks: Vec::new(),
                 excerpt: None,
@@ -270,7 +221,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
         let mut groups: BTreeMap<[String; 2], RaceGroup> = BTreeMap::new();
         for group in group(&data) {
             let first = &group.pairs[0];
-            let mut names = [first.first_pc, first.second_pc].map(|pc| self.function(pc));
+            let mut names = [first.first_pc, first.second_pc].map(|pc| self.names.function(pc));
             names.sort();
             groups
                 .entry(names)
@@ -290,7 +241,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
     }
 
     fn is_lock(&self, pc: u64) -> bool {
-        let function = self.function(pc);
+        let function = self.names.function(pc);
         self.session.target.race_rules.is_lock(&function)
     }
 
@@ -298,18 +249,19 @@ impl<'a, 'b> Explainer<'a, 'b> {
         let first = &group.pairs[0];
         let mut digest = Digest::default();
         let (a, b) = (
-            self.function(first.first_pc),
-            self.function(first.second_pc),
+            self.names.function(first.first_pc),
+            self.names.function(first.second_pc),
         );
         let mut names = [a.clone(), b.clone()];
         names.sort();
         names.iter().for_each(|name| digest.bytes(name.as_bytes()));
-        let in_module = self.symbols.modules.name(first.first_pc).is_some();
+        let named = self.names.name(first.first_pc);
+        let in_module = named.is_some_and(|named| named.module.is_some());
         let rank = self
             .session
             .target
             .race_rules
-            .rank(group, &|pc| self.function(pc));
+            .rank(group, &|pc| self.names.function(pc));
         let (severity, judgement) = match rank {
             Rank::Harmful(why) => (Severity::Warning, format!("probably harmful: {why}")),
             // A module is the user's own code: nothing in it is on purpose until he says so.
@@ -329,17 +281,8 @@ impl<'a, 'b> Explainer<'a, 'b> {
             ] {
                 steps.push(Step {
                     context: context.to_owned(),
-                    action: format!(
-                        "{} {} bytes at {:#x} in {}",
-                        verb(writes),
-                        pair.size,
-                        pair.addr,
-                        self.show(pc)
-                    ),
-                    place: Place {
-                        function: self.function(pc),
-                        ..Place::default()
-                    },
+                    action: format!("{} {} bytes at {:#x}", verb(writes), pair.size, pair.addr),
+                    place: self.names.place(pc),
                     locks: Vec::new(),
                     excerpt: None,
                 });

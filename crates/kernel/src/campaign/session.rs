@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use raddle_pc::machine::LoadError;
+use raddle_stdx::width::to_usize;
 use raddle_world::{Snapshot, World};
 
 use super::race_rules::{LockCode, RaceRules};
@@ -101,6 +102,19 @@ impl<'a> Session<'a> {
     pub fn restore(&mut self) {
         self.pages = self.world.machine().restored_pages();
         self.world.restore(self.start);
+    }
+
+    /// A processor and the thread of the test that runs on it.
+    pub(super) fn label(&self, cpu: usize) -> String {
+        let threads = self.world.thread_cpus();
+        let name = threads.iter().find(|(_, at)| *at == cpu).and_then(|found| {
+            let test = self.target.test.as_ref()?;
+            test.threads.get(to_usize(found.0))
+        });
+        match name {
+            Some(name) => format!("CPU {cpu} `{name}`"),
+            None => format!("CPU {cpu}"),
+        }
     }
 
     /// Right after [`Self::restore`]: the pages that it copied back, and the instructions made up to the start line.

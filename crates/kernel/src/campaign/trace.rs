@@ -11,15 +11,13 @@ use raddle_trace::Schedule;
 use raddle_world::{Event, EventKind, World};
 use rustc_hash::FxHashMap;
 
-use super::explain::module_symbols;
+use super::names::Names;
 use super::run::Rules;
 use super::session::Session;
 use crate::world::KernelWorld;
 
 /// First address of the kernel's half.
 const KERNEL_HALF: u64 = 1 << 63;
-/// Bytes of an instruction at most.
-const INSTRUCTION_MAX: usize = 15;
 /// Deepest indentation that is shown.
 const DEPTH_SHOWN: usize = 40;
 
@@ -128,21 +126,13 @@ pub fn trace_functions(
     rules: Rules,
     options: TraceOptions,
 ) -> FunctionTrace {
-    let modules = module_symbols(session);
-    let target = session.target;
-    let names = |pc: u64| {
-        let named = modules.name(pc).or_else(|| target.symbols.name(pc));
-        named.map_or_else(
-            || (format!("{pc:#x}"), 0),
-            |named| (named.function, named.offset),
-        )
-    };
+    let names = Names::of(session);
     session.restore();
     session.world.set_observe(true);
     session.world.schedule_interrupts(rules.interrupts);
     let mut tracer = Tracer {
         options,
-        names: &names,
+        names,
         flows: FxHashMap::default(),
         stacks: BTreeMap::new(),
         trace: FunctionTrace::default(),
@@ -163,7 +153,7 @@ pub fn trace_functions(
 
 struct Tracer<'a> {
     options: TraceOptions,
-    names: &'a dyn Fn(u64) -> (String, u64),
+    names: Names<'a>,
     flows: FxHashMap<u64, Flow>,
     stacks: BTreeMap<u32, Stack>,
     trace: FunctionTrace,
@@ -177,7 +167,11 @@ impl Tracer<'_> {
         let context = world.contexts().get(event.context).name.to_string();
         let flow = self.flow(world, event);
         let (function, offset) = if event.pc >= KERNEL_HALF {
-            (self.names)(event.pc)
+            let named = self.names.name(event.pc);
+            named.map_or_else(
+                || (format!("{:#x}", event.pc), 0),
+                |named| (named.function, named.offset),
+            )
         } else {
             ("user code".to_owned(), event.pc)
         };
@@ -212,17 +206,12 @@ impl Tracer<'_> {
         if let Some(flow) = self.flows.get(&event.pc) {
             return *flow;
         }
-        let cpu = world.processor(event.context);
-        let mut bytes = [0; INSTRUCTION_MAX];
-        let flow = if world.machine_mut().read_virtual(cpu, event.pc, &mut bytes) {
-            let mut decoder = Decoder::with_ip(64, &bytes, event.pc, DecoderOptions::NONE);
-            match decoder.decode().flow_control() {
-                FlowControl::Call | FlowControl::IndirectCall => Flow::Call,
-                FlowControl::Return => Flow::Return,
-                _ => Flow::Other,
-            }
-        } else {
-            Flow::Other
+        let bytes = world.code_at(event.context, event.pc);
+        let mut decoder = Decoder::with_ip(64, &bytes, event.pc, DecoderOptions::NONE);
+        let flow = match decoder.decode().flow_control() {
+            FlowControl::Call | FlowControl::IndirectCall => Flow::Call,
+            FlowControl::Return => Flow::Return,
+            _ => Flow::Other,
         };
         self.flows.insert(event.pc, flow);
         flow

@@ -11,7 +11,7 @@ use raddle_x86::{LogKind, Observe};
 
 use super::call::Answered;
 use super::phases::unsupported;
-use super::{Heuristic, KernelWorld, Phase, RunEnd, Switch};
+use super::{Heuristic, KernelWorld, Phase, RunEnd, Started, Switch};
 
 /// First address of the kernel's half.
 const KERNEL_HALF: u64 = 1 << 63;
@@ -81,9 +81,10 @@ impl KernelWorld {
         // What a processor itself does after its thread's end is the same for every test; interrupts are not.
         let is_noise =
             self.has_ended(self.processor(context)) && self.processor_context(context) == context;
+        let keeps_user = self.is_debugged;
         let events = &mut self.events;
         self.machine.drain_accesses(|access| {
-            if access.addr < KERNEL_HALF || is_noise {
+            if is_noise || access.addr < KERNEL_HALF && !keeps_user {
                 return;
             }
             events.push(Event {
@@ -161,12 +162,12 @@ impl KernelWorld {
         }
     }
 
-    /// Whether the test thread of a processor is through.
+    /// Whether the test thread of a processor is through, so that what the processor does is nobody's.
     fn has_ended(&self, cpu: usize) -> bool {
-        self.state
-            .started
-            .iter()
-            .any(|(thread, started)| started.cpu == cpu && self.state.ended.contains(thread))
+        let is_through =
+            |thread: &u64, at: &Started| at.cpu == cpu && self.state.ended.contains(thread);
+        let mut started = self.state.started.iter();
+        !self.is_debugged && started.any(|(thread, at)| is_through(thread, at))
     }
 
     /// Adds a switch to the digest of the run; how a stretch was cut into slices does not matter.
@@ -191,6 +192,11 @@ impl KernelWorld {
             progress: self.progress(),
         };
         self.state.switches.push(switch);
+    }
+
+    /// Whether a run was stopped for a debugger only, where otherwise nobody would have looked.
+    fn is_at_breakpoint(&self, cpu: usize) -> bool {
+        self.is_debugged && self.state.at_point[cpu] == Some(self.machine.cpu(cpu).rip)
     }
 
     /// Ends the run if the kernel has died or the time is over.
@@ -263,7 +269,7 @@ impl World for KernelWorld {
             self.machine.dispatch(cpu);
         }
         let stop = loop {
-            if self.is_over() {
+            if !self.is_at_breakpoint(cpu) && self.is_over() {
                 break self.done();
             }
             let steps = (self.machine.steps(cpu), self.state.contexts.get(who).steps);
@@ -278,7 +284,7 @@ impl World for KernelWorld {
                 pass_points: if has_ended { u64::MAX } else { points_left },
                 interrupts: self.interrupt_mode(),
             };
-            let ran = self.machine.run(cpu, bounds);
+            let ran = self.run_machine(who, cpu, bounds);
             left -= ran.steps;
             if !has_ended {
                 points_left -= ran.passed;
@@ -290,7 +296,8 @@ impl World for KernelWorld {
                 break stop;
             }
         };
-        let is_over = self.state.phase == Phase::Test && self.is_over();
+        let may_be_over = self.state.phase == Phase::Test && !self.is_at_breakpoint(cpu);
+        let is_over = may_be_over && self.is_over();
         self.refresh_liveness();
         let stop = if is_over { self.done() } else { stop };
         (stop, points - points_left)

@@ -11,6 +11,8 @@ mod call;
 mod console;
 mod explored;
 mod heuristics;
+mod inspect;
+mod instructions;
 mod interrupt;
 mod phases;
 mod saved;
@@ -24,6 +26,7 @@ use raddle_world::{ContextId, ContextTable, Event};
 use crate::program::StatementResult;
 pub use console::{Console, Splat, SplatKind};
 pub use heuristics::{Heuristic, Heuristics};
+pub use instructions::Executed;
 pub use phases::{BootFailure, BootProgress, TestFailure};
 
 /// What the agent told about the guest.
@@ -143,6 +146,10 @@ pub struct KernelWorld {
     trace: Option<(raddle_stdx::Digest, u64)>,
     /// Points that are never passed.
     interest: Vec<u64>,
+    /// The instructions of a run, if they are wanted.
+    instructions: Option<instructions::Instructions>,
+    /// Whether a debugger looks on: what belongs to no test counts too, and stopping changes nothing.
+    is_debugged: bool,
     /// Virtual nanoseconds that a test may take.
     time_max: u64,
 }
@@ -184,6 +191,8 @@ impl KernelWorld {
             heuristics: Heuristics::default(),
             trace: None,
             interest: Vec::new(),
+            instructions: None,
+            is_debugged: false,
             time_max: u64::MAX,
         }
     }

@@ -12,6 +12,7 @@ use raddle_harden::settings::VARIABLE;
 
 use super::cc;
 use crate::exit::{Code, Failure};
+use crate::message;
 
 /// Harden LLVM bitcode against concurrency failures.
 #[derive(Debug, Args)]
@@ -107,11 +108,10 @@ impl Harden {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the report is the result")]
 fn show(path: &std::path::Path) -> Result<Code, Failure> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let lines = record::parse(&text).with_context(|| path.display().to_string())?;
-    print!("{}", record::render(&lines));
+    message::result(&record::render(&lines))?;
     Ok(Code::Clean)
 }

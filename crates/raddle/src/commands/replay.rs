@@ -63,7 +63,8 @@ impl Replay {
         let mut replayed = replayer.run();
         check(&recording, &replayed, &mut replayer)?;
         if let Some(port) = self.gdb {
-            gdb::serve(replayer, port, &recording.inputs.program)?;
+            let options = format!("-ex 'set sysroot /' {}", recording.inputs.program);
+            gdb::serve(replayer, port, &options)?;
             return Ok(Code::Clean);
         }
         for _ in 1..self.times {

@@ -4,18 +4,15 @@ use clap::Args;
 use raddle_linux::{Support, syscall_table};
 
 use crate::exit::{Code, Failure};
+use crate::message;
 
 /// Print the page of supported system calls (Markdown).
 #[derive(Debug, Args)]
 pub(crate) struct SystemCalls {}
 
 impl SystemCalls {
-    #[expect(
-        clippy::print_stdout,
-        reason = "the page is the result of this command"
-    )]
     pub(crate) fn run(self) -> Result<Code, Failure> {
-        print!("{}", page());
+        message::result(&page())?;
         Ok(Code::Clean)
     }
 }

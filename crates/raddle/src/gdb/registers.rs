@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use gdbstub::arch::{Arch, RegId, Registers};
-use raddle_linux::Machine;
+use raddle_x86::{Cpu, Reg};
 
 /// The architecture, with the bases of FS and GS, which thread-local variables need.
 #[derive(Debug)]
@@ -32,12 +32,29 @@ impl RegId for NoRegister {
 
 /// Registers on their way to gdb.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Wire(pub(super) Option<Machine>);
+pub(super) struct Wire(pub(super) Cpu);
 
-/// gdb's order of the general registers, as indices of ours (RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, ..).
-const ORDER: [usize; 16] = [0, 3, 1, 2, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
-/// Code and stack selectors of 64-bit Linux programs; the others are zero.
-const SELECTORS: [u32; 6] = [0x33, 0x2B, 0, 0, 0, 0];
+/// gdb's order of the general registers.
+const ORDER: [Reg; 16] = [
+    Reg::Rax,
+    Reg::Rbx,
+    Reg::Rcx,
+    Reg::Rdx,
+    Reg::Rsi,
+    Reg::Rdi,
+    Reg::Rbp,
+    Reg::Rsp,
+    Reg::R8,
+    Reg::R9,
+    Reg::R10,
+    Reg::R11,
+    Reg::R12,
+    Reg::R13,
+    Reg::R14,
+    Reg::R15,
+];
+/// gdb's order of the segment registers (CS, SS, DS, ES, FS, GS), as numbers of the encoding.
+const SEGMENTS: [usize; 6] = [1, 2, 3, 0, 4, 5];
 /// Eight registers of ten bytes and eight control words of four, which are not shown.
 const X87_BYTES: usize = 8 * 10 + 8 * 4;
 
@@ -45,27 +62,28 @@ impl Registers for Wire {
     type ProgramCounter = u64;
 
     fn pc(&self) -> u64 {
-        self.0.as_ref().map_or(0, |machine| machine.rip)
+        self.0.rip
     }
 
     fn gdb_serialize(&self, mut write_byte: impl FnMut(Option<u8>)) {
-        let Some(machine) = &self.0 else { return };
+        let cpu = &self.0;
         let mut write = |bytes: &[u8]| bytes.iter().for_each(|byte| write_byte(Some(*byte)));
-        for index in ORDER {
-            write(&machine.general[index].to_le_bytes());
+        for register in ORDER {
+            write(&cpu.reg(register).to_le_bytes());
         }
-        write(&machine.rip.to_le_bytes());
-        write(&machine.rflags.to_le_bytes()[..4]);
-        for selector in SELECTORS {
-            write(&selector.to_le_bytes());
+        write(&cpu.rip.to_le_bytes());
+        write(&cpu.rflags().to_le_bytes()[..4]);
+        for segment in SEGMENTS {
+            let selector = cpu.system.segments[segment].selector;
+            write(&u32::from(selector).to_le_bytes());
         }
         write(&[0; X87_BYTES]);
-        for register in &machine.xmm {
+        for register in &cpu.xmm {
             write(register);
         }
-        write(&machine.mxcsr.to_le_bytes());
-        write(&machine.fs_base.to_le_bytes());
-        write(&machine.gs_base.to_le_bytes());
+        write(&cpu.fx.mxcsr.to_le_bytes());
+        write(&cpu.fs_base().to_le_bytes());
+        write(&cpu.gs_base().to_le_bytes());
     }
 
     /// A recording cannot be changed.
@@ -80,21 +98,24 @@ mod tests {
 
     #[test]
     fn registers_travel_in_the_order_of_the_description() {
-        let mut machine = Machine {
-            general: [0; 16],
+        let mut cpu = Cpu {
             rip: 0x1122,
-            rflags: 0x246,
-            fs_base: 7,
-            gs_base: 0,
-            xmm: [[0; 16]; 16],
-            mxcsr: 0x1F80,
+            ..Cpu::default()
         };
-        machine.general[4] = 0x5555; // RSP
+        cpu.set_reg(Reg::Rsp, 0x5555);
+        cpu.set_fs_base(7);
         let mut bytes = Vec::new();
-        Wire(Some(machine)).gdb_serialize(|byte| bytes.push(byte.unwrap_or(0)));
+        Wire(cpu).gdb_serialize(|byte| bytes.push(byte.unwrap_or(0)));
         assert_eq!(bytes.len(), 16 * 8 + 8 + 4 + 24 + X87_BYTES + 256 + 4 + 16);
         assert_eq!(&bytes[7 * 8..7 * 8 + 2], &[0x55, 0x55]);
         assert_eq!(&bytes[128..130], &[0x22, 0x11]);
+        // CS, SS and DS of a program.
+        assert_eq!(
+            &bytes[140..152],
+            &[0x33, 0, 0, 0, 0x2B, 0, 0, 0, 0, 0, 0, 0]
+        );
+        let bases = bytes.len() - 16;
+        assert_eq!(bytes[bases], 7);
         let described = include_str!("target.xml");
         assert_eq!(described.matches("<reg ").count(), 16 + 2 + 6 + 16 + 17 + 2);
     }

@@ -20,9 +20,9 @@ use gdbstub::target::ext::breakpoints::{
 use gdbstub::target::ext::section_offsets::{Offsets, SectionOffsets, SectionOffsetsOps};
 use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
 use gdbstub::target::{Target, TargetError, TargetResult};
-use raddle_explore::travel::{Direction, Halted, Travel, Watched};
+use raddle_sched::travel::{Direction, Halted, Rerun, Travel, Watched};
 use raddle_stdx::width::{low_u32, to_u64, to_usize};
-use raddle_world::ContextId;
+use raddle_world::{ContextId, Inspect as _, Loaded};
 
 use super::registers::{Wire, X86_64};
 
@@ -35,14 +35,17 @@ enum Wish {
 
 /// A recorded run in conversation with gdb.
 #[derive(Debug)]
-pub(super) struct Session<'r> {
-    travel: Travel<'r>,
+pub(super) struct Session<R> {
+    travel: Travel<R>,
+    /// The program that is debugged, if a system has loaded one.
+    loaded: Option<Loaded>,
     wish: Wish,
 }
 
-impl<'r> Session<'r> {
-    pub(super) fn new(travel: Travel<'r>) -> Self {
+impl<R: Rerun> Session<R> {
+    pub(super) fn new(mut travel: Travel<R>) -> Self {
         Self {
+            loaded: travel.world_mut().loaded(),
             travel,
             wish: Wish::Proceed(Direction::Forward),
         }
@@ -95,7 +98,7 @@ fn kind(watched: Watched) -> WatchKind {
     }
 }
 
-impl Target for Session<'_> {
+impl<R: Rerun> Target for Session<R> {
     type Arch = X86_64;
     type Error = Infallible;
 
@@ -108,18 +111,18 @@ impl Target for Session<'_> {
     }
 
     fn support_section_offsets(&mut self) -> Option<SectionOffsetsOps<'_, Self>> {
-        Some(self)
+        self.loaded.is_some().then_some(self)
     }
 
     fn support_auxv(&mut self) -> Option<AuxvOps<'_, Self>> {
-        Some(self)
+        self.loaded.is_some().then_some(self)
     }
 }
 
-impl MultiThreadBase for Session<'_> {
+impl<R: Rerun> MultiThreadBase for Session<R> {
     fn read_registers(&mut self, registers: &mut Wire, tid: Tid) -> TargetResult<(), Self> {
-        let machine = self.travel.machine(context(tid));
-        *registers = Wire(Some(machine.ok_or(TargetError::NonFatal)?));
+        let cpu = self.travel.world().cpu(context(tid));
+        *registers = Wire(cpu.ok_or(TargetError::NonFatal)?.clone());
         Ok(())
     }
 
@@ -128,7 +131,11 @@ impl MultiThreadBase for Session<'_> {
     }
 
     fn read_addrs(&mut self, start: u64, data: &mut [u8], tid: Tid) -> TargetResult<usize, Self> {
-        match self.travel.read(context(tid), start, data) {
+        match self
+            .travel
+            .world_mut()
+            .read_bytes(context(tid), start, data)
+        {
             0 => Err(TargetError::NonFatal),
             count => Ok(count),
         }
@@ -142,7 +149,7 @@ impl MultiThreadBase for Session<'_> {
         // The first one is what gdb selects when it connects.
         let current = self.travel.current();
         register(tid(current));
-        for (who, _) in self.travel.contexts() {
+        for (who, _) in self.travel.threads() {
             if who != current {
                 register(tid(who));
             }
@@ -159,11 +166,11 @@ impl MultiThreadBase for Session<'_> {
     }
 }
 
-impl ThreadExtraInfo for Session<'_> {
+impl<R: Rerun> ThreadExtraInfo for Session<R> {
     fn thread_extra_info(&self, tid: Tid, buffer: &mut [u8]) -> Result<usize, Self::Error> {
         let who = context(tid);
-        let contexts = self.travel.contexts();
-        let found = contexts.iter().find(|(id, _)| *id == who);
+        let threads = self.travel.threads();
+        let found = threads.iter().find(|(id, _)| *id == who);
         let text = found.map_or("", |(_, text)| text.as_str()).as_bytes();
         let count = text.len().min(buffer.len());
         buffer[..count].copy_from_slice(&text[..count]);
@@ -171,7 +178,7 @@ impl ThreadExtraInfo for Session<'_> {
     }
 }
 
-impl MultiThreadResume for Session<'_> {
+impl<R: Rerun> MultiThreadResume for Session<R> {
     fn resume(&mut self) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -205,34 +212,34 @@ impl MultiThreadResume for Session<'_> {
 
 /// gdb asks for it to step over a breakpoint. A recording cannot hold the others back, and need not: its
 /// breakpoints are not in memory, so that nobody can miss one.
-impl MultiThreadSchedulerLocking for Session<'_> {
+impl<R: Rerun> MultiThreadSchedulerLocking for Session<R> {
     fn set_resume_action_scheduler_lock(&mut self) -> Result<(), Self::Error> {
         Ok(())
     }
 }
 
-impl MultiThreadSingleStep for Session<'_> {
+impl<R: Rerun> MultiThreadSingleStep for Session<R> {
     fn set_resume_action_step(&mut self, tid: Tid, _: Option<Signal>) -> Result<(), Self::Error> {
         self.wish = Wish::Step(context(tid), Direction::Forward);
         Ok(())
     }
 }
 
-impl ReverseStep<Tid> for Session<'_> {
+impl<R: Rerun> ReverseStep<Tid> for Session<R> {
     fn reverse_step(&mut self, tid: Tid) -> Result<(), Self::Error> {
         self.wish = Wish::Step(context(tid), Direction::Backward);
         Ok(())
     }
 }
 
-impl ReverseCont<Tid> for Session<'_> {
+impl<R: Rerun> ReverseCont<Tid> for Session<R> {
     fn reverse_cont(&mut self) -> Result<(), Self::Error> {
         self.wish = Wish::Proceed(Direction::Backward);
         Ok(())
     }
 }
 
-impl Breakpoints for Session<'_> {
+impl<R: Rerun> Breakpoints for Session<R> {
     fn support_sw_breakpoint(&mut self) -> Option<SwBreakpointOps<'_, Self>> {
         Some(self)
     }
@@ -246,7 +253,7 @@ impl Breakpoints for Session<'_> {
     }
 }
 
-impl SwBreakpoint for Session<'_> {
+impl<R: Rerun> SwBreakpoint for Session<R> {
     fn add_sw_breakpoint(&mut self, addr: u64, _: usize) -> TargetResult<bool, Self> {
         self.travel.set_breakpoint(addr, true);
         Ok(true)
@@ -258,7 +265,7 @@ impl SwBreakpoint for Session<'_> {
     }
 }
 
-impl HwBreakpoint for Session<'_> {
+impl<R: Rerun> HwBreakpoint for Session<R> {
     fn add_hw_breakpoint(&mut self, addr: u64, _: usize) -> TargetResult<bool, Self> {
         self.travel.set_breakpoint(addr, true);
         Ok(true)
@@ -279,7 +286,7 @@ fn watched(addr: u64, len: u64, kind: WatchKind) -> Watched {
     }
 }
 
-impl HwWatchpoint for Session<'_> {
+impl<R: Rerun> HwWatchpoint for Session<R> {
     fn add_hw_watchpoint(
         &mut self,
         addr: u64,
@@ -301,18 +308,18 @@ impl HwWatchpoint for Session<'_> {
     }
 }
 
-impl SectionOffsets for Session<'_> {
+impl<R: Rerun> SectionOffsets for Session<R> {
     fn get_section_offsets(&mut self) -> Result<Offsets<u64>, Self::Error> {
         Ok(Offsets::Segments {
-            text_seg: self.travel.loaded_at(),
+            text_seg: self.loaded.as_ref().map_or(0, |loaded| loaded.at),
             data_seg: None,
         })
     }
 }
 
-impl Auxv for Session<'_> {
+impl<R: Rerun> Auxv for Session<R> {
     fn get_auxv(&self, offset: u64, length: usize, buffer: &mut [u8]) -> TargetResult<usize, Self> {
-        let all = self.travel.auxv();
+        let all = self.loaded.as_ref().map_or(&[][..], |loaded| &loaded.auxv);
         let from = to_usize(offset).min(all.len());
         let count = length.min(buffer.len()).min(all.len() - from);
         buffer[..count].copy_from_slice(&all[from..from + count]);

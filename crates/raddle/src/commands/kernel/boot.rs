@@ -22,7 +22,6 @@ pub(crate) struct Boot {
 }
 
 impl Boot {
-    #[expect(clippy::print_stdout, reason = "the result goes to stdout")]
     pub(crate) fn run(self) -> Result<Code, Failure> {
         let console = if self.quiet || self.json {
             ConsoleTo::Nowhere
@@ -37,25 +36,23 @@ impl Boot {
         let size = std::fs::metadata(&prepared.snapshot).map_or(0, |file| file.len());
         let info = world.info();
         if self.json {
-            println!(
-                "{}",
-                json!({
-                    "schema": 1,
-                    "release": info.release,
-                    "version": info.version,
-                    "online": info.online,
-                    "instructions": steps,
-                    "seconds": prepared.elapsed.as_secs_f64(),
-                    "from_snapshot": prepared.was_cached,
-                    "snapshot": prepared.snapshot,
-                    "snapshot_bytes": size,
-                    "fixed_threads": info.fixed_threads,
-                })
-            );
+            let facts = json!({
+                "schema": 1,
+                "release": info.release,
+                "version": info.version,
+                "online": info.online,
+                "instructions": steps,
+                "seconds": prepared.elapsed.as_secs_f64(),
+                "from_snapshot": prepared.was_cached,
+                "snapshot": prepared.snapshot,
+                "snapshot_bytes": size,
+                "fixed_threads": info.fixed_threads,
+            });
+            message::result(&format!("{facts}\n"))?;
             return Ok(Code::Clean);
         }
         if prepared.was_cached && !self.quiet {
-            print!("{}", world.console().text());
+            message::result(&world.console().text())?;
         }
         message::note(&format!(
             "Linux {} is up on processors {} after {} million instructions; {} in {:.2} s; snapshot {} ({:.1} MB)",

@@ -12,6 +12,7 @@ mod guest_options;
 mod kinds;
 mod modules;
 mod new_test;
+mod output;
 mod prepare;
 mod replay;
 

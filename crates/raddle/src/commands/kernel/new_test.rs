@@ -22,7 +22,6 @@ pub(crate) struct NewTest {
 }
 
 impl NewTest {
-    #[expect(clippy::print_stdout, reason = "the result goes to stdout")]
     pub(crate) fn run(self) -> Result<Code, Failure> {
         let text = match self.template.as_str() {
             "list" => TEMPLATES
@@ -45,7 +44,7 @@ impl NewTest {
                 .to_owned(),
         };
         match &self.file {
-            None => print!("{text}"),
+            None => message::result(&text)?,
             Some(path) if path.exists() => {
                 return Err(anyhow!("{} exists and is not overwritten", path.display()).into());
             }

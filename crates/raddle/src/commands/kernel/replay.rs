@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use raddle_kernel::campaign::{
-    RaceRules, Session, Target, TraceOptions, repeat, replay, trace_functions,
+    InstructionOptions, RaceRules, Recorded, Session, Target, TraceOptions, repeat, replay,
+    trace_functions, trace_instructions,
 };
 use raddle_kernel::recording::{KernelRecording, digest};
 use raddle_kernel::test_case::TestCase;
@@ -15,8 +16,10 @@ use raddle_report::render::{json, terminal};
 use super::explore::{start_failure, style};
 use super::guest_options::GuestOptions;
 use super::modules::Modules;
+use super::output::Output;
 use super::prepare::{ConsoleTo, prepare};
 use crate::exit::{Code, Failure};
+use crate::gdb;
 use crate::message;
 
 /// Run a recording of a kernel again and check that it is the same run.
@@ -34,15 +37,35 @@ pub(crate) struct Replay {
     /// Compare the runs by every memory access, instruction and value, on so many workers with guests of their own.
     #[arg(long, value_name = "N")]
     traced_on: Option<usize>,
+    /// Serve the run to gdb on this port of this machine, forwards and backwards; 0 chooses a port.
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["times", "traced_on", "trace", "call_graph", "json"])]
+    gdb: Option<u16>,
     /// Show what the kernel printed during the test.
     #[arg(long)]
     console: bool,
-    /// Write what each processor and interrupt did, function by function, to this file.
+    /// Write what each processor and interrupt did, function by function, to this file; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Write each access to memory into the trace too.
     #[arg(long, requires = "trace")]
     accesses: bool,
+    /// Write each instruction into the trace instead of each function.
+    #[arg(long, requires = "trace")]
+    instructions: bool,
+    /// Write the registers that each instruction changes too.
+    #[arg(long, requires = "instructions")]
+    registers: bool,
+    /// First instruction to write, counted from the start line over all processors.
+    #[arg(long, value_name = "N", requires = "instructions", default_value_t = 0)]
+    from: u64,
+    /// Instructions to write at most.
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "instructions",
+        default_value_t = 100_000
+    )]
+    limit: u64,
     /// Write who called whom, for Graphviz, to this file.
     #[arg(long, value_name = "FILE")]
     call_graph: Option<PathBuf>,
@@ -59,6 +82,9 @@ pub(crate) struct Replay {
 
 /// Name of the recording in a bundle.
 pub(crate) const IN_BUNDLE: &str = "recording.kraddle";
+
+/// Ending of the file with names for gdb.
+const SYMBOL_FILE: &str = "symbols";
 
 /// Folder of the guest's files in a bundle.
 pub(crate) const FILES_IN_BUNDLE: &str = "files";
@@ -114,28 +140,58 @@ impl Replay {
         if let Some(workers) = self.traced_on {
             return self.repeat(&target, &recording, workers);
         }
+        if let Some(port) = self.gdb {
+            return serve_gdb(session, &recording, &file, port);
+        }
         let code = self.replay(&mut session, &recording)?;
         self.trace(&mut session, &recording)?;
         Ok(code)
     }
 
     fn trace(&self, session: &mut Session<'_>, recording: &KernelRecording) -> anyhow::Result<()> {
-        if self.trace.is_none() && self.call_graph.is_none() {
+        if let Some(path) = self.trace.as_ref().filter(|_| self.instructions) {
+            self.trace_instructions(session, recording, path)?;
+        }
+        let functions = self.trace.as_ref().filter(|_| !self.instructions);
+        if functions.is_none() && self.call_graph.is_none() {
             return Ok(());
         }
         let options = TraceOptions {
             accesses: self.accesses,
         };
         let traced = trace_functions(session, &recording.schedule, recording.rules, options);
-        for (path, text) in [
-            (&self.trace, traced.text.clone()),
-            (&self.call_graph, traced.graph()),
-        ] {
-            if let Some(path) = path {
-                std::fs::write(path, text)
-                    .with_context(|| format!("cannot write {}", path.display()))?;
-                message::note(&format!("wrote {}", path.display()));
-            }
+        if let Some(path) = functions {
+            let mut output = Output::open(path)?;
+            output.write(&traced.text)?;
+            output.close()?;
+        }
+        if let Some(path) = &self.call_graph {
+            let mut output = Output::open(path)?;
+            output.write(&traced.graph())?;
+            output.close()?;
+        }
+        Ok(())
+    }
+
+    fn trace_instructions(
+        &self,
+        session: &mut Session<'_>,
+        recording: &KernelRecording,
+        path: &Path,
+    ) -> anyhow::Result<()> {
+        let options = InstructionOptions {
+            range: self.from..self.from.saturating_add(self.limit),
+            registers: self.registers,
+            accesses: self.accesses,
+        };
+        let mut output = Output::open(path)?;
+        let (schedule, rules) = (&recording.schedule, recording.rules);
+        let digest = trace_instructions(session, schedule, rules, &options, &mut |line| {
+            output.write(line)
+        })?;
+        output.close()?;
+        if digest != recording.run_digest {
+            message::warning("the traced run is not the recorded one");
         }
         Ok(())
     }
@@ -253,6 +309,22 @@ impl Replay {
             Code::Clean
         })
     }
+}
+
+/// Waits for gdb, with the names of all functions in a file beside the recording.
+fn serve_gdb(
+    session: Session<'_>,
+    recording: &KernelRecording,
+    file: &Path,
+    port: u16,
+) -> Result<Code, Failure> {
+    let recorded = Recorded::new(session, &recording.schedule, recording.rules);
+    let symbols = file.with_extension(SYMBOL_FILE);
+    std::fs::write(&symbols, recorded.names().symbol_file())
+        .with_context(|| format!("cannot write names for gdb to {}", symbols.display()))?;
+    let options = format!("-ex 'symbol-file {}'", symbols.display());
+    gdb::serve(recorded, port, &options)?;
+    Ok(Code::Clean)
 }
 
 /// The test of a recording, with its modules from where they were or from beside the recording.

@@ -3,16 +3,27 @@
 //! A moment is a number of steps after the snapshot. To go to a moment is to replay up to it, so that the past
 //! costs as much as the future; to look for breakpoints is to replay the whole run once and to choose.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use raddle_linux::{LinuxWorld, Machine, Observe};
-use raddle_sched::scheduler::{Scheduler, View};
-use raddle_sched::{End, Follow, drive};
 use raddle_trace::{Limits, Schedule};
-use raddle_world::{Context, ContextId, EventKind, Liveness, World};
+use raddle_world::{Context, ContextId, EventKind, Inspect, Liveness, World};
 
-use crate::names::label;
-use crate::replay::Replayer;
+use crate::driver::{End, drive};
+use crate::follow::Follow;
+use crate::scheduler::{Scheduler, View};
+
+/// A recorded run that can be begun again as often as one likes.
+pub trait Rerun {
+    type World: Inspect;
+    /// Who runs when, and for how long at most.
+    fn order(&self) -> (Schedule, Limits);
+    fn world(&self) -> &Self::World;
+    fn world_mut(&mut self) -> &mut Self::World;
+    /// Brings the world back to where the schedule begins.
+    fn rewind(&mut self);
+    /// Words for who a thread is.
+    fn label(&self, thread: ContextId) -> String;
+}
 
 /// Which way time runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,25 +74,25 @@ impl Hit {
 
 /// A recorded run and a moment in it.
 #[derive(Debug)]
-pub struct Travel<'r> {
-    replayer: Replayer<'r>,
+pub struct Travel<R> {
+    run: R,
     schedule: Schedule,
     limits: Limits,
     now: u64,
     end: u64,
     current: ContextId,
-    /// Who runs from when on.
+    /// Which thread runs from when on.
     turns: Vec<(u64, ContextId)>,
     breakpoints: BTreeSet<u64>,
     watched: BTreeSet<Watched>,
 }
 
-impl<'r> Travel<'r> {
+impl<R: Rerun> Travel<R> {
     /// Begins at the snapshot.
-    pub fn new(replayer: Replayer<'r>) -> Self {
-        let (schedule, limits) = replayer.order();
+    pub fn new(run: R) -> Self {
+        let (schedule, limits) = run.order();
         let mut travel = Self {
-            replayer,
+            run,
             schedule,
             limits,
             now: 0,
@@ -96,40 +107,29 @@ impl<'r> Travel<'r> {
         travel
     }
 
-    /// The context that runs now.
+    /// The thread that runs now.
     pub fn current(&self) -> ContextId {
         self.current
     }
 
-    /// Contexts that have not ended, each with words for who it is.
-    pub fn contexts(&self) -> Vec<(ContextId, String)> {
+    /// Threads that have not ended, each with words for who it is.
+    pub fn threads(&self) -> Vec<(ContextId, String)> {
         let world = self.world();
         let live = world.contexts().iter();
         live.filter(|(_, context)| context.liveness != Liveness::Done)
-            .map(|(id, _)| (id, label(world, id)))
+            .filter(|(id, _)| world.thread_of(*id) == *id)
+            .map(|(id, _)| (id, self.run.label(id)))
             .collect()
     }
 
-    pub fn machine(&self, who: ContextId) -> Option<Machine> {
-        self.world().machine(who)
+    /// The world at this moment.
+    pub fn world(&self) -> &R::World {
+        self.run.world()
     }
 
-    /// Copies memory of a context; how many bytes could be read.
-    pub fn read(&mut self, who: ContextId, addr: u64, into: &mut [u8]) -> usize {
-        self.replayer.world_mut().read_bytes(who, addr, into)
-    }
-
-    /// Where the program's first segment was loaded.
-    pub fn loaded_at(&mut self) -> u64 {
-        let symbols = self.replayer.world_mut().symbols(ContextId(0));
-        symbols
-            .and_then(|symbols| symbols.mappings().next().map(|(range, _)| range.start))
-            .unwrap_or(0)
-    }
-
-    /// The auxiliary vector of the program.
-    pub fn auxv(&self) -> Vec<u8> {
-        self.world().auxv(ContextId(0))
+    /// The world at this moment, to be read only.
+    pub fn world_mut(&mut self) -> &mut R::World {
+        self.run.world_mut()
     }
 
     pub fn set_breakpoint(&mut self, pc: u64, is_set: bool) {
@@ -176,7 +176,7 @@ impl<'r> Travel<'r> {
         }
     }
 
-    /// One step of one context, in either direction; others may run in between.
+    /// One step of one thread, in either direction; others may run in between.
     pub fn step(&mut self, who: ContextId, direction: Direction) -> Halted {
         let target = match direction {
             Direction::Forward => self.step_after(who),
@@ -206,7 +206,7 @@ impl<'r> Travel<'r> {
         Halted::Stepped(who)
     }
 
-    /// Turns as (first step, end, context).
+    /// Turns as (first step, end, thread).
     fn turns(&self) -> impl DoubleEndedIterator<Item = (u64, u64, ContextId)> {
         (0..self.turns.len()).map(|index| {
             let (start, who) = self.turns[index];
@@ -240,15 +240,16 @@ impl<'r> Travel<'r> {
             steps: moment,
             ..self.limits
         };
-        let world = self.replayer.rewound();
+        self.run.rewind();
+        let world = self.run.world_mut();
         self.current = ContextId(0);
         if moment > 0 {
             let mut follow = Follow::new(&self.schedule);
             let driven = drive(world, &mut follow, limits, &mut |_, _| {});
-            self.current = driven.last.0;
+            self.current = world.thread_of(driven.last.0);
         }
-        let is_gone = world.machine(self.current).is_none();
-        if is_gone && let Some((id, _)) = self.contexts().first() {
+        let is_gone = world.cpu(self.current).is_none();
+        if is_gone && let Some((id, _)) = self.threads().first() {
             self.current = *id;
         }
         self.now = moment;
@@ -257,13 +258,12 @@ impl<'r> Travel<'r> {
     /// Runs through everything once and notes turns, breakpoints and watched accesses.
     fn survey(&mut self) -> Vec<Hit> {
         let watched: Vec<Watched> = self.watched.iter().copied().collect();
-        let world = self.replayer.rewound();
+        self.run.rewind();
+        let world = self.run.world_mut();
         let base = steps_of(world);
-        for pc in &self.breakpoints {
-            world.add_point(*pc);
-        }
+        world.set_breakpoints(&self.breakpoints, true);
         if !watched.is_empty() {
-            world.set_observe(Observe::Addr);
+            world.observe_memory(true);
         }
         let mut surveyor = Surveyor {
             follow: Follow::new(&self.schedule),
@@ -271,6 +271,7 @@ impl<'r> Travel<'r> {
             breakpoints: &self.breakpoints,
             turns: Vec::new(),
             hits: Vec::new(),
+            seen: BTreeMap::new(),
         };
         let mut accesses: Vec<Hit> = Vec::new();
         let driven = drive(world, &mut surveyor, self.limits, &mut |world, events| {
@@ -289,19 +290,24 @@ impl<'r> Travel<'r> {
                         // The moment after the instruction.
                         at: steps_of(world) - base - behind + 1,
                         why: Halted::Watch {
-                            context: event.context,
+                            context: world.thread_of(event.context),
                             watched: *found,
                         },
                     });
                 }
             }
         });
-        world.set_observe(Observe::None);
-        for pc in &self.breakpoints {
-            world.remove_point(*pc);
-        }
-        let mut hits = surveyor.hits;
-        self.turns = surveyor.turns;
+        world.observe_memory(false);
+        world.set_breakpoints(&self.breakpoints, false);
+        let turns = surveyor.turns.into_iter();
+        self.turns = turns.map(|(at, who)| (at, world.thread_of(who))).collect();
+        let hits = surveyor.hits.into_iter();
+        let mut hits: Vec<Hit> = hits
+            .map(|(at, who)| Hit {
+                at,
+                why: Halted::Breakpoint(world.thread_of(who)),
+            })
+            .collect();
         self.end = driven.steps;
         // The last instruction of a program ends it: stop before, where there is still something to see.
         if matches!(driven.end, End::Exited { .. }) {
@@ -312,19 +318,12 @@ impl<'r> Travel<'r> {
         hits.retain(|hit| hit.at <= self.end);
         hits
     }
-
-    fn world(&self) -> &LinuxWorld {
-        self.replayer.world()
-    }
 }
 
 /// Steps of all contexts.
-fn steps_of(world: &LinuxWorld) -> u64 {
-    world
-        .contexts()
-        .iter()
-        .map(|(_, context)| context.steps)
-        .sum()
+fn steps_of(world: &impl World) -> u64 {
+    let contexts = world.contexts().iter();
+    contexts.map(|(_, context)| context.steps).sum()
 }
 
 /// Follows a schedule and notes who runs when, and who comes by breakpoints.
@@ -333,17 +332,20 @@ struct Surveyor<'a> {
     base: u64,
     breakpoints: &'a BTreeSet<u64>,
     turns: Vec<(u64, ContextId)>,
-    hits: Vec<Hit>,
+    hits: Vec<(u64, ContextId)>,
+    /// How far each context was when it last came by a breakpoint: it may stand there for a while.
+    seen: BTreeMap<ContextId, u64>,
 }
 
 impl Scheduler for Surveyor<'_> {
     fn pick(&mut self, view: &View<'_>) -> ContextId {
         let steps: u64 = view.contexts.iter().map(|(_, context)| context.steps).sum();
         let at = steps - self.base;
-        let is_known = self.hits.last().is_some_and(|hit| hit.at == at);
-        if self.breakpoints.contains(&view.place) && !is_known {
-            let why = Halted::Breakpoint(view.current);
-            self.hits.push(Hit { at, why });
+        if self.breakpoints.contains(&view.place) {
+            let seen = self.seen.insert(view.current, view.at.steps);
+            if seen != Some(view.at.steps) {
+                self.hits.push((at, view.current));
+            }
         }
         let next = self.follow.pick(view);
         if self.turns.last().is_none_or(|(_, who)| *who != next) {

@@ -1,0 +1,79 @@
+//! Names for the code of a guest: the kernel's, and that of the modules that are loaded in it.
+
+use raddle_report::finding::Place;
+
+use super::session::Session;
+use crate::symbols::{Named, Symbols};
+
+/// Names of the kernel and of the loaded modules.
+#[derive(Debug)]
+pub struct Names<'a> {
+    kernel: &'a Symbols,
+    modules: Symbols,
+}
+
+impl<'a> Names<'a> {
+    /// Of the guest as it stands at the start line.
+    pub(super) fn of(session: &Session<'a>) -> Self {
+        let target = session.target;
+        let mut modules = Symbols::default();
+        let of_test = target.test.iter().flat_map(|test| &test.modules);
+        for module in target.modules.iter().chain(of_test) {
+            modules.add_module(module, session.world.info());
+        }
+        Self {
+            kernel: &target.symbols,
+            modules,
+        }
+    }
+
+    pub(super) fn name(&self, pc: u64) -> Option<Named> {
+        self.modules.name(pc).or_else(|| self.kernel.name(pc))
+    }
+
+    /// The function, or the bare address.
+    pub(super) fn function(&self, pc: u64) -> String {
+        let named = self.name(pc);
+        named.map_or_else(|| format!("{pc:#x}"), |named| named.function)
+    }
+
+    /// The function with offset and module, or the bare address.
+    pub(super) fn show(&self, pc: u64) -> String {
+        let named = self.name(pc);
+        named.map_or_else(|| format!("{pc:#x}"), |named| named.to_string())
+    }
+
+    /// Where an instruction of the kernel is: function with offset and module, and its line if that is known.
+    pub(super) fn place(&self, pc: u64) -> Place {
+        let function = self.show(pc);
+        let line = self.modules.line(pc).or_else(|| self.kernel.line(pc));
+        match line {
+            Some(line) => Place {
+                file: line.file.to_string(),
+                line: line.line,
+                column: line.column,
+                function,
+            },
+            None => Place {
+                function,
+                ..Place::default()
+            },
+        }
+    }
+
+    /// As [`Self::place`], in words: `pipe.c:120 pipe_read+0x12`.
+    pub(super) fn describe(&self, pc: u64) -> String {
+        let place = self.place(pc);
+        if place.line == 0 {
+            return place.function;
+        }
+        let file = place.file.rsplit('/').next().unwrap_or_default();
+        format!("{file}:{} {}", place.line, place.function)
+    }
+
+    /// All names as an ELF file, for a debugger.
+    pub fn symbol_file(&self) -> Vec<u8> {
+        let code = [self.kernel.code(), self.modules.code()].concat();
+        raddle_symbols::symbol_file(&code, &self.kernel.data())
+    }
+}

@@ -1,0 +1,37 @@
+//! What a debugger asks of a world.
+
+use std::collections::BTreeSet;
+
+use raddle_x86::Cpu;
+
+use crate::context::ContextId;
+use crate::world::World;
+
+/// A program in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// Where its first segment was loaded.
+    pub at: u64,
+    /// The auxiliary vector that it was given.
+    pub auxv: Vec<u8>,
+}
+
+/// A world that a debugger can look into.
+pub trait Inspect: World {
+    /// The processor of a context; none if it has ended.
+    fn cpu(&self, who: ContextId) -> Option<&Cpu>;
+    /// Copies memory as a context sees it now; the number of bytes up to the first that cannot be read.
+    fn read_bytes(&mut self, who: ContextId, addr: u64, into: &mut [u8]) -> usize;
+    /// The context that a debugger shows as the thread in which this one runs.
+    fn thread_of(&self, who: ContextId) -> ContextId {
+        who
+    }
+    /// Makes runs stop before these instructions, whoever comes by; or no longer.
+    fn set_breakpoints(&mut self, at: &BTreeSet<u64>, are_set: bool);
+    /// Whether every access to memory becomes an event from the next run on.
+    fn observe_memory(&mut self, wanted: bool);
+    /// The program that is debugged, if it is one that a system has loaded.
+    fn loaded(&mut self) -> Option<Loaded> {
+        None
+    }
+}
