@@ -1,5 +1,7 @@
 //! `raddle explore` and `raddle replay` from the outside: small programs with and without bugs.
 
+mod gdb_common;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -369,55 +371,30 @@ fn a_trace_names_threads_and_lines() {
 
 #[test]
 fn gdb_goes_forwards_and_backwards() {
-    use std::io::{BufRead, BufReader};
     let folder = TempDir::new().expect("a temporary folder");
     explore(folder.path(), "lost", &["--until-found"]);
     let recording = recordings(folder.path()).remove(0);
-    let mut server = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .args(["replay", "--gdb", "0"])
-        .arg(&recording)
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .expect("raddle starts");
-    let mut invitation = String::new();
-    let errors = server.stderr.take().expect("it is piped");
-    BufReader::new(errors).read_line(&mut invitation).unwrap();
-    let port = invitation
-        .split_once("target remote :")
-        .and_then(|(_, rest)| rest.split('\'').next())
-        .unwrap_or_else(|| panic!("no port in {invitation}"))
-        .to_owned();
-    let connect = format!("target remote :{port}");
-    let commands = [
-        "set pagination off",
-        "set sysroot /",
-        &connect,
-        "break deposit",
-        "continue",
-        "info threads",
-        "delete",
-        "watch balance",
-        "continue",
-        "continue",
-        "reverse-continue",
-        "reverse-continue",
-        "print balance",
-        "x/i $pc",
-        "stepi",
-        "reverse-stepi",
-        "continue",
-    ];
-    let mut gdb = Command::new("gdb");
-    gdb.args(["-batch", "-nx"]);
-    for command in commands {
-        gdb.args(["-ex", command]);
-    }
-    let output = gdb
-        .arg(folder.path().join("lost"))
-        .output()
-        .expect("gdb is installed");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    server.wait().unwrap();
+    let text = gdb_common::debug(
+        folder.path(),
+        (&["replay"], &[&recording.to_string_lossy()]),
+        &["-ex", "set sysroot /", "lost"],
+        &[
+            "break deposit",
+            "continue",
+            "info threads",
+            "delete",
+            "watch balance",
+            "continue",
+            "continue",
+            "reverse-continue",
+            "reverse-continue",
+            "print balance",
+            "x/i $pc",
+            "stepi",
+            "reverse-stepi",
+            "continue",
+        ],
+    );
     for part in [
         "hit Breakpoint 1, deposit",
         "Thread 1.2 (thread 2)",

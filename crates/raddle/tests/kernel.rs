@@ -1,115 +1,19 @@
 //! `raddle kernel` from the outside, on the packaged kernel that `cargo xtask setup` downloads.
 
 mod kernel_common;
+#[path = "kernel_common/known.rs"]
+mod known;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use kernel_common::{CORPUS, kernel, raddle, target};
+use kernel_common::{CORPUS, kernel, raddle};
+use known::{boot, cache, explore, explore_files, recording};
 use tempfile::TempDir;
-
-/// Something that is made once for all tests, whichever of them comes first.
-fn once(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let lock = std::fs::File::create(folder.join(format!("{name}.lock"))).expect("a lock file");
-    lock.lock().expect("the lock can be waited for");
-    let made = folder.join(name);
-    if !made.exists() {
-        make(&made);
-    }
-    made
-}
-
-/// The folder with boot snapshots, with the one that most tests want.
-fn cache() -> String {
-    let folder = once("kernel-cache", |folder| {
-        let unfinished = folder.with_extension("new");
-        let (code, text) = boot(&kernel(), &unfinished);
-        assert_eq!(code, 0, "{text}");
-        assert!(text.contains("is up on processors 0-1"), "{text}");
-        std::fs::rename(unfinished, folder).expect("the cache can be moved");
-    });
-    folder.to_string_lossy().into_owned()
-}
-
-/// The folder with the module of known races, built for this kernel.
-fn module() -> String {
-    let folder = once("kernel-module", |folder| {
-        let kernel = kernel();
-        let release = kernel
-            .file_name()
-            .and_then(|name| name.to_str()?.strip_prefix("vmlinuz-"))
-            .expect("the kernel's name has its release");
-        let unfinished = folder.with_extension("new");
-        std::fs::create_dir_all(&unfinished).expect("a folder");
-        for entry in std::fs::read_dir(format!("{CORPUS}/module")).expect("the module's source") {
-            let path = entry.expect("the folder can be read").path();
-            let name = path.file_name().expect("a file");
-            std::fs::copy(&path, unfinished.join(name)).expect("a copy");
-        }
-        let status = Command::new("make")
-            .arg("-C")
-            .arg(&unfinished)
-            .arg(format!("KDIR=/usr/src/linux-headers-{release}"))
-            .status()
-            .expect("make is installed");
-        assert!(status.success(), "the module builds");
-        std::fs::rename(unfinished, folder).expect("the module can be moved");
-    });
-    folder.to_string_lossy().into_owned()
-}
-
-/// Boots with snapshots in a folder.
-fn boot(kernel: &Path, cache: &Path) -> (i32, String) {
-    let (kernel, cache) = (kernel.to_string_lossy(), cache.to_string_lossy());
-    let arguments = [
-        "kernel", "boot", "--quiet", "--kernel", &*kernel, "--cache", &*cache,
-    ];
-    raddle(target(), &arguments)
-}
-
-/// Explores tests of a folder.
-fn explore_files(folder: &Path, tests: &[String], extra: &[&str]) -> (i32, String) {
-    let (kernel, cache) = (kernel(), cache());
-    let mut arguments = vec![
-        "kernel",
-        "explore",
-        "--kernel",
-        kernel.to_str().expect("a path"),
-        "--cache",
-        &cache,
-        "--time",
-        "120",
-    ];
-    if !extra.contains(&"-j") {
-        arguments.push("-j1");
-    }
-    arguments.extend(extra);
-    arguments.extend(tests.iter().map(String::as_str));
-    raddle(folder, &arguments)
-}
-
-/// Explores a test of the corpus, with the module of known races.
-fn explore(folder: &Path, test: &str, extra: &[&str]) -> (i32, String) {
-    let module = module();
-    let test = format!("{CORPUS}/{test}.ktest");
-    explore_files(folder, &[test], &[&["--modules", &module], extra].concat())
-}
 
 /// Explores a test that is given as text.
 fn explore_text(folder: &Path, text: &str, extra: &[&str]) -> (i32, String) {
     std::fs::write(folder.join("t.ktest"), text).expect("it can be written");
     explore_files(folder, &["t.ktest".to_owned()], extra)
-}
-
-/// The recording that an exploration left in a folder.
-fn recording(folder: &Path) -> String {
-    let path = std::fs::read_dir(folder)
-        .expect("the folder exists")
-        .map(|entry| entry.expect("the folder can be read").path())
-        .find(|path| path.extension().is_some_and(|ending| ending == "kraddle"))
-        .expect("a recording was written");
-    path.to_string_lossy().into_owned()
 }
 
 /// A known bug is found, with these words in the report, and replays; its fixed twin is clean.

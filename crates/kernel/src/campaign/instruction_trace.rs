@@ -61,7 +61,7 @@ pub fn trace_instructions<E>(
     world.observe_memory(false);
     let mut writer = Writer {
         names,
-        formatter: IntelFormatter::new(),
+        formatter: formatter(),
         options,
         accesses,
     };
@@ -117,6 +117,16 @@ impl Writer<'_> {
         line.push('\n');
         line
     }
+}
+
+fn formatter() -> IntelFormatter {
+    let mut formatter = IntelFormatter::new();
+    let options = formatter.options_mut();
+    options.set_hex_prefix("0x");
+    options.set_hex_suffix("");
+    options.set_uppercase_hex(false);
+    options.set_space_after_operand_separator(true);
+    formatter
 }
 
 /// Adds what an instruction did behind it.

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::fixture::{Program, compile, mark, run};
 use raddle_symbols::dwarf::{DebugInfo, Variable};
-use raddle_symbols::{DebugFileFinder, DebugRequest, LinkAddr, Module};
+use raddle_symbols::{DebugFileFinder, DebugRequest, LinkAddr, Module, executable_at};
 
 /// Every way of linking and every format of debug information that compilers commonly use.
 const C_VARIANTS: &[&[&str]] = &[
@@ -92,6 +92,29 @@ fn by_addr2line(program: &Program, range: Range<u64>) -> Vec<Vec<String>> {
         }
     }
     answers
+}
+
+/// As kernel modules are: the loader says where the code lies.
+#[test]
+fn a_relocatable_file_is_read_at_its_place() {
+    const AT: u64 = 0xFFFF_FFFF_A000_0000;
+    let program = compile("program.c", &["-g", "-O1", "-c"]);
+    let bytes = program.bytes();
+    let placed = executable_at(&bytes, AT).expect("an object file");
+    let module = Module::parse_alone(placed).expect("an executable");
+    let expected = by_addr2line(&program, 0..64);
+    let is_known = |frames: &Vec<String>| frames.iter().all(|frame| !frame.ends_with(" 0"));
+    assert!(expected.iter().all(is_known), "{expected:?}");
+    for (offset, expected) in (0..64).zip(expected) {
+        assert_eq!(frames(&module, AT + offset), expected, "{offset:#x}");
+    }
+    assert_eq!(debug(&module).line_at(LinkAddr(0)), None);
+    let linked = compile("program.c", &["-g"]).bytes();
+    assert_eq!(executable_at(&linked, AT), None, "it has its place");
+    for length in (0..bytes.len()).step_by(331) {
+        // The table of sections is at the end.
+        assert_eq!(executable_at(&bytes[..length], AT), None);
+    }
 }
 
 #[test]

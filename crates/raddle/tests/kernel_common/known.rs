@@ -1,0 +1,120 @@
+//! A booted kernel and the module of known races, made once for all tests.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use raddle_stdx::Digest;
+
+use crate::kernel_common::{CORPUS, kernel, raddle, target};
+
+/// Something that is made once for all tests, whichever of them comes first.
+fn once(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let lock = std::fs::File::create(folder.join(format!("{name}.lock"))).expect("a lock file");
+    lock.lock().expect("the lock can be waited for");
+    let made = folder.join(name);
+    if !made.exists() {
+        make(&made);
+    }
+    made
+}
+
+/// The folder with boot snapshots, with the one that most tests want.
+pub(crate) fn cache() -> String {
+    let folder = once("kernel-cache", |folder| {
+        let unfinished = folder.with_extension("new");
+        let (code, text) = boot(&kernel(), &unfinished);
+        assert_eq!(code, 0, "{text}");
+        assert!(text.contains("is up on processors 0-1"), "{text}");
+        std::fs::rename(unfinished, folder).expect("the cache can be moved");
+    });
+    folder.to_string_lossy().into_owned()
+}
+
+/// The folder with the module of known races, built for this kernel.
+fn module() -> String {
+    let sources = module_sources();
+    let mut digest = Digest::default();
+    for path in &sources {
+        digest.bytes(&std::fs::read(path).expect("it can be read"));
+    }
+    let name = format!("kernel-module-{:016x}", digest.value());
+    let folder = once(&name, |folder| {
+        let kernel = kernel();
+        let release = kernel
+            .file_name()
+            .and_then(|name| name.to_str()?.strip_prefix("vmlinuz-"))
+            .expect("the kernel's name has its release");
+        let unfinished = folder.with_extension("new");
+        std::fs::create_dir_all(&unfinished).expect("a folder");
+        for path in &sources {
+            let name = path.file_name().expect("a file");
+            std::fs::copy(path, unfinished.join(name)).expect("a copy");
+        }
+        let status = Command::new("make")
+            .arg("-C")
+            .arg(&unfinished)
+            .arg(format!("KDIR=/usr/src/linux-headers-{release}"))
+            .status()
+            .expect("make is installed");
+        assert!(status.success(), "the module builds");
+        std::fs::rename(unfinished, folder).expect("the module can be moved");
+    });
+    folder.to_string_lossy().into_owned()
+}
+
+fn module_sources() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(format!("{CORPUS}/module")).expect("the module's source");
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("the folder can be read").path())
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// Boots with snapshots in a folder.
+pub(crate) fn boot(kernel: &Path, cache: &Path) -> (i32, String) {
+    let (kernel, cache) = (kernel.to_string_lossy(), cache.to_string_lossy());
+    let arguments = [
+        "kernel", "boot", "--quiet", "--kernel", &*kernel, "--cache", &*cache,
+    ];
+    raddle(target(), &arguments)
+}
+
+/// Explores tests of a folder.
+pub(crate) fn explore_files(folder: &Path, tests: &[String], extra: &[&str]) -> (i32, String) {
+    let (kernel, cache) = (kernel(), cache());
+    let mut arguments = vec![
+        "kernel",
+        "explore",
+        "--kernel",
+        kernel.to_str().expect("a path"),
+        "--cache",
+        &cache,
+        "--time",
+        "120",
+    ];
+    if !extra.contains(&"-j") {
+        arguments.push("-j1");
+    }
+    arguments.extend(extra);
+    arguments.extend(tests.iter().map(String::as_str));
+    raddle(folder, &arguments)
+}
+
+/// Explores a test of the corpus, with the module of known races.
+pub(crate) fn explore(folder: &Path, test: &str, extra: &[&str]) -> (i32, String) {
+    let module = module();
+    let test = format!("{CORPUS}/{test}.ktest");
+    explore_files(folder, &[test], &[&["--modules", &module], extra].concat())
+}
+
+/// The recording that an exploration left in a folder.
+pub(crate) fn recording(folder: &Path) -> String {
+    let path = std::fs::read_dir(folder)
+        .expect("the folder exists")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .find(|path| path.extension().is_some_and(|ending| ending == "kraddle"))
+        .expect("a recording was written");
+    path.to_string_lossy().into_owned()
+}
