@@ -28,8 +28,8 @@ fn line_of(file: &str, text: &str) -> usize {
     1 + found.unwrap_or_else(|| panic!("no `{text}` in {file}"))
 }
 
-/// The lines of an instruction trace, from standard output.
-fn instructions(folder: &Path, recording: &str, extra: &[&str]) -> Vec<String> {
+/// The lines of an instruction trace, from standard output, and how many instructions the replay says there are.
+fn counted_instructions(folder: &Path, recording: &str, extra: &[&str]) -> (Vec<String>, usize) {
     let cache = cache();
     let mut arguments = vec!["kernel", "replay", "--cache", &cache, "--trace", "-"];
     arguments.extend(["--instructions", recording]);
@@ -37,11 +37,20 @@ fn instructions(folder: &Path, recording: &str, extra: &[&str]) -> Vec<String> {
     let (code, text) = raddle(folder, &arguments);
     assert_eq!(code, 1, "{text}");
     assert!(!text.contains("not the recorded one"), "{text}");
+    let (before, _) = text
+        .split_once(" instructions, ")
+        .expect("the replay is told");
+    let count = before.rsplit(' ').next().and_then(|word| word.parse().ok());
     let is_traced = |line: &&str| {
         let mut words = line.split_whitespace();
         words.next().is_some_and(|word| word.parse::<u64>().is_ok()) && words.next() == Some("CPU")
     };
-    text.lines().filter(is_traced).map(str::to_owned).collect()
+    let lines = text.lines().filter(is_traced).map(str::to_owned).collect();
+    (lines, count.expect("a number of instructions"))
+}
+
+fn instructions(folder: &Path, recording: &str, extra: &[&str]) -> Vec<String> {
+    counted_instructions(folder, recording, extra).0
 }
 
 /// The address that an instruction of a trace accesses so: `writes 8 bytes at`.
@@ -114,29 +123,36 @@ fn gdb_goes_from_one_processor_to_the_write_of_the_other() {
     assert!(text.contains("Cannot access memory"), "written to: {text}");
 }
 
-/// Tracing changes nothing, whatever processors do: wait, take interrupts, print.
-#[test]
-fn every_instruction_of_the_recorded_run_is_traced() {
-    for bug in ["lost-wakeup", "timer", "watch"] {
-        let folder = TempDir::new().expect("a folder");
-        let (_, recording) = found(folder.path(), bug);
-        let all = ["--limit", "100000000"];
-        let trace = instructions(folder.path(), &recording, &all);
-        let (_, text) = raddle(
-            folder.path(),
-            &["kernel", "replay", "--cache", &cache(), &recording],
-        );
-        let count = format!(": {} instructions, ", trace.len());
-        assert!(text.contains(&count), "{bug}: not{count}{text}");
-        for context in ["CPU 0 ", "CPU 1 ", " interrupt 0x"] {
-            let is_there = trace.iter().any(|line| line.contains(context));
-            assert!(is_there, "{bug} has no {context}");
-        }
-        // A part of it is that part.
-        let part = ["--from", "1000", "--limit", "50"];
-        let part = instructions(folder.path(), &recording, &part);
-        assert_eq!(part, trace[1000..1050]);
+/// Tracing changes nothing, whatever processors do: wait for each other, take interrupts, print an oops.
+#[track_caller]
+fn check_trace(bug: &str, contexts: &[&str]) {
+    let folder = TempDir::new().expect("a folder");
+    let (_, recording) = found(folder.path(), bug);
+    let all = ["--limit", "100000000"];
+    let (trace, count) = counted_instructions(folder.path(), &recording, &all);
+    assert_eq!(trace.len(), count);
+    for context in contexts {
+        let is_there = trace.iter().any(|line| line.contains(context));
+        assert!(is_there, "there is no {context}");
     }
+    let part = ["--from", "1000", "--limit", "50"];
+    let part = instructions(folder.path(), &recording, &part);
+    assert_eq!(part, trace[1000..1050]);
+}
+
+#[test]
+fn a_run_that_waits_is_traced() {
+    check_trace("lost-wakeup", &[" CPU 0 ", " CPU 1 "]);
+}
+
+#[test]
+fn a_run_with_interrupts_is_traced() {
+    check_trace("timer", &[" CPU 0 ", " interrupt 0x"]);
+}
+
+#[test]
+fn a_run_that_prints_an_oops_is_traced() {
+    check_trace("watch", &[" CPU 0 ", " CPU 1 ", "__list_del_entry_valid"]);
 }
 
 #[test]
@@ -159,6 +175,39 @@ fn traces_and_findings_have_source_lines() {
     let written = format!("writes 8 bytes at {read_address} = 0x5");
     let writer = trace.iter().find(|line| line.contains(&written));
     assert!(writer.is_some_and(|line| line.contains("CPU 0 ")), "{line}");
+}
+
+/// There is no packaged vmlinux with debug information: a program that lies where a function of the kernel does must
+/// do.
+#[test]
+fn a_vmlinux_with_debug_information_gives_lines_of_the_kernel() {
+    let folder = TempDir::new().expect("a folder");
+    let (_, recording) = found(folder.path(), "torn");
+    let trace = instructions(folder.path(), &recording, &[]);
+    let is_entry = |line: &&String| line.contains(" __x64_sys_ioctl+0x0 ");
+    let entry = trace.iter().find(is_entry).expect("the call is made");
+    let at = entry.split_whitespace().nth(3).expect("an address");
+    let source = "long ours(long a)\n{\n\treturn a + 1;\n}\n";
+    std::fs::write(folder.path().join("fake.c"), source).expect("it can be written");
+    let status = Command::new("gcc")
+        .current_dir(folder.path())
+        .args([
+            "-g",
+            "-O0",
+            "-nostdlib",
+            "-static",
+            "-no-pie",
+            "-Wl,-e,ours",
+        ])
+        .args([&format!("-Wl,-Ttext=0x{at}"), "-o", "vmlinux", "fake.c"])
+        .status()
+        .expect("gcc is installed");
+    assert!(status.success(), "it links");
+    let symbols = ["--symbols", "vmlinux"];
+    let trace = instructions(folder.path(), &recording, &symbols);
+    let is_named = |line: &&String| line.contains(" fake.c:2 ours+0x0 ");
+    let named = trace.iter().find(is_named);
+    assert!(named.is_some_and(|line| line.contains(at)), "{named:?}");
 }
 
 /// `raddle kernel replay --trace - | head` is no error.

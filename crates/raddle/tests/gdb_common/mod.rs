@@ -20,14 +20,14 @@ pub(crate) fn debug(
         .stderr(Stdio::piped())
         .spawn()
         .expect("raddle starts");
-    let mut invitation = String::new();
     let errors = server.stderr.take().expect("it is piped");
-    let mut errors = BufReader::new(errors);
-    errors.read_line(&mut invitation).expect("an invitation");
-    let port = invitation
-        .split_once("target remote :")
-        .and_then(|(_, rest)| rest.split('\'').next())
-        .unwrap_or_else(|| panic!("no port in {invitation}"));
+    let mut told = BufReader::new(errors).lines();
+    let port = told.find_map(|line| {
+        let line = line.expect("text");
+        let (_, rest) = line.split_once("target remote :")?;
+        rest.split('\'').next().map(str::to_owned)
+    });
+    let port = port.expect("an invitation with a port");
     let mut gdb = Command::new("gdb");
     gdb.current_dir(folder)
         .args(["-batch", "-nx", "-ex", "set pagination off"])

@@ -12,6 +12,7 @@ use raddle_kernel::campaign::{
 use raddle_kernel::recording::KernelRecording;
 use raddle_kernel::test_case::TestCase;
 use raddle_report::render::{json, terminal};
+use raddle_sched::travel::Rerun as _;
 use raddle_stdx::Digest;
 use raddle_trace::Enveloped;
 
@@ -324,6 +325,11 @@ fn serve_gdb(
     let symbols = file.with_extension(SYMBOL_FILE);
     std::fs::write(&symbols, recorded.names().symbol_file())
         .with_context(|| format!("cannot write names for gdb to {}", symbols.display()))?;
+    for (name, text) in &recorded.world().info().modules {
+        message::note(&format!(
+            "if {name} has debug information: add-symbol-file {name}.ko {text:#x}"
+        ));
+    }
     let options = format!("-ex 'symbol-file {}'", symbols.display());
     gdb::serve(recorded, port, &options)?;
     Ok(Code::Clean)
