@@ -22,6 +22,7 @@ use crate::judge::{Judge, Rules};
 use crate::portfolio::{Algorithm, Material, scheduler};
 use crate::schedule_run::{Outcome, run_schedule};
 use crate::session::{Focus, Session, SnapshotAt, StartFailure};
+use crate::timing::{Clock, Spent, Stopwatch};
 
 /// Steps in a row before the default order goes on to the next context.
 const PATIENCE: u64 = 100_000;
@@ -72,6 +73,8 @@ pub struct Options {
     pub focus: Vec<Focus>,
     /// When it becomes true, no further schedule is begun; what was found is explained.
     pub cancel: Arc<AtomicBool>,
+    /// Measures where the time of the schedules goes.
+    pub clock: Option<Clock>,
 }
 
 impl Options {
@@ -113,6 +116,8 @@ pub struct Report {
     /// Pairs of a write and a read of another context.
     pub pairs: u64,
     pub steps: u64,
+    /// Only if there was a clock; without the start and the explanation of findings.
+    pub spent: Spent,
     /// The first thing that was not supported, and how many schedules ended there.
     pub unsupported: Option<(String, u64)>,
     /// Whether all sets of at most one delay were run.
@@ -278,20 +283,23 @@ impl<'a> Campaign<'a> {
             drop(outcomes_in);
             let mut number = 0;
             while self.report.schedules < self.options.schedules {
+                let mut stopwatch = Stopwatch::start(self.options.clock);
                 let generation = Arc::new(self.generation(number));
+                self.report.spent.plan += stopwatch.lap();
                 number += 1;
                 for queue in &queues {
                     // A worker that could not start has gone; the others do its share.
                     drop(queue.send(Arc::clone(&generation)));
                 }
-                let received = outcomes.iter().take(generation.jobs.len());
-                let mut done: Vec<Outcome> = received.flatten().collect();
+                let mut done = collect(&outcomes, generation.jobs.len());
                 self.report.was_cancelled = self.options.is_cancelled();
                 if done.is_empty() {
                     break;
                 }
+                stopwatch.lap();
                 done.sort_by_key(|outcome| outcome.index);
                 self.merge(&mut done);
+                self.report.spent.plan += stopwatch.lap();
                 let goes_on = progress(Progress {
                     schedules: self.report.schedules,
                     distinct: to_u64(self.seen.len()),
@@ -373,6 +381,7 @@ impl<'a> Campaign<'a> {
         for outcome in outcomes {
             self.report.schedules += 1;
             self.report.steps += outcome.drive.steps;
+            self.report.spent += outcome.spent;
             self.report.contexts = self.report.contexts.max(outcome.contexts);
             self.report.decisions = self.report.decisions.max(outcome.drive.decisions);
             self.seen.insert(outcome.drive.schedule.digest());
@@ -452,60 +461,85 @@ impl<'a> Campaign<'a> {
     }
 }
 
-/// A worker: its own world, job after job. A job that is not done any more, because the campaign was cancelled,
-/// has no outcome.
+/// What one worker did of a generation.
+struct Share {
+    /// Jobs it took; those that are not done any more, because the campaign was cancelled, have no outcome.
+    taken: usize,
+    outcomes: Vec<Outcome>,
+}
+
+/// Waits until all jobs of a generation were taken and are done; fewer if all workers have gone.
+fn collect(shares: &mpsc::Receiver<Share>, jobs: usize) -> Vec<Outcome> {
+    let mut done = Vec::with_capacity(jobs);
+    let mut taken = 0;
+    while taken < jobs
+        && let Ok(share) = shares.recv()
+    {
+        taken += share.taken;
+        done.extend(share.outcomes);
+    }
+    done
+}
+
+/// A worker: its own world, job after job. It tells of a whole generation at once, since to wake the one who waits
+/// costs as much as a good part of a schedule.
 fn work(
     options: &Options,
     generations: &mpsc::Receiver<Arc<Generation>>,
-    outcomes: &mpsc::Sender<Option<Outcome>>,
+    shares: &mpsc::Sender<Share>,
 ) {
     // The first world started, and starting is deterministic.
     let Ok(mut session) = Session::start(&options.inputs, &options.snapshot_at, options.checks)
     else {
         return;
     };
+    session.clock = options.clock;
     let mut points = 0;
     for generation in generations {
         if points != generation.points.len() {
             points = generation.points.len();
             session.add_points(&generation.points);
         }
+        let mut share = Share {
+            taken: 0,
+            outcomes: Vec::new(),
+        };
         loop {
-            let taken = generation.next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = generation.jobs.get(taken) else {
+            let next = generation.next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = generation.jobs.get(next) else {
                 break;
             };
-            if options.is_cancelled() {
-                if outcomes.send(None).is_err() {
-                    return;
-                }
-                continue;
-            }
-            let material = Material {
-                profile: &generation.profile,
-                groups: &generation.groups,
-                focus: &generation.focus,
-                is_timed: job.is_timed,
-            };
-            let mut scheduler = scheduler(job.algorithm, job.seed, &job.wishes, material);
-            let mut outcome = run_schedule(
-                &mut session,
-                &mut *scheduler,
-                &generation.rules,
-                job.observes,
-            );
-            outcome.index = job.index;
-            outcome.is_default = job.algorithm == Algorithm::Default;
-            outcome.wishes.clone_from(&job.wishes);
-            outcome.is_guided = job.algorithm == Algorithm::ReadsFrom;
-            if outcome.is_default {
-                outcome.profile = Some(outcome.drive.profile(&session.world));
-            }
-            if outcomes.send(Some(outcome)).is_err() {
-                return;
+            share.taken += 1;
+            if !options.is_cancelled() {
+                share.outcomes.push(perform(&mut session, &generation, job));
             }
         }
+        if share.taken > 0 && shares.send(share).is_err() {
+            return;
+        }
     }
+}
+
+fn perform(session: &mut Session, generation: &Generation, job: &Job) -> Outcome {
+    let mut stopwatch = Stopwatch::start(session.clock);
+    let material = Material {
+        profile: &generation.profile,
+        groups: &generation.groups,
+        focus: &generation.focus,
+        is_timed: job.is_timed,
+    };
+    let mut scheduler = scheduler(job.algorithm, job.seed, &job.wishes, material);
+    let making = stopwatch.lap();
+    let mut outcome = run_schedule(session, &mut *scheduler, &generation.rules, job.observes);
+    outcome.spent.plan += making;
+    outcome.index = job.index;
+    outcome.is_default = job.algorithm == Algorithm::Default;
+    outcome.wishes.clone_from(&job.wishes);
+    outcome.is_guided = job.algorithm == Algorithm::ReadsFrom;
+    if outcome.is_default {
+        outcome.profile = Some(outcome.drive.profile(&session.world));
+    }
+    outcome
 }
 
 /// Workers that make sense for a budget: a worker's start costs as much as some schedules.

@@ -24,6 +24,7 @@ mod schedule_run;
 mod session;
 mod stack;
 mod steps;
+mod timing;
 pub mod travel;
 
 pub use campaign::{Options, Progress, Report, explore};
@@ -34,3 +35,4 @@ pub use portfolio::Algorithm;
 pub use relaxed::{Relaxed, replay_relaxed};
 pub use replay::{Replayed, Replayer, TraceLine};
 pub use session::{Focus, SnapshotAt, StartFailure};
+pub use timing::{Clock, Spent};
