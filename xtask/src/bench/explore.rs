@@ -4,8 +4,10 @@
 //!
 //! All times are CPU times of the processes, so that other load on the machine matters little.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -99,25 +101,85 @@ impl Explore {
             .arg("--")
             .arg(program)
             .output()?;
-        let mut document: serde_json::Value =
-            serde_json::from_slice(&output.stdout).with_context(|| {
-                format!(
-                    "{}: {}",
-                    program.display(),
-                    String::from_utf8_lossy(&output.stderr)
-                )
-            })?;
-        Ok(Summary(document["summary"].take()))
+        Summary::parse(&output.stdout).with_context(|| {
+            format!(
+                "{}: {}",
+                program.display(),
+                String::from_utf8_lossy(&output.stderr)
+            )
+        })
     }
+
+    /// Explores with one worker until the first failure is known: its minimisation and explanation are not waited
+    /// for. Gives the schedules that were run, and whether there was a failure.
+    fn search(&self, program: &Path, options: &[&str]) -> anyhow::Result<(u64, bool)> {
+        let result = program.with_extension("json");
+        let mut child = Command::new(&self.raddle)
+            .args(["explore", "--jobs", "1", "--json", "--until-found"])
+            .arg("--output")
+            .arg(corpus::folder())
+            .args(options)
+            .arg("--")
+            .arg(program)
+            .stdout(File::create(&result)?)
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut messages = String::new();
+        for line in BufReader::new(child.stderr.take().context("standard error")?).lines() {
+            let line = line?;
+            if let Some(schedules) = first_failure(&line) {
+                child.kill()?;
+                child.wait()?;
+                return Ok((schedules, true));
+            }
+            messages.push_str(&line);
+        }
+        child.wait()?;
+        let summary = Summary::parse(&std::fs::read(&result)?)
+            .with_context(|| format!("{}: {messages}", program.display()))?;
+        Ok((summary.number("schedules"), false))
+    }
+}
+
+/// The number in `raddle: 1 failure after 33 schedules`.
+fn first_failure(message: &str) -> Option<u64> {
+    let (before, after) = message.split_once(" after ")?;
+    let is_failure = before.starts_with("raddle: ") && before.contains("failure");
+    let number = after.strip_suffix(" schedules")?.parse().ok()?;
+    is_failure.then_some(number)
 }
 
 /// What `raddle explore --json` counts.
 struct Summary(serde_json::Value);
 
 impl Summary {
+    fn parse(json: &[u8]) -> anyhow::Result<Self> {
+        let mut document: serde_json::Value = serde_json::from_slice(json)?;
+        Ok(Self(document["summary"].take()))
+    }
+
     /// The number with this name, also one of those of `--timing`; zero if there is none.
     fn number(&self, name: &str) -> u64 {
         let number = self.0.get(name).or_else(|| self.0["nanoseconds"].get(name));
         number.and_then(serde_json::Value::as_u64).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_failure;
+
+    #[test]
+    fn the_message_of_the_first_failure_is_known() {
+        assert_eq!(
+            first_failure("raddle: 1 failure after 33 schedules"),
+            Some(33)
+        );
+        let several = "raddle: 2 different failures after 97 schedules";
+        assert_eq!(first_failure(several), Some(97));
+        assert_eq!(
+            first_failure("raddle: interrupted after 97 schedules"),
+            None
+        );
     }
 }

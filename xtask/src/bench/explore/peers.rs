@@ -130,15 +130,14 @@ fn stress(bench: &Explore, peer: Peer, name: &str) -> anyhow::Result<String> {
     }
 }
 
-/// One search with the first seed, process start, minimisation and explanation included.
+/// One search with the first seed, process start included.
 fn search(bench: &Explore, program: &Path, scheduler: &str) -> anyhow::Result<String> {
     let before = cpu::of_children();
     let limit = format!("{:.0}", bench.seconds);
-    let options = ["--until-found", "--scheduler", scheduler, "--time", &limit];
-    let summary = bench.explore(program, &options)?;
+    let (schedules, is_found) =
+        bench.search(program, &["--scheduler", scheduler, "--time", &limit])?;
     let seconds = cpu::of_children() - before;
-    let schedules = summary.number("schedules");
-    Ok(if summary.number("failing") > 0 {
+    Ok(if is_found {
         format!("{seconds:.2} ({schedules})")
     } else {
         format!("not in {seconds:.0} ({schedules})")

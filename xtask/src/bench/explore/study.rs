@@ -20,9 +20,9 @@ pub(super) const SCHEDULERS: [&str; 11] = [
     "reads-from",
 ];
 
-/// One of these takes as long as thirty schedules of the others.
+/// A schedule of these takes as long as thirty of the others.
 const HUNDRED_THREADS: [&str; 2] = ["hard/setters_100", "hard/two_stage_100"];
-const HUNDRED_THREADS_CAP: u64 = 500;
+const HUNDRED_THREADS_CAP: u64 = 250;
 
 /// One cell per program and scheduler: the median of schedules over all seeds.
 pub(super) fn study(bench: &Explore) -> anyhow::Result<()> {
@@ -54,24 +54,11 @@ fn cell(bench: &Explore, program: &Path, scheduler: &str, cap: u64) -> anyhow::R
     let mut counts = Vec::new();
     let before = cpu::of_children();
     for seed in 0..bench.seeds {
-        let options = [
-            "--until-found",
-            "--scheduler",
-            scheduler,
-            "--seed",
-            &seed.to_string(),
-            "--schedules",
-            &cap.to_string(),
-            "--time",
-            "600",
-        ];
-        let summary = bench.explore(program, &options)?;
-        let found = summary.number("failing") > 0;
-        counts.push(if found {
-            summary.number("schedules")
-        } else {
-            u64::MAX
-        });
+        let (seed, cap) = (seed.to_string(), cap.to_string());
+        let options = ["--scheduler", scheduler, "--seed", &seed];
+        let limits = ["--schedules", &cap, "--time", "3600"];
+        let (schedules, is_found) = bench.search(program, &[options, limits].concat())?;
+        counts.push(if is_found { schedules } else { u64::MAX });
     }
     let seconds = cpu::of_children() - before;
     counts.sort_unstable();
