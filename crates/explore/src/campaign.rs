@@ -24,6 +24,7 @@ use crate::judge::{Judge, Rules};
 use crate::portfolio::PORTFOLIO;
 use crate::schedule_run::{Outcome, run_schedule};
 use crate::session::{Focus, Session, SnapshotAt, StartFailure};
+use crate::timing::{Clock, Spent, Stopwatch};
 
 /// Steps in a row before the default order goes on to the next context.
 const PATIENCE: u64 = 100_000;
@@ -70,6 +71,8 @@ pub struct Options {
     pub focus: Vec<Focus>,
     /// When it becomes true, no further schedule is begun; what was found is explained.
     pub cancel: Arc<AtomicBool>,
+    /// Measures where the time of the schedules goes.
+    pub clock: Option<Clock>,
 }
 
 impl Options {
@@ -111,6 +114,8 @@ pub struct Report {
     /// Pairs of a write and a read of another context.
     pub pairs: u64,
     pub steps: u64,
+    /// Only if there was a clock; without the start and the explanation of findings.
+    pub spent: Spent,
     /// The first thing that was not supported, and how many schedules ended there.
     pub unsupported: Option<(String, u64)>,
     /// Whether all sets of at most one delay were run.
@@ -288,6 +293,7 @@ impl<'a> Campaign<'a> {
         for outcome in outcomes {
             self.report.schedules += 1;
             self.report.steps += outcome.drive.steps;
+            self.report.spent += outcome.spent;
             self.report.contexts = self.report.contexts.max(outcome.contexts);
             self.report.decisions = self.report.decisions.max(outcome.drive.decisions);
             self.seen.insert(outcome.drive.schedule.digest());
@@ -367,12 +373,17 @@ impl Director<Explorer<'_>> for Reporting<'_, '_> {
     fn plan(&mut self, number: usize, size: u64) -> Option<Generation<Shared, Job>> {
         let campaign = &mut *self.campaign;
         let is_wanted = campaign.report.schedules < campaign.options.schedules;
-        is_wanted.then(|| campaign.generation(number, size))
+        let mut stopwatch = Stopwatch::start(campaign.options.clock);
+        let generation = is_wanted.then(|| campaign.generation(number, size));
+        campaign.report.spent.plan += stopwatch.lap();
+        generation
     }
 
     fn take(&mut self, outcomes: Vec<Outcome>) -> bool {
         let campaign = &mut *self.campaign;
+        let mut stopwatch = Stopwatch::start(campaign.options.clock);
         campaign.merge(&outcomes);
+        campaign.report.spent.plan += stopwatch.lap();
         let goes_on = (self.progress)(Progress {
             schedules: campaign.report.schedules,
             distinct: to_u64(campaign.seen.len()),
@@ -398,9 +409,11 @@ impl<'a> Explorer<'a> {
     /// The first world started, and starting is deterministic.
     fn start(options: &'a Options) -> Option<Self> {
         let session = Session::start(&options.inputs, &options.snapshot_at, options.checks);
+        let mut session = session.ok()?;
+        session.clock = options.clock;
         Some(Self {
             options,
-            session: session.ok()?,
+            session,
             points: 0,
         })
     }
@@ -422,6 +435,7 @@ impl Worker for Explorer<'_> {
         if self.options.is_cancelled() {
             return None;
         }
+        let mut stopwatch = Stopwatch::start(self.options.clock);
         let material = Material {
             profile: &shared.profile,
             groups: &shared.groups,
@@ -430,12 +444,14 @@ impl Worker for Explorer<'_> {
             is_timed: job.is_timed,
         };
         let mut scheduler = scheduler(job.algorithm, job.seed, material);
+        let making = stopwatch.lap();
         let mut outcome = run_schedule(
             &mut self.session,
             &mut *scheduler,
             &shared.rules,
             job.observes,
         );
+        outcome.spent.plan += making;
         outcome.index = job.index;
         outcome.is_default = job.algorithm == Algorithm::Default;
         outcome.wishes.clone_from(&job.wishes);

@@ -24,6 +24,7 @@ mod schedule_run;
 mod session;
 mod stack;
 mod steps;
+mod timing;
 
 pub use campaign::{Options, Progress, Report, explore};
 pub use checkpoint::changed_files;
@@ -33,3 +34,4 @@ pub use portfolio::PORTFOLIO;
 pub use relaxed::{Relaxed, replay_relaxed};
 pub use replay::{Replayed, Replayer, TraceLine};
 pub use session::{Focus, SnapshotAt, StartFailure};
+pub use timing::{Clock, Spent};

@@ -1,6 +1,7 @@
 //! One schedule, from the snapshot to its end and to a judgement.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Failure, Race, Races};
@@ -9,8 +10,10 @@ use raddle_sched::{AbstractSchedule, Drive, Profile, Scheduler, drive};
 use raddle_stdx::width::to_u64;
 use raddle_world::{ContextId, Event, EventKind, World};
 
+use crate::atomics::Atomics;
 use crate::judge::{Rules, Writing, judge};
 use crate::session::Session;
+use crate::timing::{Spent, Stopwatch};
 
 /// A schedule that was run.
 #[derive(Debug, Clone)]
@@ -29,6 +32,7 @@ pub(crate) struct Outcome {
     pub(crate) contexts: u64,
     /// Only if memory was observed.
     pub(crate) learned: Option<Learned>,
+    pub(crate) spent: Spent,
 }
 
 /// What an observed run told.
@@ -59,69 +63,114 @@ pub(crate) fn run_watched(
     observes: bool,
     watch: &mut dyn FnMut(&LinuxWorld, &[Event]),
 ) -> Outcome {
+    let mut stopwatch = Stopwatch::start(session.clock);
+    let mut spent = Spent::default();
     session.restore();
     session.world.set_observe(if observes {
         Observe::Addr
     } else {
         Observe::None
     });
-    let mut communication = Communication::default();
-    let mut races = Races::default();
-    let mut writing = Writing::default();
-    let libraries = session.libraries().to_vec();
-    let is_library = |pc: u64| libraries.iter().any(|range| range.contains(&pc));
+    spent.restore = stopwatch.lap();
+    let mut observer = Observer::new(session.libraries().to_vec(), observes);
     let (atomics, points) = (&mut session.atomics, &session.points);
+    let clock = session.clock;
     let driven = drive(
         &mut session.world,
         scheduler,
         rules.limits,
         &mut |world, events| {
+            let mut inside = Stopwatch::start(clock);
             watch(world, events);
             for event in events {
-                match &event.kind {
-                    EventKind::Output { .. } => writing.event(event),
-                    EventKind::Access(access)
-                        if !access.how.is_atomic() && is_library(event.pc) => {}
-                    EventKind::Free { addr } if observes => {
-                        take_away(world, &mut communication, event.context, *addr);
-                    }
-                    _ if observes => {
-                        if let EventKind::Access(access) = &event.kind
-                            && points.contains(&event.pc)
-                            && atomics.is_atomic(event.pc, access.addr)
-                        {
-                            races.mark_atomic(access);
-                        }
-                        communication.event(event);
-                        races.event(event);
-                    }
-                    _ => {}
-                }
+                observer.event(world, event, atomics, points);
             }
+            spent.detect += inside.lap();
         },
     );
+    spent.run = stopwatch.lap().saturating_sub(spent.detect);
     session.world.set_observe(Observe::None);
-    let learned = observes.then(|| Learned {
-        meetings: communication.meetings(&mut |pc| !session.is_library(pc)),
-        writers: communication.writers().clone(),
-        shared_places: communication.shared_places(),
-        // What is atomic was asked only at points that were known before.
-        races: races
-            .found()
-            .filter(|race| session.is_point(race.first.pc) && session.is_point(race.second.pc))
-            .copied()
-            .collect(),
-    });
+    let learned = observes.then(|| observer.learned(session));
+    let failure = judge(&session.world, &driven, rules, &observer.writing);
+    spent.detect += stopwatch.lap();
     Outcome {
         index: 0,
         is_default: false,
-        failure: judge(&session.world, &driven, rules, &writing),
+        failure,
         profile: None,
         is_guided: false,
         wishes: Vec::new(),
         contexts: to_u64(session.world.contexts().iter().count()),
         drive: driven,
         learned,
+        spent,
+    }
+}
+
+/// Takes in the events of one run.
+struct Observer {
+    communication: Communication,
+    races: Races,
+    writing: Writing,
+    libraries: Vec<Range<u64>>,
+    observes: bool,
+}
+
+impl Observer {
+    fn new(libraries: Vec<Range<u64>>, observes: bool) -> Self {
+        Self {
+            communication: Communication::default(),
+            races: Races::default(),
+            writing: Writing::default(),
+            libraries,
+            observes,
+        }
+    }
+
+    fn event(
+        &mut self,
+        world: &LinuxWorld,
+        event: &Event,
+        atomics: &mut Atomics,
+        points: &BTreeSet<u64>,
+    ) {
+        match &event.kind {
+            EventKind::Output { .. } => self.writing.event(event),
+            EventKind::Access(access) if !access.how.is_atomic() && self.is_library(event.pc) => {}
+            EventKind::Free { addr } if self.observes => {
+                take_away(world, &mut self.communication, event.context, *addr);
+            }
+            _ if self.observes => {
+                if let EventKind::Access(access) = &event.kind
+                    && points.contains(&event.pc)
+                    && atomics.is_atomic(event.pc, access.addr)
+                {
+                    self.races.mark_atomic(access);
+                }
+                self.communication.event(event);
+                self.races.event(event);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_library(&self, pc: u64) -> bool {
+        self.libraries.iter().any(|range| range.contains(&pc))
+    }
+
+    fn learned(&self, session: &Session) -> Learned {
+        Learned {
+            meetings: self.communication.meetings(&mut |pc| !self.is_library(pc)),
+            writers: self.communication.writers().clone(),
+            shared_places: self.communication.shared_places(),
+            // What is atomic was asked only at points that were known before.
+            races: self
+                .races
+                .found()
+                .filter(|race| session.is_point(race.first.pc) && session.is_point(race.second.pc))
+                .copied()
+                .collect(),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::atomics::Atomics;
 use crate::stack::is_library_file;
+use crate::timing::Clock;
 
 /// Steps before the snapshot after which we give up.
 const SETUP_STEPS_MAX: u64 = 100_000_000_000;
@@ -129,6 +130,8 @@ pub(crate) struct Session {
     pub(crate) atomics: Atomics,
     /// Communication points, as far as they are known.
     pub(crate) points: BTreeSet<u64>,
+    /// Measures where the time goes, if somebody wants to know.
+    pub(crate) clock: Option<Clock>,
 }
 
 impl Session {
@@ -187,6 +190,7 @@ impl Session {
             libraries,
             atomics,
             points: BTreeSet::new(),
+            clock: None,
         })
     }
 

@@ -133,3 +133,22 @@ fn every_scheduler_finds_a_lost_update() {
         assert!(text.contains("assertion failed"), "{name}: {text}");
     }
 }
+
+#[test]
+fn a_measured_exploration_tells_where_its_time_went_and_finds_the_same() {
+    let options = ["--schedules", "100", "--json"];
+    let (_, plain) = explore("fixed", "-O0", &options);
+    let (_, measured) = explore("fixed", "-O0", &[&options[..], &["--timing"]].concat());
+    let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+    let (plain, mut measured) = (parse(&plain), parse(&measured));
+    let spent = measured["summary"]
+        .as_object_mut()
+        .and_then(|summary| summary.remove("nanoseconds"))
+        .expect("the time");
+    for part in ["restore", "run", "detect", "plan"] {
+        assert!(spent[part].as_u64() > Some(0), "{part}: {spent}");
+    }
+    assert_eq!(plain["summary"], measured["summary"]);
+    let (_, text) = explore("fixed", "-O0", &["--schedules", "100", "--timing"]);
+    assert!(text.contains("% restoring"), "{text}");
+}

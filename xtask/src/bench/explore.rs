@@ -1,70 +1,37 @@
 //! `cargo xtask bench explore`: how many schedules and CPU seconds each scheduler needs to the bug, schedules per
-//! second, and what native runs, helgrind and `ThreadSanitizer` do on the same programs.
+//! second and their shares, what native runs, helgrind and `ThreadSanitizer` do on the same programs, and long
+//! campaigns on programs without a bug.
 //!
 //! All times are CPU times of the processes, so that other load on the machine matters little.
-#![expect(clippy::print_stdout, reason = "the tables are the result")]
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 
-use super::cpu;
 use crate::shell;
 
-/// Programs whose bugs are hard for at least one scheduler.
-const HARD: [&str; 10] = [
-    "hard/five_handoffs",
-    "hard/setters_100",
-    "hard/two_stage_100",
-    "hard/adjacent_instructions",
-    "classic/aba_stack",
-    "classic/work_stealing",
-    "classic/double_checked",
-    "mozilla/four_accesses",
-    "rust/spin_lock",
-    "timer/sleep_as_join",
-];
-
-const SCHEDULERS: [&str; 11] = [
-    "portfolio",
-    "delay",
-    "preemption",
-    "pct2",
-    "pct3",
-    "pct5",
-    "random",
-    "pos",
-    "urw",
-    "surw",
-    "reads-from",
-];
-
-/// Programs for speed, from all families.
-const SPEED: [&str; 12] = [
-    "apache/log_buffer",
-    "mysql/binlog_order",
-    "mozilla/string_buffer",
-    "classic/bounded_buffer_if",
-    "classic/dining_philosophers",
-    "classic/lost_wakeup",
-    "pbzip2/fifo_lock",
-    "splash/fft_end",
-    "transmission/bandwidth",
-    "httrack/global_opt",
-    "hard/safe_stack",
-    "rust/condvar_if",
-];
+mod corpus;
+mod fixed;
+mod peers;
+mod speed;
+mod study;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Schedules and CPU seconds to the bug by scheduler.
+    /// Schedules and CPU seconds to the bug by scheduler, over many seeds.
     Study,
-    /// Schedules per second.
+    /// Schedules per second, with shares.
     Speed,
-    /// Native runs, helgrind and ThreadSanitizer.
+    /// Runs per second: native, helgrind and ThreadSanitizer.
     Peers,
+    /// CPU seconds to the bug: native, ThreadSanitizer, helgrind and each scheduler.
+    TimeToBug,
+    /// 10,000 schedules of every fixed variant: nothing may be found.
+    Fixed,
 }
 
 /// Measures the search.
@@ -75,12 +42,18 @@ pub(crate) struct Explore {
     parts: Vec<Part>,
     #[arg(long, default_value_t = 20)]
     seeds: u64,
-    /// Schedules of one cell of the study at most.
+    /// Schedules of one seed in a cell of the study at most.
     #[arg(long, default_value_t = 5000)]
     cap: u64,
+    /// Seconds of one cell of the times to the bug at most.
+    #[arg(long, default_value_t = 20.0)]
+    seconds: f64,
     /// Only programs whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
+    /// Only this scheduler; may be given several times.
+    #[arg(long)]
+    scheduler: Vec<String>,
     /// An already built raddle.
     #[arg(long, default_value = "target/release/raddle")]
     raddle: PathBuf,
@@ -91,285 +64,122 @@ impl Explore {
         if self.raddle == Path::new("target/release/raddle") {
             shell::run("cargo", &["build", "--release", "--bin", "raddle"])?;
         }
-        let all = [Part::Study, Part::Speed, Part::Peers];
         let parts = if self.parts.is_empty() {
-            &all[..]
+            Part::value_variants()
         } else {
             &self.parts
         };
         for part in parts {
             match part {
-                Part::Study => self.study()?,
-                Part::Speed => self.speed()?,
-                Part::Peers => self.peers()?,
+                Part::Study => study::study(self)?,
+                Part::Speed => speed::speed(self)?,
+                Part::Peers => peers::peers(self)?,
+                Part::TimeToBug => peers::time_to_bug(self)?,
+                Part::Fixed => fixed::fixed(self)?,
             }
         }
         Ok(())
     }
 
     fn programs<'a>(&self, of: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
-        let only = self.only.clone();
-        of.iter().copied().filter(move |name| name.contains(&only))
+        of.iter().copied().filter(|name| name.contains(&self.only))
     }
 
-    /// One cell per program and scheduler: the median of schedules over all seeds.
-    fn study(&self) -> anyhow::Result<()> {
-        println!(
-            "## Schedules to the bug: median of {} seeds, found within {} (CPU seconds of all seeds)\n",
-            self.seeds, self.cap
-        );
-        println!("| program | {} |", SCHEDULERS.join(" | "));
-        println!("|---|{}", "---|".repeat(SCHEDULERS.len()));
-        for name in self.programs(&HARD) {
-            let program = build(name, "buggy", &[])?;
-            let mut cells = Vec::new();
-            for scheduler in SCHEDULERS {
-                cells.push(self.cell(&program, scheduler)?);
-            }
-            println!("| {name} | {} |", cells.join(" | "));
-        }
-        println!();
-        Ok(())
-    }
-
-    fn cell(&self, program: &Path, scheduler: &str) -> anyhow::Result<String> {
-        let mut counts = Vec::new();
-        let before = cpu::of_children();
-        for seed in 0..self.seeds {
-            let (found, schedules) = self.explore(
-                program,
-                &[
-                    "--until-found",
-                    "--scheduler",
-                    scheduler,
-                    "--seed",
-                    &seed.to_string(),
-                    "--schedules",
-                    &self.cap.to_string(),
-                    "--time",
-                    "600",
-                ],
-            )?;
-            counts.push(if found { schedules } else { u64::MAX });
-        }
-        let seconds = cpu::of_children() - before;
-        counts.sort_unstable();
-        let found = counts.iter().filter(|count| **count != u64::MAX).count();
-        let median = counts[counts.len() / 2];
-        let median = if median == u64::MAX {
-            format!(">{}", self.cap)
-        } else {
-            median.to_string()
+    fn schedulers(&self) -> Vec<&'static str> {
+        let is_wanted = |name: &&str| {
+            self.scheduler.is_empty() || self.scheduler.iter().any(|wanted| wanted == name)
         };
-        Ok(if found == counts.len() {
-            format!("{median} ({seconds:.1} s)")
-        } else {
-            format!("{median}, {found}/{} ({seconds:.1} s)", counts.len())
-        })
+        study::SCHEDULERS.into_iter().filter(is_wanted).collect()
     }
 
-    /// Whether a failure was found, and the number of schedules that were run.
-    fn explore(&self, program: &Path, options: &[&str]) -> anyhow::Result<(bool, u64)> {
+    /// Explores with one worker and gives what is counted.
+    fn explore(&self, program: &Path, options: &[&str]) -> anyhow::Result<Summary> {
         let output = Command::new(&self.raddle)
             .args(["explore", "--jobs", "1", "--json", "--output"])
-            .arg(folder())
+            .arg(corpus::folder())
             .args(options)
             .arg("--")
             .arg(program)
             .output()?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let document: serde_json::Value = serde_json::from_str(&text).with_context(|| {
+        Summary::parse(&output.stdout).with_context(|| {
             format!(
                 "{}: {}",
                 program.display(),
                 String::from_utf8_lossy(&output.stderr)
             )
-        })?;
-        let field = |name: &str| find_number(&document, name);
-        Ok((field("failing") > 0, field("schedules")))
+        })
     }
 
-    fn speed(&self) -> anyhow::Result<()> {
-        const SCHEDULES: u64 = 10_000;
-        println!("## Schedules per CPU second, {SCHEDULES} schedules of the fixed variant\n");
-        println!("| program | instructions | default | --races | 2 workers |");
-        println!("|---|---|---|---|---|");
-        let mut columns = [Vec::new(), Vec::new(), Vec::new()];
-        for name in self.programs(&SPEED) {
-            let program = build(name, "fixed", &[])?;
-            let plain = self.rate(&program, SCHEDULES, &[])?;
-            let races = self.rate(&program, SCHEDULES / 4, &["--races"])?;
-            let steps = self.instructions(&program)?;
-            let scaling = self.scaling(&program, SCHEDULES)?;
-            println!("| {name} | {steps} | {plain:.0} | {races:.0} | {scaling:.2} times |");
-            columns[0].push(plain);
-            columns[1].push(races);
-            columns[2].push(scaling);
-        }
-        let [plain, races, scaling] = columns.map(median);
-        println!("| **median** | | **{plain:.0}** | **{races:.0}** | **{scaling:.2} times** |\n");
-        Ok(())
-    }
-
-    /// Schedules per CPU second without what it takes to start.
-    fn rate(&self, program: &Path, schedules: u64, options: &[&str]) -> anyhow::Result<f64> {
-        let mut seconds = [0.0; 2];
-        for (seconds, count) in seconds.iter_mut().zip([64, 64 + schedules]) {
-            let before = cpu::of_children();
-            let count = count.to_string();
-            let arguments = [&["--schedules", &count, "--time", "600"], options].concat();
-            self.explore(program, &arguments)?;
-            *seconds = cpu::of_children() - before;
-        }
-        #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-        Ok(schedules as f64 / (seconds[1] - seconds[0]).max(1e-3))
-    }
-
-    /// Instructions of one schedule after the snapshot.
-    fn instructions(&self, program: &Path) -> anyhow::Result<u64> {
-        let output = Command::new(&self.raddle)
-            .args([
-                "explore",
-                "--jobs",
-                "1",
-                "--json",
-                "--schedules",
-                "64",
-                "--",
-            ])
+    /// Explores with one worker until the first failure is known: its minimisation and explanation are not waited
+    /// for. Gives the schedules that were run, and whether there was a failure.
+    fn search(&self, program: &Path, options: &[&str]) -> anyhow::Result<(u64, bool)> {
+        let result = program.with_extension("json");
+        let mut child = Command::new(&self.raddle)
+            .args(["explore", "--jobs", "1", "--json", "--until-found"])
+            .arg("--output")
+            .arg(corpus::folder())
+            .args(options)
+            .arg("--")
             .arg(program)
-            .output()?;
-        let document: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-        Ok(find_number(&document, "steps") / find_number(&document, "schedules").max(1))
-    }
-
-    /// How much faster two workers are: the longest chain of work, that of the thread that hands out schedules
-    /// and then of the busiest worker, compared with one worker. Unlike the clock on the wall it can be measured
-    /// on a busy machine; what it leaves out is waiting for the last schedule of a generation.
-    fn scaling(&self, program: &Path, schedules: u64) -> anyhow::Result<f64> {
-        let mut rates = [0.0; 2];
-        for (rate, jobs) in rates.iter_mut().zip(["1", "2"]) {
-            let mut seconds = [0.0; 2];
-            for (seconds, count) in seconds.iter_mut().zip([64, 64 + schedules]) {
-                let mut child = Command::new(&self.raddle)
-                    .args(["explore", "--jobs", jobs, "--schedules", &count.to_string()])
-                    .args(["--time", "600", "--concise", "--output"])
-                    .arg(folder())
-                    .arg("--")
-                    .arg(program)
-                    .stdout(Stdio::null())
-                    .stderr(Stdio::null())
-                    .spawn()?;
-                *seconds = cpu::longest_chain(&mut child)?;
+            .stdout(File::create(&result)?)
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut messages = String::new();
+        for line in BufReader::new(child.stderr.take().context("standard error")?).lines() {
+            let line = line?;
+            if let Some(schedules) = first_failure(&line) {
+                child.kill()?;
+                child.wait()?;
+                return Ok((schedules, true));
             }
-            *rate = 1.0 / (seconds[1] - seconds[0]).max(1e-3);
+            messages.push_str(&line);
         }
-        Ok(rates[1] / rates[0])
-    }
-
-    fn peers(&self) -> anyhow::Result<()> {
-        println!("## The same programs elsewhere: runs per CPU second, and runs that fail\n");
-        println!("| program | native | helgrind | ThreadSanitizer |");
-        println!("|---|---|---|---|");
-        for name in self.programs(&SPEED) {
-            let program = build(name, "buggy", &[])?;
-            let native = repeat(&mut || Command::new(&program), 200)?;
-            let helgrind = repeat(
-                &mut || {
-                    let mut command = Command::new("valgrind");
-                    command.args(["-q", "--tool=helgrind", "--error-exitcode=66"]);
-                    command.arg(&program);
-                    command
-                },
-                5,
-            )?;
-            let sanitized = if name.starts_with("rust/") {
-                "-".into()
-            } else {
-                let program = build(name, "buggy", &["-fsanitize=thread"])?;
-                repeat(&mut || without_aslr(&program), 50)?
-            };
-            println!("| {name} | {native} | {helgrind} | {sanitized} |");
-        }
-        println!();
-        Ok(())
+        child.wait()?;
+        let summary = Summary::parse(&std::fs::read(&result)?)
+            .with_context(|| format!("{}: {messages}", program.display()))?;
+        Ok((summary.number("schedules"), false))
     }
 }
 
-/// ThreadSanitizer wants its address space as it expects it.
-fn without_aslr(program: &Path) -> Command {
-    let mut command = Command::new("setarch");
-    command.args(["-R", "--"]).arg(program);
-    command
+/// The number in `raddle: 1 failure after 33 schedules`.
+fn first_failure(message: &str) -> Option<u64> {
+    let (before, after) = message.split_once(" after ")?;
+    let is_failure = before.starts_with("raddle: ") && before.contains("failure");
+    let number = after.strip_suffix(" schedules")?.parse().ok()?;
+    is_failure.then_some(number)
 }
 
-/// Runs a command some times: runs per CPU second, and how many did not end with 0.
-fn repeat(command: &mut dyn FnMut() -> Command, times: u32) -> anyhow::Result<String> {
-    let before = cpu::of_children();
-    let mut failures = 0;
-    for _ in 0..times {
-        let mut timed = Command::new("timeout");
-        let inner = command();
-        timed
-            .arg("10")
-            .arg(inner.get_program())
-            .args(inner.get_args());
-        let status = timed.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
-        failures += u32::from(!status.success());
+/// What `raddle explore --json` counts.
+struct Summary(serde_json::Value);
+
+impl Summary {
+    fn parse(json: &[u8]) -> anyhow::Result<Self> {
+        let mut document: serde_json::Value = serde_json::from_slice(json)?;
+        Ok(Self(document["summary"].take()))
     }
-    let seconds = cpu::of_children() - before;
-    Ok(format!(
-        "{:.0}/s, {failures} of {times}",
-        f64::from(times) / seconds.max(1e-3)
-    ))
-}
 
-fn folder() -> PathBuf {
-    shell::root().join("target/bench-explore")
-}
-
-/// Compiles a program of the corpus as its tests do.
-fn build(name: &str, variant: &str, extra: &[&str]) -> anyhow::Result<PathBuf> {
-    let case = shell::root().join("corpus").join(name);
-    let description: toml::Table = std::fs::read_to_string(case.join("case.toml"))?.parse()?;
-    let language = description.get("language").and_then(toml::Value::as_str);
-    let (compiler, standard, extension) = match language.unwrap_or("c") {
-        "c++" => ("g++", "-O1 -g -std=c++20 -pthread", "cpp"),
-        "rust" => ("rustc", "-O -g", "rs"),
-        _ => ("gcc", "-O1 -g -pthread", "c"),
-    };
-    let flags = description.get("flags").and_then(toml::Value::as_array);
-    std::fs::create_dir_all(folder())?;
-    let suffix = if extra.is_empty() { "" } else { "-tsan" };
-    let program = folder().join(format!("{}-{variant}{suffix}", name.replace('/', "-")));
-    let status = Command::new(compiler)
-        .args(standard.split(' '))
-        .args(flags.into_iter().flatten().filter_map(toml::Value::as_str))
-        .args(extra)
-        .arg(case.join(format!("{variant}.{extension}")))
-        .arg("-o")
-        .arg(&program)
-        .status()?;
-    ensure!(status.success(), "{name} does not compile");
-    Ok(program)
-}
-
-/// The number with this name anywhere in a document.
-fn find_number(document: &serde_json::Value, name: &str) -> u64 {
-    match document {
-        serde_json::Value::Object(fields) => match fields.get(name) {
-            Some(serde_json::Value::Number(number)) => number.as_u64().unwrap_or(0),
-            _ => fields
-                .values()
-                .map(|field| find_number(field, name))
-                .max()
-                .unwrap_or(0),
-        },
-        _ => 0,
+    /// The number with this name, also one of those of `--timing`; zero if there is none.
+    fn number(&self, name: &str) -> u64 {
+        let number = self.0.get(name).or_else(|| self.0["nanoseconds"].get(name));
+        number.and_then(serde_json::Value::as_u64).unwrap_or(0)
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+#[cfg(test)]
+mod tests {
+    use super::first_failure;
+
+    #[test]
+    fn the_message_of_the_first_failure_is_known() {
+        assert_eq!(
+            first_failure("raddle: 1 failure after 33 schedules"),
+            Some(33)
+        );
+        let several = "raddle: 2 different failures after 97 schedules";
+        assert_eq!(first_failure(several), Some(97));
+        assert_eq!(
+            first_failure("raddle: interrupted after 97 schedules"),
+            None
+        );
+    }
 }

@@ -21,7 +21,7 @@ use crate::campaign::Options;
 use crate::checkpoint;
 use crate::judge::Rules;
 use crate::landmark::landmarks;
-use crate::minimise::{follow, minimise};
+use crate::minimise::{follow, impatient, minimise};
 use crate::names::counted;
 use crate::schedule_run::Outcome;
 use crate::session::{Session, Stacks};
@@ -142,7 +142,11 @@ pub(crate) fn describe_failure(
         Some(Halt::Heap(error)) => error.block.as_ref().map(|block| block.addr),
         _ => None,
     };
-    let story = steps::tell(session, &outcome.drive.schedule, rules, block);
+    // To tell every round of a loop until it counts as hanging takes long and tells nothing more.
+    let impatient =
+        matches!(failure, Failure::Hang { .. }).then(|| impatient(session, outcome, rules));
+    let telling = impatient.as_ref().unwrap_or(rules);
+    let story = steps::tell(session, &outcome.drive.schedule, telling, block);
     let mut finding = Finding {
         kind: failure.kind().into(),
         severity: Severity::Error,

@@ -2,17 +2,21 @@
 //!
 //! Two searches take turns until neither helps: delta debugging on the deviations (Zeller and Hildebrandt, TSE
 //! 2002), and joining stretches of one context (Jalbert and Sen, FSE 2010). Then orders with few preemptions are
-//! tried from below ([`bottom_up`]). The first measure is the number of preemptions, since they are what a
+//! tried from below ([`bottom_up`]), and where many preemptions are left, orders near the smallest so far
+//! ([`wander`]). The first measure is the number of preemptions, since they are what a
 //! reader has to understand; the second the number of deviations.
 
 mod bottom_up;
 mod stretches;
+mod wander;
 
 use std::collections::BTreeSet;
 
 use bottom_up::{Candidate, Noted, Queue};
+use raddle_detect::Failure;
 use raddle_sched::{Follow, Scheduler, Shrink, remove_deviations};
-use raddle_trace::Schedule;
+use raddle_stdx::Prng;
+use raddle_trace::{Limits, Schedule};
 use stretches::{Follower, Line, Stretch, Written};
 
 use crate::judge::Rules;
@@ -27,6 +31,19 @@ const STEPS_MAX: u64 = 300_000_000;
 /// Replays and steps of the search from below.
 const BELOW_REPLAYS_MAX: u32 = 4_000;
 const BELOW_STEPS_MAX: u64 = 150_000_000;
+
+/// Replays and steps of the random walk, and the preemptions from which on it is worth it: orders with fewer are
+/// tried from below.
+const WANDER_REPLAYS_MAX: u32 = 20_000;
+const WANDER_STEPS_MAX: u64 = 200_000_000;
+const WANDER_PREEMPTIONS: u64 = 5;
+/// Preemptions that an order on the way may have more than the smallest.
+const WANDER_DETOUR: u64 = 1;
+
+/// While a run that does not end is made small, it counts as hanging after this many times the steps of the default
+/// order and as many rounds in which everybody was interrupted for impatience.
+const HANG_FACTOR: u64 = 4;
+const HANG_ROUNDS: u64 = 2;
 
 /// With fewer preemptions than this nobody moves them about: there is hardly anything to be gained.
 const MANY_PREEMPTIONS: u64 = 2;
@@ -53,6 +70,36 @@ pub(crate) fn minimise(
     failing: &Outcome,
     rules: &Rules,
 ) -> Option<Minimised> {
+    if matches!(failing.failure, Some(Failure::Hang { .. })) {
+        let impatient = impatient(session, failing, rules);
+        let found = minimise_under(session, failing, &impatient);
+        // What does not end within the small limit may end within the real one.
+        if let Some(mut found) = found {
+            let outcome = follow(session, &found.outcome.drive.schedule, rules);
+            if matches!(outcome.failure, Some(Failure::Hang { .. })) {
+                found.outcome = outcome;
+                return Some(found);
+            }
+        }
+    }
+    minimise_under(session, failing, rules)
+}
+
+/// Rules under which a run counts as hanging much earlier, so that many can be tried and one can be told.
+pub(crate) fn impatient(session: &mut Session, failing: &Outcome, rules: &Rules) -> Rules {
+    let default = follow(session, &Schedule::default(), rules);
+    let rounds = failing.contexts * rules.limits.patience * HANG_ROUNDS;
+    let steps = default.drive.steps.saturating_mul(HANG_FACTOR) + rounds;
+    Rules {
+        limits: Limits {
+            steps: steps.min(rules.limits.steps),
+            ..rules.limits
+        },
+        ..rules.clone()
+    }
+}
+
+fn minimise_under(session: &mut Session, failing: &Outcome, rules: &Rules) -> Option<Minimised> {
     let fingerprint = failing.failure.as_ref()?.fingerprint();
     let mut search = Search {
         session,
@@ -65,6 +112,11 @@ pub(crate) fn minimise(
     search.shrink(&mut best);
     let is_cut_short = search.is_exhausted();
     let is_smallest = search.below(&mut best);
+    for more in 0..=WANDER_DETOUR {
+        if !is_smallest && best.preemptions >= WANDER_PREEMPTIONS {
+            search.wander(&mut best, more);
+        }
+    }
     (search.replays, search.steps) = (0, 0);
     search.shrink(&mut best);
     Some(Minimised {
@@ -186,6 +238,24 @@ impl Search<'_> {
             next = queue.next(best.preemptions);
         }
         true
+    }
+
+    /// Walks at random among orders that have at most this many preemptions more than the best.
+    fn wander(&mut self, best: &mut Failing, more: u64) {
+        let mut prng = Prng::new(best.preemptions);
+        let mut line = best.line.clone();
+        let (replays, steps) = (self.replays, self.steps);
+        while self.replays - replays < WANDER_REPLAYS_MAX && self.steps - steps < WANDER_STEPS_MAX {
+            let candidate = wander::changed(&line, &mut prng);
+            let found = self.run(Follower::new(&candidate, &line.jumps));
+            if let Some(found) = found.filter(|found| found.preemptions <= best.preemptions + more)
+            {
+                line = found.line.clone();
+                if found.size() < best.size() {
+                    *best = found;
+                }
+            }
+        }
     }
 
     /// Cuts the list of stretches short, then joins them one by one.

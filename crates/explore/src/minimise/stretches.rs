@@ -30,7 +30,7 @@ pub(crate) enum Until {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Line {
     pub(crate) stretches: Vec<Stretch>,
-    stops: BTreeMap<Path, BTreeSet<Position>>,
+    pub(crate) stops: BTreeMap<Path, BTreeSet<Position>>,
     /// Where the clock jumped.
     pub(crate) jumps: Vec<(Path, Position)>,
 }
@@ -271,20 +271,21 @@ impl Line {
             (first + 1..count).map(move |second| without(&without(&self.stretches, second), first))
         });
         let shifted = (0..count).flat_map(move |index| {
-            self.shifts(index).into_iter().flat_map(move |until| {
-                let mut list = self.stretches.clone();
-                list[index].until = until;
-                (0..count)
-                    .filter(move |other| *other != index)
-                    .map(move |other| without(&list, other))
-            })
+            self.shifts(&self.stretches[index])
+                .into_iter()
+                .flat_map(move |until| {
+                    let mut list = self.stretches.clone();
+                    list[index].until = until;
+                    (0..count)
+                        .filter(move |other| *other != index)
+                        .map(move |other| without(&list, other))
+                })
         });
         pairs.chain(shifted)
     }
 
     /// Other ends for a stretch that was preempted.
-    fn shifts(&self, index: usize) -> Vec<Until> {
-        let stretch = &self.stretches[index];
+    pub(crate) fn shifts(&self, stretch: &Stretch) -> Vec<Until> {
         let (Until::Preempted(end), Some(stops)) =
             (stretch.until, self.stops.get(&stretch.context))
         else {

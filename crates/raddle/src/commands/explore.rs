@@ -219,7 +219,8 @@ fn print(options: &ExploreOptions, explored: &[Explored], is_single: bool) -> an
         .flat_map(|case| case.findings.iter().cloned())
         .collect();
     if options.json {
-        let counts: Vec<serde_json::Value> = explored.iter().map(counts).collect();
+        let counts: Vec<serde_json::Value> =
+            explored.iter().map(|case| counts(options, case)).collect();
         let summary = match counts.as_slice() {
             [one] if is_single => one.clone(),
             all => serde_json::json!({ "tests": all }),
@@ -277,9 +278,9 @@ fn totals(explored: &[Explored]) -> String {
     )
 }
 
-fn counts(case: &Explored) -> serde_json::Value {
+fn counts(options: &ExploreOptions, case: &Explored) -> serde_json::Value {
     let report = &case.report;
-    serde_json::json!({
+    let mut counts = serde_json::json!({
         "name": case.name,
         "findings": case.findings.len(),
         "vacuous": case.vacuous.is_some(),
@@ -294,7 +295,17 @@ fn counts(case: &Explored) -> serde_json::Value {
         "reads_from_pairs": report.pairs,
         "steps": report.steps,
         "interrupted": report.was_cancelled,
-    })
+    });
+    if options.timing {
+        let nanoseconds = |spent: Duration| u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX);
+        counts["nanoseconds"] = serde_json::json!({
+            "restore": nanoseconds(report.spent.restore),
+            "run": nanoseconds(report.spent.run),
+            "detect": nanoseconds(report.spent.detect),
+            "plan": nanoseconds(report.spent.plan),
+        });
+    }
+    counts
 }
 
 fn write_junit(path: &Path, program: &str, explored: &[Explored]) -> anyhow::Result<()> {

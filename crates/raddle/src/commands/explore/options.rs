@@ -1,10 +1,11 @@
 //! The options of exploring, whatever is explored.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_explore::{Focus, Options, PORTFOLIO};
+use raddle_explore::{Clock, Focus, Options, PORTFOLIO};
 use raddle_trace::{Checks, Inputs};
 
 use super::oracle;
@@ -71,6 +72,9 @@ pub(crate) struct ExploreOptions {
     /// Instructions of one schedule before it counts as hanging; default: a multiple of a plain run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..))]
     max_steps: Option<u64>,
+    /// Measure how the time of the schedules divides between restoring the snapshot, running, detectors and planning.
+    #[arg(long)]
+    pub(super) timing: bool,
     /// Folder for recordings.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(super) output: PathBuf,
@@ -138,6 +142,7 @@ impl ExploreOptions {
             varies_time: !self.no_time_jumps,
             focus: self.focus()?,
             cancel: interrupt.flag(),
+            clock: self.timing.then_some(Instant::now as Clock),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use raddle_explore::Report;
+use raddle_explore::{Report, Spent};
 use raddle_report::finding::{Confidence, Severity};
 
 pub(super) fn summary(report: &Report, findings: usize, elapsed: Duration) -> String {
@@ -35,7 +35,24 @@ pub(super) fn summary(report: &Report, findings: usize, elapsed: Duration) -> St
     if let Some((what, count)) = &report.unsupported {
         text.push_str(&format!("; {count} schedules ended early: {what}"));
     }
+    timing(&report.spent, &mut text);
     text
+}
+
+/// Where the time went, if it was measured.
+fn timing(spent: &Spent, text: &mut String) {
+    let total = spent.total().as_nanos();
+    if total == 0 {
+        return;
+    }
+    let percent = |part: Duration| part.as_nanos() * 100 / total;
+    text.push_str(&format!(
+        "; time: {} % restoring, {} % running, {} % in detectors, {} % planning",
+        percent(spent.restore),
+        percent(spent.run),
+        percent(spent.detect),
+        percent(spent.plan),
+    ));
 }
 
 fn races(report: &Report, text: &mut String) {
