@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use raddle_detect::Race;
@@ -15,13 +15,15 @@ use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_trace::{Checks, Inputs, Limits, Recording};
 
+use crate::cancel::{Cancel, Leave, Urgency};
 use crate::exhaustive::{self, Exhaustive};
 use crate::explain;
 use crate::feedback::{Feedback, Pool};
 use crate::judge::{Judge, Rules};
 use crate::portfolio::{Algorithm, Material, scheduler};
 use crate::schedule_run::{Outcome, run_schedule};
-use crate::session::{Focus, Session, SnapshotAt, StartFailure};
+use crate::session::{Focus, Session, StartFailure};
+use crate::snapshot::SnapshotAt;
 
 /// Steps in a row before the default order goes on to the next context.
 const PATIENCE: u64 = 100_000;
@@ -70,23 +72,38 @@ pub struct Options {
     pub varies_time: bool,
     /// Decide only inside these functions and lines; empty for everywhere.
     pub focus: Vec<Focus>,
-    /// When it becomes true, no further schedule is begun; what was found is explained.
-    pub cancel: Arc<AtomicBool>,
+    /// Whether every instruction is a decision point.
+    pub every_instruction: bool,
+    /// Asks for an end: schedules under way are dropped.
+    pub cancel: Cancel,
 }
 
-impl Options {
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancel.load(Ordering::Relaxed)
-    }
+/// What a campaign is busy with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Phase {
+    /// The program runs to its snapshot.
+    #[default]
+    Starting,
+    /// It runs once without interruptions.
+    Alone,
+    Exploring,
+    /// The n-th of so many failures is made small and explained.
+    Explaining {
+        number: u64,
+        of: u64,
+    },
 }
 
 /// How far a campaign is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
+    pub phase: Phase,
     pub schedules: u64,
     pub distinct: u64,
     pub failures: u64,
+    /// Communication points, and those at which somebody was interrupted.
     pub points: u64,
+    pub interrupted: u64,
     /// Runs that differ in who read whose write.
     pub classes: u64,
 }
@@ -94,8 +111,9 @@ pub struct Progress {
 /// What a campaign found out.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Findings with their recordings, in the order in which they were found.
-    pub findings: Vec<(Finding, Recording)>,
+    /// Findings in the order in which they were found, with their recordings; without one if the campaign had to end
+    /// before the failure could be replayed.
+    pub findings: Vec<(Finding, Option<Recording>)>,
     /// Data races: seen, but without a recording of a failure.
     pub races: Vec<Finding>,
     pub schedules: u64,
@@ -107,6 +125,8 @@ pub struct Report {
     pub contexts: u64,
     pub decisions: u64,
     pub points: u64,
+    /// Points at which somebody was interrupted.
+    pub interrupted: u64,
     pub shared_places: u64,
     /// Runs that differ in who read whose write.
     pub classes: u64,
@@ -117,9 +137,9 @@ pub struct Report {
     pub unsupported: Option<(String, u64)>,
     /// Whether all sets of at most one delay were run.
     pub single_delays_done: bool,
-    /// It was cancelled: the last generation is not complete.
+    /// It was interrupted: the last generation is not complete.
     pub was_cancelled: bool,
-    /// The caller stopped it before the schedules were used up.
+    /// The time was up before the schedules were used up.
     pub was_stopped: bool,
     pub baseline_steps: u64,
     /// Stops of the default order with a timer or time-out running.
@@ -128,12 +148,25 @@ pub struct Report {
     pub exhaustive: Option<Exhaustive>,
 }
 
-/// Explores. `progress` is told after each generation; false from it ends the campaign.
+impl Report {
+    /// Takes note of who has asked for an end.
+    pub(crate) fn note_end(&mut self, cancel: &Cancel) {
+        self.was_cancelled = cancel.is_asked(Urgency::Interrupted);
+        self.was_stopped = cancel.is_asked(Urgency::TimeIsUp) && !self.was_cancelled;
+    }
+}
+
+/// Explores. `progress` is told of each phase and after each schedule.
 pub fn explore(
     options: &Options,
-    progress: &mut dyn FnMut(Progress) -> bool,
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, StartFailure> {
-    let mut session = Session::start(&options.inputs, &options.snapshot_at, options.checks)?;
+    progress(Progress::default());
+    let mut session = start(options)?;
+    progress(Progress {
+        phase: Phase::Alone,
+        ..Progress::default()
+    });
     let rules = first_rules(options);
     let profile = Profile::default();
     let material = Material {
@@ -141,9 +174,15 @@ pub fn explore(
         groups: &[],
         focus: &[],
         is_timed: false,
+        is_stepwise: options.every_instruction,
     };
     let mut scheduler = scheduler(Algorithm::Default, 0, &Vec::new(), material);
     let mut baseline = run_schedule(&mut session, &mut *scheduler, &rules, true);
+    if baseline.drive.end == End::Abandoned {
+        let mut report = Report::default();
+        report.note_end(&options.cancel);
+        return Ok(report);
+    }
     baseline.is_default = true;
     baseline.profile = Some(baseline.drive.profile(&session.world));
     let rules = final_rules(options, rules, &baseline);
@@ -158,9 +197,14 @@ pub fn explore(
     }
     let mut campaign = Campaign::new(options, rules);
     campaign.focus = session.focus(&options.focus)?;
-    campaign.merge(&mut [baseline]);
+    campaign.merge(vec![baseline]);
     campaign.run_generations(progress);
-    Ok(campaign.finish(&mut session))
+    Ok(campaign.finish(&mut session, progress))
+}
+
+fn start(options: &Options) -> Result<Session, StartFailure> {
+    let leave = Leave::to_explore(&options.cancel);
+    Session::start(&options.inputs, &options.snapshot_at, options.checks, leave)
 }
 
 fn first_rules(options: &Options) -> Rules {
@@ -234,6 +278,8 @@ struct Campaign<'a> {
     seen: BTreeSet<u64>,
     classes: BTreeSet<u64>,
     pairs: BTreeSet<ReadsFromPair>,
+    /// Points at which somebody was interrupted.
+    interrupted: BTreeSet<u64>,
     /// First failing outcome of each kind, by fingerprint.
     failures: BTreeMap<String, Outcome>,
     order: Vec<String>,
@@ -257,13 +303,14 @@ impl<'a> Campaign<'a> {
             seen: BTreeSet::new(),
             classes: BTreeSet::new(),
             pairs: BTreeSet::new(),
+            interrupted: BTreeSet::new(),
             failures: BTreeMap::new(),
             order: Vec::new(),
             races: BTreeMap::new(),
         }
     }
 
-    fn run_generations(&mut self, progress: &mut dyn FnMut(Progress) -> bool) {
+    fn run_generations(&mut self, progress: &mut dyn FnMut(Progress)) {
         let workers = self.options.workers.max(1);
         std::thread::scope(|scope| {
             let (outcomes_in, outcomes) = mpsc::channel();
@@ -284,31 +331,48 @@ impl<'a> Campaign<'a> {
                     // A worker that could not start has gone; the others do its share.
                     drop(queue.send(Arc::clone(&generation)));
                 }
-                let received = outcomes.iter().take(generation.jobs.len());
-                let mut done: Vec<Outcome> = received.flatten().collect();
-                self.report.was_cancelled = self.options.is_cancelled();
+                let done = self.receive(&outcomes, generation.jobs.len(), progress);
+                self.report.note_end(&self.options.cancel);
                 if done.is_empty() {
                     break;
                 }
-                done.sort_by_key(|outcome| outcome.index);
-                self.merge(&mut done);
-                let goes_on = progress(Progress {
-                    schedules: self.report.schedules,
-                    distinct: to_u64(self.seen.len()),
-                    failures: to_u64(self.order.len()),
-                    points: to_u64(self.points.len()),
-                    classes: to_u64(self.classes.len()),
-                });
-                if !goes_on {
-                    self.report.was_stopped = true;
-                    break;
-                }
+                self.merge(done);
+                progress(self.progress(0));
                 let has_enough = self.options.until_found && !self.order.is_empty();
-                if has_enough || self.report.was_cancelled {
+                if has_enough || self.options.cancel.is_asked(Urgency::TimeIsUp) {
                     break;
                 }
             }
         });
+    }
+
+    /// What the jobs of a generation came to, in the order of their numbers.
+    fn receive(
+        &self,
+        outcomes: &mpsc::Receiver<Option<Outcome>>,
+        jobs: usize,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Vec<Outcome> {
+        let mut done = Vec::new();
+        for outcome in outcomes.iter().take(jobs).flatten() {
+            done.push(outcome);
+            progress(self.progress(to_u64(done.len())));
+        }
+        done.sort_by_key(|outcome| outcome.index);
+        done
+    }
+
+    /// How far it is, with some schedules more that nothing was learned from yet.
+    fn progress(&self, more: u64) -> Progress {
+        Progress {
+            phase: Phase::Exploring,
+            schedules: self.report.schedules + more,
+            distinct: to_u64(self.seen.len()),
+            failures: to_u64(self.order.len()),
+            points: to_u64(self.points.len()),
+            interrupted: to_u64(self.interrupted.len()),
+            classes: to_u64(self.classes.len()),
+        }
     }
 
     fn generation(&mut self, number: usize) -> Generation {
@@ -368,9 +432,9 @@ impl<'a> Campaign<'a> {
     }
 
     /// Takes what the runs of a generation taught, in the order of their numbers.
-    fn merge(&mut self, outcomes: &mut [Outcome]) {
+    fn merge(&mut self, outcomes: Vec<Outcome>) {
         let points_before = self.points.len();
-        for outcome in outcomes {
+        for outcome in &outcomes {
             self.report.schedules += 1;
             self.report.steps += outcome.drive.steps;
             self.report.contexts = self.report.contexts.max(outcome.contexts);
@@ -378,6 +442,7 @@ impl<'a> Campaign<'a> {
             self.seen.insert(outcome.drive.schedule.digest());
             self.classes.insert(outcome.drive.class);
             self.pairs.extend(&outcome.drive.pairs);
+            self.interrupted.extend(&outcome.drive.interrupted);
             // What other algorithms stumble on would only hide what is new to this one.
             if outcome.is_guided {
                 self.feedback.note(&outcome.drive.pairs, &outcome.wishes);
@@ -432,21 +497,27 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    fn finish(mut self, session: &mut Session) -> Report {
+    fn finish(mut self, session: &mut Session, progress: &mut dyn FnMut(Progress)) -> Report {
+        session.leave = Leave::to_explain(&self.options.cancel);
         self.report.distinct = to_u64(self.seen.len());
         self.report.points = to_u64(self.points.len());
+        self.report.interrupted = to_u64(self.interrupted.len());
         self.report.classes = to_u64(self.classes.len());
         self.report.pairs = to_u64(self.pairs.len());
         // Where an order can be cut when it is made small.
         let points: Vec<u64> = self.points.iter().copied().take(POINTS_MAX).collect();
         session.add_points(&points);
-        for fingerprint in self.order.iter().take(self.options.findings_max) {
+        let of = to_u64(self.order.len().min(self.options.findings_max));
+        for (number, fingerprint) in (1..=of).zip(&self.order) {
+            progress(Progress {
+                phase: Phase::Explaining { number, of },
+                ..self.progress(0)
+            });
             let outcome = &self.failures[fingerprint];
             let explained = explain::finding(session, outcome, &self.rules, self.options);
             self.report.findings.push(explained);
         }
-        let explained = self.order.len().min(self.options.findings_max);
-        self.report.unexplained = to_u64(self.order.len() - explained);
+        self.report.unexplained = to_u64(self.order.len()) - of;
         self.report.races = explain::races(session, &self.races, &self.rules);
         self.report
     }
@@ -460,8 +531,7 @@ fn work(
     outcomes: &mpsc::Sender<Option<Outcome>>,
 ) {
     // The first world started, and starting is deterministic.
-    let Ok(mut session) = Session::start(&options.inputs, &options.snapshot_at, options.checks)
-    else {
+    let Ok(mut session) = start(options) else {
         return;
     };
     let mut points = 0;
@@ -475,17 +545,12 @@ fn work(
             let Some(job) = generation.jobs.get(taken) else {
                 break;
             };
-            if options.is_cancelled() {
-                if outcomes.send(None).is_err() {
-                    return;
-                }
-                continue;
-            }
             let material = Material {
                 profile: &generation.profile,
                 groups: &generation.groups,
                 focus: &generation.focus,
                 is_timed: job.is_timed,
+                is_stepwise: options.every_instruction,
             };
             let mut scheduler = scheduler(job.algorithm, job.seed, &job.wishes, material);
             let mut outcome = run_schedule(
@@ -501,7 +566,8 @@ fn work(
             if outcome.is_default {
                 outcome.profile = Some(outcome.drive.profile(&session.world));
             }
-            if outcomes.send(Some(outcome)).is_err() {
+            let is_done = outcome.drive.end != End::Abandoned;
+            if outcomes.send(is_done.then_some(outcome)).is_err() {
                 return;
             }
         }

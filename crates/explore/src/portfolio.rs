@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use raddle_sched::{
     AbstractSchedule, DelayBounded, Focused, Pct, Pos, PreemptionBounded, Profile, RandomWalk,
-    ReadsFrom, Scheduler, Timed, Urw, urw::sample_interest,
+    ReadsFrom, Scheduler, Stepwise, Timed, Urw, urw::sample_interest,
 };
 use raddle_stdx::Prng;
 
@@ -103,6 +103,8 @@ pub(crate) struct Material<'a> {
     pub(crate) focus: &'a [Range<u64>],
     /// Whether the clock is to jump in this schedule.
     pub(crate) is_timed: bool,
+    /// Whether every instruction is a decision point.
+    pub(crate) is_stepwise: bool,
 }
 
 /// Makes the scheduler of a job.
@@ -113,6 +115,9 @@ pub(crate) fn scheduler(
     material: Material<'_>,
 ) -> Box<dyn Scheduler> {
     let mut scheduler = plain(algorithm, seed, wishes, material);
+    if material.is_stepwise {
+        scheduler = Box::new(Stepwise(scheduler));
+    }
     if algorithm == Algorithm::Default {
         return scheduler;
     }

@@ -11,12 +11,14 @@ use raddle_symbols::SymbolSpace;
 use raddle_trace::{Deviation, Path, Position, Recording};
 use raddle_world::{Context, ContextId};
 
+use crate::cancel::Leave;
 use crate::explain;
 use crate::judge::{Judge, Rules};
 use crate::landmark::{Standing, Visits, locate};
 use crate::minimise::orders_at;
 use crate::schedule_run::{Outcome, run_schedule};
-use crate::session::{Session, SnapshotAt, StartFailure};
+use crate::session::{Session, StartFailure};
+use crate::snapshot::SnapshotAt;
 
 /// What became of a recorded failure in the program as it is now.
 #[derive(Debug)]
@@ -39,7 +41,7 @@ pub fn replay_relaxed(
     judge: Option<Judge>,
 ) -> Result<Relaxed, StartFailure> {
     let Ok(at) = recording.snapshot_at.parse::<SnapshotAt>();
-    let mut session = Session::start(&recording.inputs, &at, recording.checks)?;
+    let mut session = Session::start(&recording.inputs, &at, recording.checks, Leave::endless())?;
     let rules = Rules {
         limits: recording.limits,
         expected_exit: Some(recording.expected.exit),

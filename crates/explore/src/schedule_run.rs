@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Failure, Race, Races};
 use raddle_linux::{LinuxWorld, Observe};
-use raddle_sched::{AbstractSchedule, Drive, Profile, Scheduler, drive};
+use raddle_sched::{AbstractSchedule, Drive, Profile, Scheduler, drive_while};
 use raddle_stdx::width::to_u64;
 use raddle_world::{ContextId, Event, EventKind, World};
 
@@ -71,7 +71,7 @@ pub(crate) fn run_watched(
     let libraries = session.libraries().to_vec();
     let is_library = |pc: u64| libraries.iter().any(|range| range.contains(&pc));
     let (atomics, points) = (&mut session.atomics, &session.points);
-    let driven = drive(
+    let driven = drive_while(
         &mut session.world,
         scheduler,
         rules.limits,
@@ -99,6 +99,7 @@ pub(crate) fn run_watched(
                 }
             }
         },
+        &|| !session.leave.is_over(),
     );
     session.world.set_observe(Observe::None);
     let learned = observes.then(|| Learned {
