@@ -278,7 +278,7 @@ struct Campaign<'a> {
     seen: BTreeSet<u64>,
     classes: BTreeSet<u64>,
     pairs: BTreeSet<ReadsFromPair>,
-    /// Points at which somebody was interrupted.
+    /// Where somebody was interrupted.
     interrupted: BTreeSet<u64>,
     /// First failing outcome of each kind, by fingerprint.
     failures: BTreeMap<String, Outcome>,
@@ -370,7 +370,7 @@ impl<'a> Campaign<'a> {
             distinct: to_u64(self.seen.len()),
             failures: to_u64(self.order.len()),
             points: to_u64(self.points.len()),
-            interrupted: to_u64(self.interrupted.len()),
+            interrupted: self.report.interrupted,
             classes: to_u64(self.classes.len()),
         }
     }
@@ -461,6 +461,8 @@ impl<'a> Campaign<'a> {
             }
             self.learn(outcome);
         }
+        let interrupted = self.interrupted.intersection(&self.points);
+        self.report.interrupted = to_u64(interrupted.count());
         self.is_learning = self.points.len() != points_before;
         if self.is_learning {
             // Numbers of decisions mean other places now.
@@ -501,7 +503,6 @@ impl<'a> Campaign<'a> {
         session.leave = Leave::to_explain(&self.options.cancel);
         self.report.distinct = to_u64(self.seen.len());
         self.report.points = to_u64(self.points.len());
-        self.report.interrupted = to_u64(self.interrupted.len());
         self.report.classes = to_u64(self.classes.len());
         self.report.pairs = to_u64(self.pairs.len());
         // Where an order can be cut when it is made small.

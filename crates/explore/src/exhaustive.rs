@@ -73,7 +73,7 @@ pub(crate) fn search(
     }
     report.note_end(&options.cancel);
     session.leave = Leave::to_explain(&options.cancel);
-    report.interrupted = to_u64(search.interrupted.len());
+    report.interrupted = search.points_interrupted();
     report.points = to_u64(search.points.len());
     report.classes = to_u64(search.classes.len());
     report.distinct = search.dpor.interleavings();
@@ -111,9 +111,13 @@ impl Search {
             distinct: self.dpor.interleavings(),
             failures: to_u64(self.order.len()),
             points: to_u64(self.points.len()),
-            interrupted: to_u64(self.interrupted.len()),
+            interrupted: self.points_interrupted(),
             classes: to_u64(self.classes.len()),
         }
+    }
+
+    fn points_interrupted(&self) -> u64 {
+        to_u64(self.interrupted.intersection(&self.points).count())
     }
 
     /// One run, and what follows from it.

@@ -1,12 +1,14 @@
 //! Semantic replay: the switches of a recording in a program that has changed since.
 //!
 //! First the recorded order is tried with each switch at its landmark. If the run does not fail, other orders with
-//! as few switches are tried, those at these places first: a change may have moved the number of a visit.
+//! as few switches are tried, those at these places first: a change may have moved the number of a visit. Where
+//! contexts communicate is learned anew for that: what was a function of its own may be inlined now. If all of them are
+//! well, the portfolio of `raddle explore` has a short try.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use raddle_report::Finding;
-use raddle_sched::{Scheduler, View};
+use raddle_sched::{DelayBounded, Scheduler, View};
 use raddle_symbols::SymbolSpace;
 use raddle_trace::{Deviation, Path, Position, Recording};
 use raddle_world::{Context, ContextId};
@@ -16,9 +18,14 @@ use crate::explain;
 use crate::judge::{Judge, Rules};
 use crate::landmark::{Standing, Visits, locate};
 use crate::minimise::orders_at;
-use crate::schedule_run::{Outcome, run_schedule};
+use crate::portfolio::{Algorithm, Material, scheduler};
+use crate::schedule_run::{Learned, Outcome, run_schedule};
 use crate::session::{Session, StartFailure};
 use crate::snapshot::SnapshotAt;
+
+/// Schedules of the portfolio at most, and their steps.
+const PORTFOLIO_MAX: u64 = 2_000;
+const PORTFOLIO_STEPS_MAX: u64 = 300_000_000;
 
 /// What became of a recorded failure in the program as it is now.
 #[derive(Debug)]
@@ -65,21 +72,23 @@ pub fn replay_relaxed(
         torn: None,
         made: 0,
     };
-    let outcome = run_schedule(&mut session, &mut marked, &rules, false);
+    let outcome = run_schedule(&mut session, &mut marked, &rules, true);
+    let learned = outcome.learned.clone();
     let is_same = |outcome: &Outcome| {
         let failure = outcome.failure.as_ref();
         failure.is_some_and(|failure| recording.kind == failure.kind())
     };
     let (mut failing, mut others) = (is_same(&outcome).then_some((outcome, true)), 0);
-    if failing.is_none() {
-        let (count, found) = orders_at(
-            &mut session,
-            &rules,
-            places,
-            recording.preemptions,
-            &is_same,
-        );
+    if let (None, Some(learned)) = (&failing, learned) {
+        let groups = learn_points(&mut session, &rules, learned);
+        let preemptions = recording.preemptions;
+        let (count, mut found) = orders_at(&mut session, &rules, places, preemptions, &is_same);
         others = count;
+        if found.is_none() {
+            let (count, more) = try_portfolio(&mut session, &rules, &groups, &is_same);
+            others += count;
+            found = more;
+        }
         failing = found.map(|outcome| (outcome, false));
     }
     Ok(Relaxed {
@@ -93,6 +102,61 @@ pub fn replay_relaxed(
             (finding, is_recorded)
         }),
     })
+}
+
+/// Makes the places where contexts met in a run, and in the default order, decision points.
+fn learn_points(session: &mut Session, rules: &Rules, learned: Learned) -> Vec<Vec<u64>> {
+    let mut groups: BTreeSet<Vec<u64>> = learned.meetings.into_iter().collect();
+    let alone = run_schedule(session, &mut default_order(), rules, true);
+    groups.extend(
+        alone
+            .learned
+            .into_iter()
+            .flat_map(|learned| learned.meetings),
+    );
+    for group in &groups {
+        session.add_points(group);
+    }
+    groups.into_iter().collect()
+}
+
+fn default_order() -> DelayBounded {
+    DelayBounded::new(Vec::new())
+}
+
+/// Runs schedules as an exploration does; the number of runs, and the first that is as wanted.
+fn try_portfolio(
+    session: &mut Session,
+    rules: &Rules,
+    groups: &[Vec<u64>],
+    is_wanted: &dyn Fn(&Outcome) -> bool,
+) -> (u64, Option<Outcome>) {
+    let alone = run_schedule(session, &mut default_order(), rules, false);
+    let profile = alone.drive.profile(&session.world);
+    let mut steps = 0;
+    for turn in 0..PORTFOLIO_MAX {
+        let mut algorithm = Algorithm::of_turn(turn);
+        if let Algorithm::Delay { number } | Algorithm::Preemption { number } = &mut algorithm {
+            *number = turn / 8;
+        }
+        let material = Material {
+            profile: &profile,
+            groups,
+            focus: &[],
+            is_timed: profile.timed_stops > 0 && turn % 4 == 3,
+            is_stepwise: false,
+        };
+        let mut scheduler = scheduler(algorithm, turn, &Vec::new(), material);
+        let outcome = run_schedule(session, &mut *scheduler, rules, false);
+        steps += outcome.drive.steps;
+        if is_wanted(&outcome) {
+            return (turn + 1, Some(outcome));
+        }
+        if steps >= PORTFOLIO_STEPS_MAX {
+            return (turn + 1, None);
+        }
+    }
+    (PORTFOLIO_MAX, None)
 }
 
 /// The switches of a recording in the program as it is now.

@@ -172,7 +172,7 @@ fn explore_case(
     let begun = Instant::now();
     let time = Duration::from_secs(options.seconds());
     let schedules = options.schedules();
-    let mut line = Line::new(Bounds { schedules, time }, case.test.as_deref());
+    let mut line = Line::new(Bounds { schedules, time });
     let result = watched(interrupt, time, |cancel| {
         let mut campaign = options.campaign(case.inputs.clone(), cancel)?;
         if case.test.is_some() && campaign.snapshot_at == SnapshotAt::FirstThread {
@@ -286,6 +286,7 @@ fn print(options: &ExploreOptions, explored: &[Explored], is_single: bool) -> an
         if !is_single {
             let verdict = match (&case.vacuous, case.findings.len()) {
                 (Some(_), _) => "nothing tested",
+                (None, 0) if case.report.was_cancelled => "interrupted",
                 (None, 0) => "ok",
                 _ => "FAILED",
             };

@@ -14,8 +14,6 @@ use crate::message;
 const INTERVAL: Duration = Duration::from_millis(100);
 /// When it is first written elsewhere; then after twice that time, and so on.
 const FIRST_NOTE: Duration = Duration::from_secs(2);
-/// Characters of a test's name.
-const NAME_MAX: usize = 30;
 
 /// What bounds a campaign.
 #[derive(Debug, Clone, Copy)]
@@ -36,16 +34,15 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(bounds: Bounds, test: Option<&str>) -> Self {
+    pub(super) fn new(bounds: Bounds) -> Self {
         let is_terminal = std::io::stderr().is_terminal();
         let bar = if is_terminal {
             ProgressBar::new_spinner()
         } else {
             ProgressBar::hidden()
         };
-        let style = ProgressStyle::with_template("{spinner} {prefix}{wide_msg}");
+        let style = ProgressStyle::with_template("{spinner} {wide_msg}");
         let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        bar.set_prefix(test.map_or_else(String::new, |test| format!("{}: ", shortened(test))));
         let now = Arc::new(Mutex::new(Progress::default()));
         let (writes, over) = channel::<()>();
         let (shown, progress) = (bar.clone(), Arc::clone(&now));
@@ -103,16 +100,6 @@ impl Drop for Line {
     }
 }
 
-/// The end of a name says more than its beginning.
-fn shortened(name: &str) -> String {
-    let length = name.chars().count();
-    if length <= NAME_MAX {
-        return name.to_owned();
-    }
-    let end = name.chars().skip(length - NAME_MAX + 2);
-    "..".chars().chain(end).collect()
-}
-
 fn line(progress: Progress, bounds: Bounds, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
     match progress.phase {
@@ -145,7 +132,7 @@ fn exploring(progress: Progress, bounds: Bounds, elapsed: Duration) -> String {
         count => format!("{count} failures"),
     };
     format!(
-        "{schedules} schedules, {rate}/s, {distinct} distinct, {failures}, {interrupted} of {points} points, eta {eta} s"
+        "{schedules} schedules, {rate}/s, eta {eta} s, {distinct} distinct, {failures}, {interrupted} of {points} points"
     )
 }
 
@@ -181,7 +168,7 @@ mod tests {
         let text = line(PROGRESS, bounds, Duration::from_secs(400));
         assert_eq!(
             text,
-            "1200000 schedules, 3000/s, 350000 distinct, 12 failures, 1400 of 1500 points, eta 2934 s"
+            "1200000 schedules, 3000/s, eta 2934 s, 350000 distinct, 12 failures, 1400 of 1500 points"
         );
         assert!(text.len() < 100);
     }
@@ -195,17 +182,11 @@ mod tests {
                 Bounds { schedules, time },
                 Duration::from_secs(400),
             );
-            text.rsplit_once("eta ").map(|(_, eta)| eta.to_owned())
+            let parts: Vec<&str> = text.split(", ").collect();
+            parts[2].to_owned()
         };
-        assert_eq!(eta(u64::MAX, 460).as_deref(), Some("60 s"));
-        assert_eq!(eta(1_203_000, 460).as_deref(), Some("1 s"));
-        assert_eq!(eta(1_200_000, 300).as_deref(), Some("0 s"));
-    }
-
-    #[test]
-    fn long_names_are_cut_at_their_beginning() {
-        assert_eq!(shortened("queue::push"), "queue::push");
-        let name = shortened("tests::module::another::long_name_of_a_test");
-        assert_eq!(name, "..another::long_name_of_a_test");
+        assert_eq!(eta(u64::MAX, 460), "eta 60 s");
+        assert_eq!(eta(1_203_000, 460), "eta 1 s");
+        assert_eq!(eta(1_200_000, 300), "eta 0 s");
     }
 }
