@@ -1,13 +1,13 @@
-//! The campaign: schedules in generations, on several workers, with results that do not depend on how many.
-//!
-//! A generation is a list of jobs that is fixed before it begins; what its runs teach is merged in the order of
-//! their numbers after it has ended. Each worker has a world of its own and takes the next job when it is free.
+//! The campaign on a program: generations of schedules until something fails or the budget is used up, then the
+//! explanation of what failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
 
+use raddle_campaign::{
+    Algorithm, Director, Failures, Generation, Learning, Material, Worker, run_generations,
+    scheduler,
+};
 use raddle_detect::Race;
 use raddle_report::Finding;
 use raddle_sched::{AbstractSchedule, End, Profile, ReadsFromPair};
@@ -20,19 +20,15 @@ use crate::exhaustive::{self, Exhaustive};
 use crate::explain;
 use crate::feedback::{Feedback, Pool};
 use crate::judge::{Judge, Rules};
-use crate::portfolio::{Algorithm, Material, scheduler};
+use crate::portfolio::PORTFOLIO;
 use crate::schedule_run::{Outcome, run_schedule};
 use crate::session::{Focus, Session, StartFailure};
 use crate::snapshot::SnapshotAt;
 
 /// Steps in a row before the default order goes on to the next context.
 const PATIENCE: u64 = 100_000;
-/// Schedules of the first generations; the last number holds for all later ones.
-const GENERATIONS: [u64; 3] = [8, 24, 64];
 /// One schedule in this many is observed once the set of points is stable.
 const SAMPLE: u64 = 32;
-/// Points beyond this number are not used.
-const POINTS_MAX: usize = 20_000;
 /// Steps of a schedule before it counts as hanging, if the default order took fewer.
 const HANG_STEPS_MIN: u64 = 4_000_000;
 /// How much longer than the default order a schedule may take.
@@ -168,23 +164,12 @@ pub fn explore(
         ..Progress::default()
     });
     let rules = first_rules(options);
-    let profile = Profile::default();
-    let material = Material {
-        profile: &profile,
-        groups: &[],
-        focus: &[],
-        is_timed: false,
-        is_stepwise: options.every_instruction,
-    };
-    let mut scheduler = scheduler(Algorithm::Default, 0, &Vec::new(), material);
-    let mut baseline = run_schedule(&mut session, &mut *scheduler, &rules, true);
+    let baseline = run_alone(&mut session, options, &rules);
     if baseline.drive.end == End::Abandoned {
         let mut report = Report::default();
         report.note_end(&options.cancel);
         return Ok(report);
     }
-    baseline.is_default = true;
-    baseline.profile = Some(baseline.drive.profile(&session.world));
     let rules = final_rules(options, rules, &baseline);
     if options.exhaustive {
         let mut report = Report {
@@ -197,14 +182,37 @@ pub fn explore(
     }
     let mut campaign = Campaign::new(options, rules);
     campaign.focus = session.focus(&options.focus)?;
-    campaign.merge(vec![baseline]);
-    campaign.run_generations(progress);
+    campaign.merge(&[baseline]);
+    let start = || Explorer::start(options);
+    let mut reporting = Reporting {
+        campaign: &mut campaign,
+        progress,
+    };
+    run_generations(options.workers, &start, &mut reporting);
+    campaign.report.note_end(&options.cancel);
     Ok(campaign.finish(&mut session, progress))
 }
 
 fn start(options: &Options) -> Result<Session, StartFailure> {
     let leave = Leave::to_explore(&options.cancel);
     Session::start(&options.inputs, &options.snapshot_at, options.checks, leave)
+}
+
+/// The default order.
+fn run_alone(session: &mut Session, options: &Options, rules: &Rules) -> Outcome {
+    let material = Material {
+        profile: &Profile::default(),
+        groups: &[],
+        wishes: &Vec::new(),
+        focus: &[],
+        is_timed: false,
+        is_stepwise: options.every_instruction,
+    };
+    let mut scheduler = scheduler(Algorithm::Default, 0, material);
+    let mut outcome = run_schedule(session, &mut *scheduler, rules, true);
+    outcome.is_default = true;
+    outcome.profile = Some(outcome.drive.profile(&session.world));
+    outcome
 }
 
 fn first_rules(options: &Options) -> Rules {
@@ -249,11 +257,9 @@ struct Job {
     observes: bool,
 }
 
-/// What all workers of a generation share.
+/// What all jobs of a generation share.
 #[derive(Debug)]
-struct Generation {
-    jobs: Vec<Job>,
-    next: AtomicUsize,
+struct Shared {
     points: Vec<u64>,
     groups: Vec<Vec<u64>>,
     profile: Profile,
@@ -265,14 +271,7 @@ struct Campaign<'a> {
     options: &'a Options,
     rules: Rules,
     report: Report,
-    profile: Profile,
-    points: BTreeSet<u64>,
-    groups: BTreeSet<Vec<u64>>,
-    /// Points changed in the last generation.
-    is_learning: bool,
-    /// Number of the next set of delays, and of preemptions.
-    delays: u64,
-    preemptions: u64,
+    learning: Learning,
     feedback: Feedback,
     focus: Vec<Range<u64>>,
     seen: BTreeSet<u64>,
@@ -280,9 +279,7 @@ struct Campaign<'a> {
     pairs: BTreeSet<ReadsFromPair>,
     /// Where somebody was interrupted.
     interrupted: BTreeSet<u64>,
-    /// First failing outcome of each kind, by fingerprint.
-    failures: BTreeMap<String, Outcome>,
-    order: Vec<String>,
+    failures: Failures<Outcome>,
     races: BTreeMap<(u64, u64), (Race, Outcome)>,
 }
 
@@ -292,132 +289,46 @@ impl<'a> Campaign<'a> {
             options,
             rules,
             report: Report::default(),
-            profile: Profile::default(),
-            points: BTreeSet::new(),
-            groups: BTreeSet::new(),
-            is_learning: true,
-            delays: 0,
-            preemptions: 0,
+            learning: Learning::default(),
             feedback: Feedback::default(),
             focus: Vec::new(),
             seen: BTreeSet::new(),
             classes: BTreeSet::new(),
             pairs: BTreeSet::new(),
             interrupted: BTreeSet::new(),
-            failures: BTreeMap::new(),
-            order: Vec::new(),
+            failures: Failures::default(),
             races: BTreeMap::new(),
         }
     }
 
-    fn run_generations(&mut self, progress: &mut dyn FnMut(Progress)) {
-        let workers = self.options.workers.max(1);
-        std::thread::scope(|scope| {
-            let (outcomes_in, outcomes) = mpsc::channel();
-            let mut queues = Vec::new();
-            for _ in 0..workers {
-                let (queue, jobs) = mpsc::channel::<Arc<Generation>>();
-                let outcomes_in = outcomes_in.clone();
-                let options = self.options;
-                scope.spawn(move || work(options, &jobs, &outcomes_in));
-                queues.push(queue);
-            }
-            drop(outcomes_in);
-            let mut number = 0;
-            while self.report.schedules < self.options.schedules {
-                let generation = Arc::new(self.generation(number));
-                number += 1;
-                for queue in &queues {
-                    // A worker that could not start has gone; the others do its share.
-                    drop(queue.send(Arc::clone(&generation)));
-                }
-                let done = self.receive(&outcomes, generation.jobs.len(), progress);
-                self.report.note_end(&self.options.cancel);
-                if done.is_empty() {
-                    break;
-                }
-                self.merge(done);
-                progress(self.progress(0));
-                let has_enough = self.options.until_found && !self.order.is_empty();
-                if has_enough || self.options.cancel.is_asked(Urgency::TimeIsUp) {
-                    break;
-                }
-            }
-        });
-    }
-
-    /// What the jobs of a generation came to, in the order of their numbers.
-    fn receive(
-        &self,
-        outcomes: &mpsc::Receiver<Option<Outcome>>,
-        jobs: usize,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Vec<Outcome> {
-        let mut done = Vec::new();
-        for outcome in outcomes.iter().take(jobs).flatten() {
-            done.push(outcome);
-            progress(self.progress(to_u64(done.len())));
-        }
-        done.sort_by_key(|outcome| outcome.index);
-        done
-    }
-
-    /// How far it is, with some schedules more that nothing was learned from yet.
-    fn progress(&self, more: u64) -> Progress {
-        Progress {
-            phase: Phase::Exploring,
-            schedules: self.report.schedules + more,
-            distinct: to_u64(self.seen.len()),
-            failures: to_u64(self.order.len()),
-            points: to_u64(self.points.len()),
-            interrupted: self.report.interrupted,
-            classes: to_u64(self.classes.len()),
-        }
-    }
-
-    fn generation(&mut self, number: usize) -> Generation {
-        let size = GENERATIONS[number.min(GENERATIONS.len() - 1)];
+    fn generation(&mut self, number: usize, size: u64) -> Generation<Shared, Job> {
         let size = size.min(self.options.schedules - self.report.schedules);
         let first = self.report.schedules;
         let pool = self.feedback.pool();
         let jobs = (first..first + size)
             .map(|index| self.job(index, index == first, number, &pool))
             .collect();
-        Generation {
-            jobs,
-            next: AtomicUsize::new(0),
-            points: self.points.iter().copied().take(POINTS_MAX).collect(),
-            groups: self.groups.iter().cloned().collect(),
-            profile: self.profile.clone(),
+        let shared = Shared {
+            points: self.learning.points(),
+            groups: self.learning.groups(),
+            profile: self.learning.profile.clone(),
             focus: self.focus.clone(),
             rules: self.rules.clone(),
-        }
+        };
+        Generation { shared, jobs }
     }
 
     fn job(&mut self, index: u64, is_first: bool, generation: usize, pool: &Pool) -> Job {
         let seed = Prng::derive_seed(self.options.seed, index);
-        let mut algorithm = match self.options.algorithm {
-            _ if is_first && self.is_learning => Algorithm::Default,
-            Some(algorithm) => algorithm,
-            None => Algorithm::of_turn(index),
-        };
-        match &mut algorithm {
-            Algorithm::Delay { number } => {
-                *number = self.delays;
-                self.delays += 1;
-            }
-            Algorithm::Preemption { number } => {
-                *number = self.preemptions;
-                self.preemptions += 1;
-            }
-            _ => {}
-        }
+        let is_learning = self.learning.is_going_on();
+        let wanted = self.options.algorithm;
+        let algorithm = self.learning.algorithm(index, is_first, wanted, &PORTFOLIO);
         let wishes = if algorithm == Algorithm::ReadsFrom {
             self.feedback.wishes(seed, pool)
         } else {
             Vec::new()
         };
-        let has_timers = self.options.varies_time && self.profile.timed_stops > 0;
+        let has_timers = self.options.varies_time && self.learning.profile.timed_stops > 0;
         Job {
             index,
             seed,
@@ -427,14 +338,13 @@ impl<'a> Campaign<'a> {
             observes: self.options.races
                 || generation == 0
                 || index.is_multiple_of(SAMPLE)
-                || (self.is_learning && index.is_multiple_of(4)),
+                || (is_learning && index.is_multiple_of(4)),
         }
     }
 
     /// Takes what the runs of a generation taught, in the order of their numbers.
-    fn merge(&mut self, outcomes: Vec<Outcome>) {
-        let points_before = self.points.len();
-        for outcome in &outcomes {
+    fn merge(&mut self, outcomes: &[Outcome]) {
+        for outcome in outcomes {
             self.report.schedules += 1;
             self.report.steps += outcome.drive.steps;
             self.report.contexts = self.report.contexts.max(outcome.contexts);
@@ -453,39 +363,29 @@ impl<'a> Campaign<'a> {
             }
             if let Some(failure) = &outcome.failure {
                 self.report.failing += 1;
-                let fingerprint = failure.fingerprint();
-                if !self.failures.contains_key(&fingerprint) {
-                    self.order.push(fingerprint.clone());
-                    self.failures.insert(fingerprint, outcome.clone());
-                }
+                self.failures.note(failure.fingerprint(), outcome);
             }
             self.learn(outcome);
         }
-        let interrupted = self.interrupted.intersection(&self.points);
+        self.learning.end_generation();
+        let points = self.learning.points();
+        let interrupted = points.iter().filter(|pc| self.interrupted.contains(pc));
         self.report.interrupted = to_u64(interrupted.count());
-        self.is_learning = self.points.len() != points_before;
-        if self.is_learning {
-            // Numbers of decisions mean other places now.
-            self.delays = 0;
-            self.preemptions = 0;
-        } else if self.delays >= self.profile.decisions {
-            self.report.single_delays_done = true;
-        }
+        self.report.single_delays_done |= self.learning.single_delays_done();
     }
 
     fn learn(&mut self, outcome: &Outcome) {
         if let Some(profile) = &outcome.profile {
             self.report.baseline_steps = outcome.drive.steps;
             self.report.timed_stops = profile.timed_stops;
-            self.profile.clone_from(profile);
+            self.learning.profile.clone_from(profile);
         }
         let Some(learned) = &outcome.learned else {
             return;
         };
         self.report.shared_places = self.report.shared_places.max(learned.shared_places);
         for group in &learned.meetings {
-            self.points.extend(group.iter().copied());
-            self.groups.insert(group.clone());
+            self.learning.meet(group);
             self.feedback.learn(group, &learned.writers);
         }
         for race in &learned.races {
@@ -499,79 +399,120 @@ impl<'a> Campaign<'a> {
         }
     }
 
+    /// How far it is, with some schedules more that nothing was learned from yet.
+    fn progress(&self, phase: Phase, more: u64) -> Progress {
+        Progress {
+            phase,
+            schedules: self.report.schedules + more,
+            distinct: to_u64(self.seen.len()),
+            failures: to_u64(self.failures.len()),
+            points: to_u64(self.learning.points_len()),
+            interrupted: self.report.interrupted,
+            classes: to_u64(self.classes.len()),
+        }
+    }
+
     fn finish(mut self, session: &mut Session, progress: &mut dyn FnMut(Progress)) -> Report {
         session.leave = Leave::to_explain(&self.options.cancel);
         self.report.distinct = to_u64(self.seen.len());
-        self.report.points = to_u64(self.points.len());
+        self.report.points = to_u64(self.learning.points_len());
         self.report.classes = to_u64(self.classes.len());
         self.report.pairs = to_u64(self.pairs.len());
         // Where an order can be cut when it is made small.
-        let points: Vec<u64> = self.points.iter().copied().take(POINTS_MAX).collect();
-        session.add_points(&points);
-        let of = to_u64(self.order.len().min(self.options.findings_max));
-        for (number, fingerprint) in (1..=of).zip(&self.order) {
-            progress(Progress {
-                phase: Phase::Explaining { number, of },
-                ..self.progress(0)
-            });
-            let outcome = &self.failures[fingerprint];
+        session.add_points(&self.learning.points());
+        let of = to_u64(self.failures.len().min(self.options.findings_max));
+        for (number, outcome) in (1..=of).zip(self.failures.iter()) {
+            progress(self.progress(Phase::Explaining { number, of }, 0));
             let explained = explain::finding(session, outcome, &self.rules, self.options);
             self.report.findings.push(explained);
         }
-        self.report.unexplained = to_u64(self.order.len()) - of;
+        self.report.unexplained = to_u64(self.failures.len()) - of;
         self.report.races = explain::races(session, &self.races, &self.rules);
         self.report
     }
 }
 
-/// A worker: its own world, job after job. A job that is not done any more, because the campaign was cancelled,
-/// has no outcome.
-fn work(
-    options: &Options,
-    generations: &mpsc::Receiver<Arc<Generation>>,
-    outcomes: &mpsc::Sender<Option<Outcome>>,
-) {
-    // The first world started, and starting is deterministic.
-    let Ok(mut session) = start(options) else {
-        return;
-    };
-    let mut points = 0;
-    for generation in generations {
-        if points != generation.points.len() {
-            points = generation.points.len();
-            session.add_points(&generation.points);
+/// A campaign that tells how far it is.
+struct Reporting<'a, 'b> {
+    campaign: &'a mut Campaign<'b>,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+impl Director<Explorer<'_>> for Reporting<'_, '_> {
+    fn plan(&mut self, number: usize, size: u64) -> Option<Generation<Shared, Job>> {
+        let campaign = &mut *self.campaign;
+        let is_wanted = campaign.report.schedules < campaign.options.schedules;
+        is_wanted.then(|| campaign.generation(number, size))
+    }
+
+    fn watch(&mut self, over: usize) {
+        (self.progress)(self.campaign.progress(Phase::Exploring, to_u64(over)));
+    }
+
+    fn take(&mut self, outcomes: Vec<Outcome>) -> bool {
+        let campaign = &mut *self.campaign;
+        campaign.merge(&outcomes);
+        (self.progress)(campaign.progress(Phase::Exploring, 0));
+        let has_enough = campaign.options.until_found && !campaign.failures.is_empty();
+        !has_enough && !campaign.options.cancel.is_asked(Urgency::TimeIsUp)
+    }
+}
+
+/// A worker with its own world.
+struct Explorer<'a> {
+    options: &'a Options,
+    session: Session,
+    /// Points that the world knows.
+    points: usize,
+}
+
+impl<'a> Explorer<'a> {
+    /// The first world started, and starting is deterministic.
+    fn start(options: &'a Options) -> Option<Self> {
+        Some(Self {
+            options,
+            session: start(options).ok()?,
+            points: 0,
+        })
+    }
+}
+
+impl Worker for Explorer<'_> {
+    type Shared = Shared;
+    type Job = Job;
+    type Outcome = Outcome;
+
+    fn begin(&mut self, shared: &Shared) {
+        if self.points != shared.points.len() {
+            self.points = shared.points.len();
+            self.session.add_points(&shared.points);
         }
-        loop {
-            let taken = generation.next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = generation.jobs.get(taken) else {
-                break;
-            };
-            let material = Material {
-                profile: &generation.profile,
-                groups: &generation.groups,
-                focus: &generation.focus,
-                is_timed: job.is_timed,
-                is_stepwise: options.every_instruction,
-            };
-            let mut scheduler = scheduler(job.algorithm, job.seed, &job.wishes, material);
-            let mut outcome = run_schedule(
-                &mut session,
-                &mut *scheduler,
-                &generation.rules,
-                job.observes,
-            );
-            outcome.index = job.index;
-            outcome.is_default = job.algorithm == Algorithm::Default;
-            outcome.wishes.clone_from(&job.wishes);
-            outcome.is_guided = job.algorithm == Algorithm::ReadsFrom;
-            if outcome.is_default {
-                outcome.profile = Some(outcome.drive.profile(&session.world));
-            }
-            let is_done = outcome.drive.end != End::Abandoned;
-            if outcomes.send(is_done.then_some(outcome)).is_err() {
-                return;
-            }
+    }
+
+    fn run(&mut self, shared: &Shared, job: &Job) -> Option<Outcome> {
+        let material = Material {
+            profile: &shared.profile,
+            groups: &shared.groups,
+            wishes: &job.wishes,
+            focus: &shared.focus,
+            is_timed: job.is_timed,
+            is_stepwise: self.options.every_instruction,
+        };
+        let mut scheduler = scheduler(job.algorithm, job.seed, material);
+        let mut outcome = run_schedule(
+            &mut self.session,
+            &mut *scheduler,
+            &shared.rules,
+            job.observes,
+        );
+        outcome.index = job.index;
+        outcome.is_default = job.algorithm == Algorithm::Default;
+        outcome.wishes.clone_from(&job.wishes);
+        outcome.is_guided = job.algorithm == Algorithm::ReadsFrom;
+        if outcome.is_default {
+            outcome.profile = Some(outcome.drive.profile(&self.session.world));
         }
+        (outcome.drive.end != End::Abandoned).then_some(outcome)
     }
 }
 

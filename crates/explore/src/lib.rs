@@ -34,7 +34,7 @@ pub use cancel::{Cancel, Urgency};
 pub use checkpoint::changed_files;
 pub use exhaustive::Exhaustive;
 pub use judge::Judge;
-pub use portfolio::Algorithm;
+pub use portfolio::PORTFOLIO;
 pub use relaxed::{Relaxed, replay_relaxed};
 pub use replay::{Replayed, Replayer, TraceLine};
 pub use session::{Focus, StartFailure};

@@ -7,8 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use raddle_campaign::algorithm::default_order;
+use raddle_campaign::{Learning, Material, scheduler};
 use raddle_report::Finding;
-use raddle_sched::{DelayBounded, Scheduler, View};
+use raddle_sched::{Scheduler, View};
 use raddle_symbols::SymbolSpace;
 use raddle_trace::{Deviation, Path, Position, Recording};
 use raddle_world::{Context, ContextId};
@@ -18,7 +20,7 @@ use crate::explain;
 use crate::judge::{Judge, Rules};
 use crate::landmark::{Standing, Visits, locate};
 use crate::minimise::orders_at;
-use crate::portfolio::{Algorithm, Material, scheduler};
+use crate::portfolio::PORTFOLIO;
 use crate::schedule_run::{Learned, Outcome, run_schedule};
 use crate::session::{Session, StartFailure};
 use crate::snapshot::SnapshotAt;
@@ -80,12 +82,12 @@ pub fn replay_relaxed(
     };
     let (mut failing, mut others) = (is_same(&outcome).then_some((outcome, true)), 0);
     if let (None, Some(learned)) = (&failing, learned) {
-        let groups = learn_points(&mut session, &rules, learned);
+        let learning = learn_points(&mut session, &rules, &learned);
         let preemptions = recording.preemptions;
         let (count, mut found) = orders_at(&mut session, &rules, places, preemptions, &is_same);
         others = count;
         if found.is_none() {
-            let (count, more) = try_portfolio(&mut session, &rules, &groups, &is_same);
+            let (count, more) = try_portfolio(&mut session, &rules, learning, &is_same);
             others += count;
             found = more;
         }
@@ -105,48 +107,41 @@ pub fn replay_relaxed(
 }
 
 /// Makes the places where contexts met in a run, and in the default order, decision points.
-fn learn_points(session: &mut Session, rules: &Rules, learned: Learned) -> Vec<Vec<u64>> {
-    let mut groups: BTreeSet<Vec<u64>> = learned.meetings.into_iter().collect();
+fn learn_points(session: &mut Session, rules: &Rules, learned: &Learned) -> Learning {
+    let mut learning = Learning::default();
     let alone = run_schedule(session, &mut default_order(), rules, true);
-    groups.extend(
-        alone
-            .learned
-            .into_iter()
-            .flat_map(|learned| learned.meetings),
-    );
-    for group in &groups {
-        session.add_points(group);
+    for learned in alone.learned.iter().chain([learned]) {
+        learned
+            .meetings
+            .iter()
+            .for_each(|group| learning.meet(group));
     }
-    groups.into_iter().collect()
-}
-
-fn default_order() -> DelayBounded {
-    DelayBounded::new(Vec::new())
+    session.add_points(&learning.points());
+    learning
 }
 
 /// Runs schedules as an exploration does; the number of runs, and the first that is as wanted.
 fn try_portfolio(
     session: &mut Session,
     rules: &Rules,
-    groups: &[Vec<u64>],
+    mut learning: Learning,
     is_wanted: &dyn Fn(&Outcome) -> bool,
 ) -> (u64, Option<Outcome>) {
     let alone = run_schedule(session, &mut default_order(), rules, false);
-    let profile = alone.drive.profile(&session.world);
+    learning.profile = alone.drive.profile(&session.world);
+    let groups = learning.groups();
     let mut steps = 0;
     for turn in 0..PORTFOLIO_MAX {
-        let mut algorithm = Algorithm::of_turn(turn);
-        if let Algorithm::Delay { number } | Algorithm::Preemption { number } = &mut algorithm {
-            *number = turn / 8;
-        }
+        let algorithm = learning.algorithm(turn, false, None, &PORTFOLIO);
         let material = Material {
-            profile: &profile,
-            groups,
+            profile: &learning.profile,
+            groups: &groups,
+            wishes: &Vec::new(),
             focus: &[],
-            is_timed: profile.timed_stops > 0 && turn % 4 == 3,
+            is_timed: learning.profile.timed_stops > 0 && turn % 4 == 3,
             is_stepwise: false,
         };
-        let mut scheduler = scheduler(algorithm, turn, &Vec::new(), material);
+        let mut scheduler = scheduler(algorithm, turn, material);
         let outcome = run_schedule(session, &mut *scheduler, rules, false);
         steps += outcome.drive.steps;
         if is_wanted(&outcome) {
