@@ -123,7 +123,7 @@ impl std::fmt::Display for Vacuous {
                 "no two threads or processes could ever run at the same time: nothing was interleaved, so nothing was tested"
             }
             Self::NotBegun => {
-                "ended before its first run was over: nothing was tested; give it more `--time`"
+                "ended before its first schedule was over: nothing was tested; give it more `--time`"
             }
         })
     }
@@ -207,7 +207,9 @@ fn explore_case(
             finding.title = format!("test `{test}`: {}", finding.title);
         }
     }
-    if report.schedules == 0 {
+    // The first run interrupts nobody.
+    let is_unbegun = report.was_stopped && findings.is_empty() && report.schedules <= 1;
+    if is_unbegun || report.schedules == 0 {
         vacuous = vacuous.or(Some(Vacuous::NotBegun));
     } else if findings.is_empty() && report.decisions == 0 && !report.was_cancelled {
         vacuous = Some(Vacuous::NothingInterleaved);
@@ -318,7 +320,7 @@ fn totals(explored: &[Explored]) -> String {
     let not_begun = vacuous(Vacuous::NotBegun).count();
     if not_begun > 0 {
         text.push_str(&format!(
-            ", {not_begun} ended before their first run was over"
+            ", {not_begun} ended before their first schedule was over"
         ));
     }
     text.push('\n');
