@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use raddle_sched::{
     AbstractSchedule, DelayBounded, Focused, Pct, Pos, PreemptionBounded, Profile, RandomWalk,
-    ReadsFrom, Scheduler, Timed, Urw, urw::sample_interest,
+    ReadsFrom, Scheduler, Stepwise, Timed, Urw, urw::sample_interest,
 };
 use raddle_stdx::Prng;
 
@@ -46,11 +46,16 @@ pub struct Material<'a> {
     pub focus: &'a [Range<u64>],
     /// Whether the clock is to jump in this schedule.
     pub is_timed: bool,
+    /// Whether every instruction is a decision point.
+    pub is_stepwise: bool,
 }
 
 /// Makes the scheduler of a job.
 pub fn scheduler(algorithm: Algorithm, seed: u64, material: Material<'_>) -> Box<dyn Scheduler> {
     let mut scheduler = plain(algorithm, seed, material);
+    if material.is_stepwise {
+        scheduler = Box::new(Stepwise(scheduler));
+    }
     if algorithm == Algorithm::Default {
         return scheduler;
     }

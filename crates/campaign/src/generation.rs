@@ -5,9 +5,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 /// Schedules of the first generations; the last number holds for all later ones.
 const SIZES: [u64; 3] = [8, 24, 64];
+
+/// How often the director may look at a generation that takes long; no result depends on it.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Jobs with what all of them share.
 #[derive(Debug)]
@@ -34,6 +38,9 @@ pub trait Worker {
 pub trait Director<W: Worker> {
     /// The next generation, of this size at most; none to end.
     fn plan(&mut self, number: usize, size: u64) -> Option<Generation<W::Shared, W::Job>>;
+
+    /// Told from time to time how many jobs of the present generation were begun.
+    fn watch(&mut self, _begun: usize) {}
 
     /// The outcomes of the jobs that were done, in the order of the jobs; says whether to go on.
     fn take(&mut self, outcomes: Vec<W::Outcome>) -> bool;
@@ -70,7 +77,6 @@ pub fn run_generations<W: Worker>(
             let Some(generation) = director.plan(number, size) else {
                 break;
             };
-            let jobs = generation.jobs.len();
             let issue = Arc::new(Issue {
                 generation,
                 next: AtomicUsize::new(0),
@@ -79,7 +85,7 @@ pub fn run_generations<W: Worker>(
                 // It fails for a worker that could not start.
                 drop(queue.send(Arc::clone(&issue)));
             }
-            let mut done = collect(&outcomes, jobs);
+            let mut done = collect(&outcomes, &issue, director);
             done.sort_by_key(|(index, _)| *index);
             let done: Vec<W::Outcome> = done
                 .into_iter()
@@ -96,12 +102,21 @@ pub fn run_generations<W: Worker>(
 type Share<O> = Vec<(usize, Option<O>)>;
 
 /// Waits until all jobs of a generation were taken and are done; fewer if no worker is left.
-fn collect<O>(shares: &mpsc::Receiver<Share<O>>, jobs: usize) -> Share<O> {
+fn collect<W: Worker>(
+    shares: &mpsc::Receiver<Share<W::Outcome>>,
+    issue: &Issue<W::Shared, W::Job>,
+    director: &mut dyn Director<W>,
+) -> Share<W::Outcome> {
+    let jobs = issue.generation.jobs.len();
     let mut done = Vec::with_capacity(jobs);
-    while done.len() < jobs
-        && let Ok(share) = shares.recv()
-    {
-        done.extend(share);
+    while done.len() < jobs {
+        match shares.recv_timeout(LOOK) {
+            Ok(share) => done.extend(share),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                director.watch(issue.next.load(Ordering::Relaxed).min(jobs));
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+        }
     }
     done
 }

@@ -3,12 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use raddle_campaign::{
-    Algorithm, Director, Failures, Generation, Learning, Material, Worker, algorithm,
-    run_generations, scheduler,
+    Algorithm, Director, Failures, Generation, Learning, Material, Worker, run_generations,
+    scheduler,
 };
 use raddle_detect::Race;
 use raddle_report::Finding;
@@ -17,13 +15,15 @@ use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_trace::{Checks, Inputs, Limits, Recording};
 
+use crate::cancel::{Cancel, Leave, Urgency};
 use crate::exhaustive::{self, Exhaustive};
 use crate::explain;
 use crate::feedback::{Feedback, Pool};
 use crate::judge::{Judge, Rules};
 use crate::portfolio::PORTFOLIO;
 use crate::schedule_run::{Outcome, run_schedule};
-use crate::session::{Focus, Session, SnapshotAt, StartFailure};
+use crate::session::{Focus, Session, StartFailure};
+use crate::snapshot::SnapshotAt;
 use crate::timing::{Clock, Spent, Stopwatch};
 
 /// Steps in a row before the default order goes on to the next context.
@@ -69,25 +69,40 @@ pub struct Options {
     pub varies_time: bool,
     /// Decide only inside these functions and lines; empty for everywhere.
     pub focus: Vec<Focus>,
-    /// When it becomes true, no further schedule is begun; what was found is explained.
-    pub cancel: Arc<AtomicBool>,
+    /// Whether every instruction is a decision point.
+    pub every_instruction: bool,
+    /// Asks for an end: schedules under way are dropped.
+    pub cancel: Cancel,
     /// Measures where the time of the schedules goes.
     pub clock: Option<Clock>,
 }
 
-impl Options {
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancel.load(Ordering::Relaxed)
-    }
+/// What a campaign is busy with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Phase {
+    /// The program runs to its snapshot.
+    #[default]
+    Starting,
+    /// It runs once without interruptions.
+    Alone,
+    Exploring,
+    /// The n-th of so many failures is made small and explained.
+    Explaining {
+        number: u64,
+        of: u64,
+    },
 }
 
 /// How far a campaign is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
+    pub phase: Phase,
     pub schedules: u64,
     pub distinct: u64,
     pub failures: u64,
+    /// Communication points, and those at which somebody was interrupted.
     pub points: u64,
+    pub interrupted: u64,
     /// Runs that differ in who read whose write.
     pub classes: u64,
 }
@@ -95,8 +110,9 @@ pub struct Progress {
 /// What a campaign found out.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Findings with their recordings, in the order in which they were found.
-    pub findings: Vec<(Finding, Recording)>,
+    /// Findings in the order in which they were found, with their recordings; without one if the campaign had to end
+    /// before the failure could be replayed.
+    pub findings: Vec<(Finding, Option<Recording>)>,
     /// Data races: seen, but without a recording of a failure.
     pub races: Vec<Finding>,
     pub schedules: u64,
@@ -108,6 +124,8 @@ pub struct Report {
     pub contexts: u64,
     pub decisions: u64,
     pub points: u64,
+    /// Points at which somebody was interrupted.
+    pub interrupted: u64,
     pub shared_places: u64,
     /// Runs that differ in who read whose write.
     pub classes: u64,
@@ -120,9 +138,9 @@ pub struct Report {
     pub unsupported: Option<(String, u64)>,
     /// Whether all sets of at most one delay were run.
     pub single_delays_done: bool,
-    /// It was cancelled: the last generation is not complete.
+    /// It was interrupted: the last generation is not complete.
     pub was_cancelled: bool,
-    /// The caller stopped it before the schedules were used up.
+    /// The time was up before the schedules were used up.
     pub was_stopped: bool,
     pub baseline_steps: u64,
     /// Stops of the default order with a timer or time-out running.
@@ -131,16 +149,32 @@ pub struct Report {
     pub exhaustive: Option<Exhaustive>,
 }
 
-/// Explores. `progress` is told after each generation; false from it ends the campaign.
+impl Report {
+    /// Takes note of who has asked for an end.
+    pub(crate) fn note_end(&mut self, cancel: &Cancel) {
+        self.was_cancelled = cancel.is_asked(Urgency::Interrupted);
+        self.was_stopped = cancel.is_asked(Urgency::TimeIsUp) && !self.was_cancelled;
+    }
+}
+
+/// Explores. `progress` is told of each phase and after each schedule.
 pub fn explore(
     options: &Options,
-    progress: &mut dyn FnMut(Progress) -> bool,
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, StartFailure> {
-    let mut session = Session::start(&options.inputs, &options.snapshot_at, options.checks)?;
+    progress(Progress::default());
+    let mut session = start(options)?;
+    progress(Progress {
+        phase: Phase::Alone,
+        ..Progress::default()
+    });
     let rules = first_rules(options);
-    let mut baseline = run_schedule(&mut session, &mut algorithm::default_order(), &rules, true);
-    baseline.is_default = true;
-    baseline.profile = Some(baseline.drive.profile(&session.world));
+    let baseline = run_alone(&mut session, options, &rules);
+    if baseline.drive.end == End::Abandoned {
+        let mut report = Report::default();
+        report.note_end(&options.cancel);
+        return Ok(report);
+    }
     let rules = final_rules(options, rules, &baseline);
     if options.exhaustive {
         let mut report = Report {
@@ -160,8 +194,30 @@ pub fn explore(
         progress,
     };
     run_generations(options.workers, &start, &mut reporting);
-    campaign.report.was_cancelled = options.is_cancelled();
-    Ok(campaign.finish(&mut session))
+    campaign.report.note_end(&options.cancel);
+    Ok(campaign.finish(&mut session, progress))
+}
+
+fn start(options: &Options) -> Result<Session, StartFailure> {
+    let leave = Leave::to_explore(&options.cancel);
+    Session::start(&options.inputs, &options.snapshot_at, options.checks, leave)
+}
+
+/// The default order.
+fn run_alone(session: &mut Session, options: &Options, rules: &Rules) -> Outcome {
+    let material = Material {
+        profile: &Profile::default(),
+        groups: &[],
+        wishes: &Vec::new(),
+        focus: &[],
+        is_timed: false,
+        is_stepwise: options.every_instruction,
+    };
+    let mut scheduler = scheduler(Algorithm::Default, 0, material);
+    let mut outcome = run_schedule(session, &mut *scheduler, rules, true);
+    outcome.is_default = true;
+    outcome.profile = Some(outcome.drive.profile(&session.world));
+    outcome
 }
 
 fn first_rules(options: &Options) -> Rules {
@@ -226,6 +282,8 @@ struct Campaign<'a> {
     seen: BTreeSet<u64>,
     classes: BTreeSet<u64>,
     pairs: BTreeSet<ReadsFromPair>,
+    /// Where somebody was interrupted.
+    interrupted: BTreeSet<u64>,
     failures: Failures<Outcome>,
     races: BTreeMap<(u64, u64), (Race, Outcome)>,
 }
@@ -242,6 +300,7 @@ impl<'a> Campaign<'a> {
             seen: BTreeSet::new(),
             classes: BTreeSet::new(),
             pairs: BTreeSet::new(),
+            interrupted: BTreeSet::new(),
             failures: Failures::default(),
             races: BTreeMap::new(),
         }
@@ -299,6 +358,7 @@ impl<'a> Campaign<'a> {
             self.seen.insert(outcome.drive.schedule.digest());
             self.classes.insert(outcome.drive.class);
             self.pairs.extend(&outcome.drive.pairs);
+            self.interrupted.extend(&outcome.drive.interrupted);
             // What other algorithms stumble on would only hide what is new to this one.
             if outcome.is_guided {
                 self.feedback.note(&outcome.drive.pairs, &outcome.wishes);
@@ -314,6 +374,9 @@ impl<'a> Campaign<'a> {
             self.learn(outcome);
         }
         self.learning.end_generation();
+        let points = self.learning.points();
+        let interrupted = points.iter().filter(|pc| self.interrupted.contains(pc));
+        self.report.interrupted = to_u64(interrupted.count());
         self.report.single_delays_done |= self.learning.single_delays_done();
     }
 
@@ -342,22 +405,34 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    fn finish(mut self, session: &mut Session) -> Report {
+    /// How far it is, with some schedules more that nothing was learned from yet.
+    fn progress(&self, phase: Phase, more: u64) -> Progress {
+        Progress {
+            phase,
+            schedules: self.report.schedules + more,
+            distinct: to_u64(self.seen.len()),
+            failures: to_u64(self.failures.len()),
+            points: to_u64(self.learning.points_len()),
+            interrupted: self.report.interrupted,
+            classes: to_u64(self.classes.len()),
+        }
+    }
+
+    fn finish(mut self, session: &mut Session, progress: &mut dyn FnMut(Progress)) -> Report {
+        session.leave = Leave::to_explain(&self.options.cancel);
         self.report.distinct = to_u64(self.seen.len());
         self.report.points = to_u64(self.learning.points_len());
         self.report.classes = to_u64(self.classes.len());
         self.report.pairs = to_u64(self.pairs.len());
         // Where an order can be cut when it is made small.
         session.add_points(&self.learning.points());
-        for outcome in self.failures.iter().take(self.options.findings_max) {
+        let of = to_u64(self.failures.len().min(self.options.findings_max));
+        for (number, outcome) in (1..=of).zip(self.failures.iter()) {
+            progress(self.progress(Phase::Explaining { number, of }, 0));
             let explained = explain::finding(session, outcome, &self.rules, self.options);
             self.report.findings.push(explained);
         }
-        let unexplained = self
-            .failures
-            .len()
-            .saturating_sub(self.options.findings_max);
-        self.report.unexplained = to_u64(unexplained);
+        self.report.unexplained = to_u64(self.failures.len()) - of;
         self.report.races = explain::races(session, &self.races, &self.rules);
         self.report
     }
@@ -366,7 +441,7 @@ impl<'a> Campaign<'a> {
 /// A campaign that tells how far it is.
 struct Reporting<'a, 'b> {
     campaign: &'a mut Campaign<'b>,
-    progress: &'a mut dyn FnMut(Progress) -> bool,
+    progress: &'a mut dyn FnMut(Progress),
 }
 
 impl Director<Explorer<'_>> for Reporting<'_, '_> {
@@ -379,21 +454,18 @@ impl Director<Explorer<'_>> for Reporting<'_, '_> {
         generation
     }
 
+    fn watch(&mut self, over: usize) {
+        (self.progress)(self.campaign.progress(Phase::Exploring, to_u64(over)));
+    }
+
     fn take(&mut self, outcomes: Vec<Outcome>) -> bool {
         let campaign = &mut *self.campaign;
         let mut stopwatch = Stopwatch::start(campaign.options.clock);
         campaign.merge(&outcomes);
         campaign.report.spent.plan += stopwatch.lap();
-        let goes_on = (self.progress)(Progress {
-            schedules: campaign.report.schedules,
-            distinct: to_u64(campaign.seen.len()),
-            failures: to_u64(campaign.failures.len()),
-            points: to_u64(campaign.learning.points_len()),
-            classes: to_u64(campaign.classes.len()),
-        });
-        campaign.report.was_stopped = !goes_on;
+        (self.progress)(campaign.progress(Phase::Exploring, 0));
         let has_enough = campaign.options.until_found && !campaign.failures.is_empty();
-        goes_on && !has_enough && !campaign.options.is_cancelled()
+        !has_enough && !campaign.options.cancel.is_asked(Urgency::TimeIsUp)
     }
 }
 
@@ -408,8 +480,7 @@ struct Explorer<'a> {
 impl<'a> Explorer<'a> {
     /// The first world started, and starting is deterministic.
     fn start(options: &'a Options) -> Option<Self> {
-        let session = Session::start(&options.inputs, &options.snapshot_at, options.checks);
-        let mut session = session.ok()?;
+        let mut session = start(options).ok()?;
         session.clock = options.clock;
         Some(Self {
             options,
@@ -432,9 +503,6 @@ impl Worker for Explorer<'_> {
     }
 
     fn run(&mut self, shared: &Shared, job: &Job) -> Option<Outcome> {
-        if self.options.is_cancelled() {
-            return None;
-        }
         let mut stopwatch = Stopwatch::start(self.options.clock);
         let material = Material {
             profile: &shared.profile,
@@ -442,6 +510,7 @@ impl Worker for Explorer<'_> {
             wishes: &job.wishes,
             focus: &shared.focus,
             is_timed: job.is_timed,
+            is_stepwise: self.options.every_instruction,
         };
         let mut scheduler = scheduler(job.algorithm, job.seed, material);
         let making = stopwatch.lap();
@@ -459,7 +528,7 @@ impl Worker for Explorer<'_> {
         if outcome.is_default {
             outcome.profile = Some(outcome.drive.profile(&self.session.world));
         }
-        Some(outcome)
+        (outcome.drive.end != End::Abandoned).then_some(outcome)
     }
 }
 

@@ -13,7 +13,8 @@ use raddle_sched::{Dpor, End};
 use raddle_stdx::width::to_u64;
 use raddle_world::{ContextId, Event, EventKind, World};
 
-use crate::campaign::{Options, Progress, Report};
+use crate::campaign::{Options, Phase, Progress, Report};
+use crate::cancel::{Leave, Urgency};
 use crate::explain;
 use crate::judge::Rules;
 use crate::schedule_run::{Outcome, run_watched};
@@ -46,13 +47,13 @@ pub struct Exhaustive {
     pub cut_short: u64,
 }
 
-/// Searches until everything is explored, the schedules are used up, or `progress` says stop.
+/// Searches until everything is explored, the schedules are used up, or somebody asks for an end.
 pub(crate) fn search(
     session: &mut Session,
     options: &Options,
     rules: &Rules,
     report: &mut Report,
-    progress: &mut dyn FnMut(Progress) -> bool,
+    progress: &mut dyn FnMut(Progress),
 ) {
     let mut search = Search {
         points: BTreeSet::new(),
@@ -61,22 +62,18 @@ pub(crate) fn search(
         dpor: Dpor::default(),
         cut_short: 0,
         classes: BTreeSet::new(),
+        interrupted: BTreeSet::new(),
     };
-    let mut was_stopped = false;
-    while !search.dpor.is_over() && report.schedules < options.schedules && !was_stopped {
+    let mut has_enough = false;
+    while !search.dpor.is_over() && report.schedules < options.schedules && !has_enough {
         search.run(session, rules, report);
-        let has_enough = options.until_found && !search.order.is_empty();
-        let goes_on = progress(Progress {
-            schedules: report.schedules,
-            distinct: search.dpor.interleavings(),
-            failures: to_u64(search.order.len()),
-            points: to_u64(search.points.len()),
-            classes: to_u64(search.classes.len()),
-        });
-        report.was_stopped = !goes_on;
-        report.was_cancelled = options.is_cancelled();
-        was_stopped = !goes_on || report.was_cancelled || has_enough;
+        progress(search.progress(Phase::Exploring, report));
+        let is_found = options.until_found && !search.order.is_empty();
+        has_enough = is_found || options.cancel.is_asked(Urgency::TimeIsUp);
     }
+    report.note_end(&options.cancel);
+    session.leave = Leave::to_explain(&options.cancel);
+    report.interrupted = search.points_interrupted();
     report.points = to_u64(search.points.len());
     report.classes = to_u64(search.classes.len());
     report.distinct = search.dpor.interleavings();
@@ -86,12 +83,14 @@ pub(crate) fn search(
         is_complete: search.dpor.is_over() && search.cut_short == 0,
         cut_short: search.cut_short,
     });
-    for fingerprint in search.order.iter().take(options.findings_max) {
+    let of = to_u64(search.order.len().min(options.findings_max));
+    for (number, fingerprint) in (1..=of).zip(&search.order) {
+        progress(search.progress(Phase::Explaining { number, of }, report));
         let outcome = &search.failures[fingerprint];
         let explained = explain::finding(session, outcome, rules, options);
         report.findings.push(explained);
     }
-    report.unexplained = to_u64(search.order.len().saturating_sub(options.findings_max));
+    report.unexplained = to_u64(search.order.len()) - of;
 }
 
 struct Search {
@@ -101,9 +100,26 @@ struct Search {
     dpor: Dpor,
     cut_short: u64,
     classes: BTreeSet<u64>,
+    interrupted: BTreeSet<u64>,
 }
 
 impl Search {
+    fn progress(&self, phase: Phase, report: &Report) -> Progress {
+        Progress {
+            phase,
+            schedules: report.schedules,
+            distinct: self.dpor.interleavings(),
+            failures: to_u64(self.order.len()),
+            points: to_u64(self.points.len()),
+            interrupted: self.points_interrupted(),
+            classes: to_u64(self.classes.len()),
+        }
+    }
+
+    fn points_interrupted(&self) -> u64 {
+        to_u64(self.interrupted.intersection(&self.points).count())
+    }
+
     /// One run, and what follows from it.
     fn run(&mut self, session: &mut Session, rules: &Rules, report: &mut Report) {
         let (mut scheduler, log) = self.dpor.next_run();
@@ -117,12 +133,16 @@ impl Search {
             &mut |world, events| note_events(world, events, &log, &libraries),
         );
         session.world.set_tracing(false);
+        if outcome.drive.end == End::Abandoned {
+            return;
+        }
         outcome.index = report.schedules;
         report.schedules += 1;
         report.steps += outcome.drive.steps;
         report.contexts = report.contexts.max(outcome.contexts);
         report.decisions = report.decisions.max(outcome.drive.decisions);
         self.classes.insert(outcome.drive.class);
+        self.interrupted.extend(&outcome.drive.interrupted);
         if matches!(outcome.drive.end, End::Hanging | End::Unsupported(_)) {
             self.cut_short += 1;
         }

@@ -93,7 +93,7 @@ pub(crate) fn judge(
         (End::Hanging, _) => Some(Failure::Hang {
             places: places(world, live(world)),
         }),
-        (End::Unsupported(_), _) => None,
+        (End::Unsupported(_) | End::Abandoned, _) => None,
     }
 }
 

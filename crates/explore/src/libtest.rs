@@ -4,13 +4,15 @@ use raddle_linux::{End, LinuxWorld, Plain, RunLimits};
 use raddle_trace::Inputs;
 use raddle_world::{ContextId, EventKind};
 
+use crate::cancel::{Cancel, Leave};
 use crate::session::{StartFailure, setup};
 
 /// Instructions that listing tests may take.
 const LIST_STEPS_MAX: u64 = 10_000_000_000;
 
 /// The tests of a program that was built by `cargo test` or `rustc --test`; none if it is not such a program.
-pub fn tests(inputs: &Inputs) -> Result<Option<Vec<String>>, StartFailure> {
+pub fn tests(inputs: &Inputs, cancel: &Cancel) -> Result<Option<Vec<String>>, StartFailure> {
+    let leave = Leave::to_explore(cancel);
     let world = LinuxWorld::new(setup(inputs))?;
     if !is_test_program(world) {
         return Ok(None);
@@ -31,9 +33,10 @@ pub fn tests(inputs: &Inputs) -> Result<Option<Vec<String>>, StartFailure> {
                 output.extend_from_slice(bytes);
             }
         }
-        true
+        !leave.is_over()
     });
     match end {
+        End::Stopped => Err(StartFailure::Cancelled),
         End::Exited { status: 0 } => Ok(Some(parse(&String::from_utf8_lossy(&output)))),
         End::Unsupported(text) => Err(StartFailure::Unsupported(text)),
         // It has a harness of its own that takes other arguments.

@@ -1,22 +1,33 @@
 //! Semantic replay: the switches of a recording in a program that has changed since.
 //!
 //! First the recorded order is tried with each switch at its landmark. If the run does not fail, other orders with
-//! as few switches are tried, those at these places first: a change may have moved the number of a visit.
+//! as few switches are tried, those at these places first: a change may have moved the number of a visit. Where
+//! contexts communicate is learned anew for that: what was a function of its own may be inlined now. If all of them are
+//! well, the portfolio of `raddle explore` has a short try.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use raddle_campaign::algorithm::default_order;
+use raddle_campaign::{Learning, Material, scheduler};
 use raddle_report::Finding;
 use raddle_sched::{Scheduler, View};
 use raddle_symbols::SymbolSpace;
 use raddle_trace::{Deviation, Path, Position, Recording};
 use raddle_world::{Context, ContextId};
 
+use crate::cancel::Leave;
 use crate::explain;
 use crate::judge::{Judge, Rules};
 use crate::landmark::{Standing, Visits, locate};
 use crate::minimise::orders_at;
-use crate::schedule_run::{Outcome, run_schedule};
-use crate::session::{Session, SnapshotAt, StartFailure};
+use crate::portfolio::PORTFOLIO;
+use crate::schedule_run::{Learned, Outcome, run_schedule};
+use crate::session::{Session, StartFailure};
+use crate::snapshot::SnapshotAt;
+
+/// Schedules of the portfolio at most, and their steps.
+const PORTFOLIO_MAX: u64 = 2_000;
+const PORTFOLIO_STEPS_MAX: u64 = 300_000_000;
 
 /// What became of a recorded failure in the program as it is now.
 #[derive(Debug)]
@@ -39,7 +50,7 @@ pub fn replay_relaxed(
     judge: Option<Judge>,
 ) -> Result<Relaxed, StartFailure> {
     let Ok(at) = recording.snapshot_at.parse::<SnapshotAt>();
-    let mut session = Session::start(&recording.inputs, &at, recording.checks)?;
+    let mut session = Session::start(&recording.inputs, &at, recording.checks, Leave::endless())?;
     let rules = Rules {
         limits: recording.limits,
         expected_exit: Some(recording.expected.exit),
@@ -63,21 +74,23 @@ pub fn replay_relaxed(
         torn: None,
         made: 0,
     };
-    let outcome = run_schedule(&mut session, &mut marked, &rules, false);
+    let outcome = run_schedule(&mut session, &mut marked, &rules, true);
+    let learned = outcome.learned.clone();
     let is_same = |outcome: &Outcome| {
         let failure = outcome.failure.as_ref();
         failure.is_some_and(|failure| recording.kind == failure.kind())
     };
     let (mut failing, mut others) = (is_same(&outcome).then_some((outcome, true)), 0);
-    if failing.is_none() {
-        let (count, found) = orders_at(
-            &mut session,
-            &rules,
-            places,
-            recording.preemptions,
-            &is_same,
-        );
+    if let (None, Some(learned)) = (&failing, learned) {
+        let learning = learn_points(&mut session, &rules, &learned);
+        let preemptions = recording.preemptions;
+        let (count, mut found) = orders_at(&mut session, &rules, places, preemptions, &is_same);
         others = count;
+        if found.is_none() {
+            let (count, more) = try_portfolio(&mut session, &rules, learning, &is_same);
+            others += count;
+            found = more;
+        }
         failing = found.map(|outcome| (outcome, false));
     }
     Ok(Relaxed {
@@ -91,6 +104,54 @@ pub fn replay_relaxed(
             (finding, is_recorded)
         }),
     })
+}
+
+/// Makes the places where contexts met in a run, and in the default order, decision points.
+fn learn_points(session: &mut Session, rules: &Rules, learned: &Learned) -> Learning {
+    let mut learning = Learning::default();
+    let alone = run_schedule(session, &mut default_order(), rules, true);
+    for learned in alone.learned.iter().chain([learned]) {
+        learned
+            .meetings
+            .iter()
+            .for_each(|group| learning.meet(group));
+    }
+    session.add_points(&learning.points());
+    learning
+}
+
+/// Runs schedules as an exploration does; the number of runs, and the first that is as wanted.
+fn try_portfolio(
+    session: &mut Session,
+    rules: &Rules,
+    mut learning: Learning,
+    is_wanted: &dyn Fn(&Outcome) -> bool,
+) -> (u64, Option<Outcome>) {
+    let alone = run_schedule(session, &mut default_order(), rules, false);
+    learning.profile = alone.drive.profile(&session.world);
+    let groups = learning.groups();
+    let mut steps = 0;
+    for turn in 0..PORTFOLIO_MAX {
+        let algorithm = learning.algorithm(turn, false, None, &PORTFOLIO);
+        let material = Material {
+            profile: &learning.profile,
+            groups: &groups,
+            wishes: &Vec::new(),
+            focus: &[],
+            is_timed: learning.profile.timed_stops > 0 && turn % 4 == 3,
+            is_stepwise: false,
+        };
+        let mut scheduler = scheduler(algorithm, turn, material);
+        let outcome = run_schedule(session, &mut *scheduler, rules, false);
+        steps += outcome.drive.steps;
+        if is_wanted(&outcome) {
+            return (turn + 1, Some(outcome));
+        }
+        if steps >= PORTFOLIO_STEPS_MAX {
+            return (turn + 1, None);
+        }
+    }
+    (PORTFOLIO_MAX, None)
 }
 
 /// The switches of a recording in the program as it is now.

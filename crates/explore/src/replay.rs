@@ -7,13 +7,15 @@ use raddle_sched::{Follow, drive};
 use raddle_trace::{Limits, Recording, Schedule};
 use raddle_world::{ContextId, Event, EventKind, World};
 
+use crate::cancel::Leave;
 use crate::checkpoint::divergence;
 use crate::explain;
 use crate::judge::{Judge, Rules};
 use crate::minimise::follow;
 use crate::names::label;
 use crate::schedule_run::Outcome;
-use crate::session::{Session, SnapshotAt, StartFailure};
+use crate::session::{Session, StartFailure};
+use crate::snapshot::SnapshotAt;
 use crate::stack::{describe, own_place, place_of};
 use crate::steps;
 
@@ -55,7 +57,7 @@ impl<'r> Replayer<'r> {
         let Ok(at) = recording.snapshot_at.parse::<SnapshotAt>();
         Ok(Self {
             recording,
-            session: Session::start(&recording.inputs, &at, recording.checks)?,
+            session: Session::start(&recording.inputs, &at, recording.checks, Leave::endless())?,
             rules: Rules {
                 limits: recording.limits,
                 expected_exit: Some(recording.expected.exit),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Failure, Race, Races};
 use raddle_linux::{LinuxWorld, Observe};
-use raddle_sched::{AbstractSchedule, Drive, Profile, Scheduler, drive};
+use raddle_sched::{AbstractSchedule, Drive, Profile, Scheduler, drive_while};
 use raddle_stdx::width::to_u64;
 use raddle_world::{ContextId, Event, EventKind, World};
 
@@ -75,7 +75,7 @@ pub(crate) fn run_watched(
     let mut observer = Observer::new(session.libraries().to_vec(), observes);
     let (atomics, points) = (&mut session.atomics, &session.points);
     let clock = session.clock;
-    let driven = drive(
+    let driven = drive_while(
         &mut session.world,
         scheduler,
         rules.limits,
@@ -87,6 +87,7 @@ pub(crate) fn run_watched(
             }
             spent.detect += inside.lap();
         },
+        &|| !session.leave.is_over(),
     );
     spent.run = stopwatch.lap().saturating_sub(spent.detect);
     session.world.set_observe(Observe::None);

@@ -6,53 +6,14 @@ use std::path::PathBuf;
 
 use raddle_linux::{HeapWatch, LinuxWorld, Mapping, Setup, StartError, Watch, describe_status};
 use raddle_trace::{Checks, Inputs};
-use raddle_world::{ContextId, Liveness, PendingKind, SeededChoices, Snapshot, Stop, Until, World};
+use raddle_world::{ContextId, SeededChoices, Snapshot, World};
 use thiserror::Error;
 
 use crate::atomics::Atomics;
+use crate::cancel::Leave;
+use crate::snapshot::{SnapshotAt, reach};
 use crate::stack::is_library_file;
 use crate::timing::Clock;
-
-/// Steps before the snapshot after which we give up.
-const SETUP_STEPS_MAX: u64 = 100_000_000_000;
-/// Slices of a test before it creates a thread at most.
-const TEST_SLICES_MAX: u64 = 10_000_000;
-/// System calls that create contexts: clone, fork, vfork, clone3.
-const CREATING_CALLS: [u32; 4] = [56, 57, 58, 435];
-
-/// Where schedules begin.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum SnapshotAt {
-    /// Before the first thread or process is created.
-    #[default]
-    FirstThread,
-    /// The same, but of a thread that the first one has created and waits for: a test of Rust's harness.
-    TestThread,
-    /// At the entry of a function.
-    Symbol(String),
-}
-
-impl std::str::FromStr for SnapshotAt {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text {
-            "first-thread" => Self::FirstThread,
-            "test-thread" => Self::TestThread,
-            symbol => Self::Symbol(symbol.to_owned()),
-        })
-    }
-}
-
-impl std::fmt::Display for SnapshotAt {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::FirstThread => f.write_str("first-thread"),
-            Self::TestThread => f.write_str("test-thread"),
-            Self::Symbol(name) => f.write_str(name),
-        }
-    }
-}
 
 /// Code on which decisions are concentrated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,12 +60,25 @@ pub enum StartFailure {
         describe_status(*status)
     )]
     EndedAlone { status: i32 },
-    #[error("the program waits for ever before it creates a thread: {0}")]
+    #[error("the program waits for ever before its schedules begin: {0}")]
     Stuck(String),
     #[error(
-        "the program has no function `{0}`; `--snapshot-at` takes `first-thread` or the name of a function"
+        "the program has no function `{0}`; `--snapshot-at` takes `first-thread`, `hint` or the name of a function"
     )]
     NoSymbol(String),
+    #[error(
+        "neither the program nor a library that it is linked with has the hint `raddle_snapshot()`: call it from raddle.h where schedules are to begin, or leave out `--snapshot-at hint`"
+    )]
+    NoHint,
+    #[error(
+        "the program ended ({}) without coming to {what}, where schedules were to begin: nothing was interleaved, so nothing was tested",
+        describe_status(*status)
+    )]
+    NotReached { what: String, status: i32 },
+    #[error(
+        "it was ended before it came to the place where its schedules begin: nothing was tested; give it more `--time`, or see with `raddle run` what it does"
+    )]
+    Cancelled,
     #[error(
         "none of the places to focus on has code: {0}; name functions or FILE:LINE, and compile with -g"
     )]
@@ -132,6 +106,8 @@ pub(crate) struct Session {
     pub(crate) points: BTreeSet<u64>,
     /// Measures where the time goes, if somebody wants to know.
     pub(crate) clock: Option<Clock>,
+    /// How long runs may go on.
+    pub(crate) leave: Leave,
 }
 
 impl Session {
@@ -140,16 +116,7 @@ impl Session {
         inputs: &Inputs,
         at: &SnapshotAt,
         checks: Checks,
-    ) -> Result<Self, StartFailure> {
-        Self::start_with(inputs, at, checks, Stacks::Callers)
-    }
-
-    /// The same; whole stacks of allocations cost time and are for explanations.
-    pub(crate) fn start_with(
-        inputs: &Inputs,
-        at: &SnapshotAt,
-        checks: Checks,
-        stacks: Stacks,
+        leave: Leave,
     ) -> Result<Self, StartFailure> {
         let mut world = LinuxWorld::new(setup(inputs))?;
         world.set_hooks(raddle_config::hooks::with_standard(&inputs.hooks));
@@ -157,29 +124,14 @@ impl Session {
             heap: HeapWatch {
                 is_on: checks.heap || checks.red_zones,
                 red_zones: checks.red_zones,
-                stacks: stacks == Stacks::Whole,
+                stacks: false,
             },
             cycles: true,
         });
-        let first = ContextId(0);
-        let target = match at {
-            SnapshotAt::FirstThread | SnapshotAt::TestThread => None,
-            SnapshotAt::Symbol(name) => Some(find_symbol(&mut world, name)?),
-        };
-        if let Some(pc) = target {
-            world.add_point(pc);
-        }
-        if *at == SnapshotAt::TestThread {
-            run_to_test(&mut world)?;
-        } else {
-            run_to_snapshot(&mut world, first, target)?;
-        }
-        if let Some(pc) = target {
-            world.remove_point(pc);
-        }
+        reach(&mut world, at, &leave)?;
         world.take_events();
-        let libraries = libraries(&mut world, first);
-        let atomics = Atomics::new(world.symbols(first).unwrap_or_default());
+        let libraries = libraries(&mut world, ContextId(0));
+        let atomics = Atomics::new(world.symbols(ContextId(0)).unwrap_or_default());
         let digest = world.run_digest();
         world.arm();
         let snapshot = world.snapshot();
@@ -191,6 +143,7 @@ impl Session {
             atomics,
             points: BTreeSet::new(),
             clock: None,
+            leave,
         })
     }
 
@@ -283,75 +236,6 @@ pub(crate) fn setup(inputs: &Inputs) -> Setup {
         cpus: inputs.cpus,
         choices: Box::new(SeededChoices::new(inputs.seed)),
     }
-}
-
-fn find_symbol(world: &mut LinuxWorld, name: &str) -> Result<u64, StartFailure> {
-    let symbols = world.symbols(ContextId(0));
-    let found = symbols.and_then(|symbols| symbols.addresses_of(name).first().copied());
-    found.ok_or_else(|| StartFailure::NoSymbol(name.to_owned()))
-}
-
-fn run_to_snapshot(
-    world: &mut LinuxWorld,
-    first: ContextId,
-    target: Option<u64>,
-) -> Result<(), StartFailure> {
-    let mut made = 0;
-    while made < SETUP_STEPS_MAX {
-        let steps_max = SETUP_STEPS_MAX - made;
-        match world.run(first, Until::Sync { steps_max }) {
-            Stop::WorldDone { status } => return Err(StartFailure::EndedAlone { status }),
-            Stop::Unsupported(text) => return Err(StartFailure::Unsupported(text)),
-            Stop::Point { pc } if Some(pc) == target => return Ok(()),
-            _ => {}
-        }
-        made = world.contexts().get(first).steps;
-        if world.is_entering_call(first)
-            && let PendingKind::Syscall { number } = world.pending(first).kind
-            && CREATING_CALLS.contains(&number)
-        {
-            return Ok(());
-        }
-        while world.contexts().get(first).liveness != Liveness::Runnable {
-            if !world.advance_time() {
-                return Err(StartFailure::Stuck(world.describe_waits().join("; ")));
-            }
-        }
-        world.take_events();
-    }
-    Err(StartFailure::Stuck(format!(
-        "it made {SETUP_STEPS_MAX} instructions without creating a thread"
-    )))
-}
-
-/// Runs the harness and the one test it was told to run, until the test creates a context.
-fn run_to_test(world: &mut LinuxWorld) -> Result<(), StartFailure> {
-    let steps_max = SETUP_STEPS_MAX;
-    for _ in 0..TEST_SLICES_MAX {
-        // The test before the harness, which waits for it.
-        let Some(next) = world.contexts().runnable().last() else {
-            if world.advance_time() {
-                continue;
-            }
-            return Err(StartFailure::Stuck(world.describe_waits().join("; ")));
-        };
-        match world.run(next, Until::Sync { steps_max }) {
-            Stop::WorldDone { status } => return Err(StartFailure::EndedAlone { status }),
-            Stop::Unsupported(text) => return Err(StartFailure::Unsupported(text)),
-            _ => {}
-        }
-        world.take_events();
-        if next != ContextId(0)
-            && world.is_entering_call(next)
-            && let PendingKind::Syscall { number } = world.pending(next).kind
-            && CREATING_CALLS.contains(&number)
-        {
-            return Ok(());
-        }
-    }
-    Err(StartFailure::Stuck(
-        "the test does not come to create a thread".into(),
-    ))
 }
 
 fn libraries(world: &mut LinuxWorld, first: ContextId) -> Vec<Range<u64>> {

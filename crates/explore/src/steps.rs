@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use raddle_detect::{Communication, assertion_message};
 use raddle_linux::{LinuxWorld, Observe};
 use raddle_report::finding::{Place, Step};
-use raddle_sched::{Follow, drive};
+use raddle_sched::{Follow, drive_while};
 use raddle_symbols::SymbolSpace;
 use raddle_trace::Schedule;
 use raddle_world::{Access, AccessKind, ContextId, Event, EventKind};
@@ -81,7 +81,7 @@ pub(crate) fn tell(
         complaint: None,
     };
     let mut follow = Follow::new(schedule);
-    drive(
+    drive_while(
         &mut session.world,
         &mut follow,
         rules.limits,
@@ -93,6 +93,7 @@ pub(crate) fn tell(
                 teller.look_ahead(world, last.context);
             }
         },
+        &|| !session.leave.is_over(),
     );
     session.world.set_tracing(false);
     session.world.set_observe(Observe::None);
@@ -105,11 +106,12 @@ pub(crate) fn observe(session: &mut Session, schedule: &Schedule, rules: &Rules)
     session.world.set_observe(Observe::Addr);
     let mut communication = Communication::default();
     let mut follow = Follow::new(schedule);
-    drive(
+    drive_while(
         &mut session.world,
         &mut follow,
         rules.limits,
         &mut |_, events| events.iter().for_each(|event| communication.event(event)),
+        &|| !session.leave.is_over(),
     );
     communication
 }

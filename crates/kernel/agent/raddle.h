@@ -1,6 +1,9 @@
-/* Calls of the raddle machine, for programs that bring their own test (`raddle kernel explore --agent-program`).
+/* Hints and calls of the raddle machine. Freestanding C or C++, no library needed; without effect outside of raddle.
  *
- * Freestanding C, no library needed. Outside of raddle every call is a CPUID instruction without effect.
+ * Programs under `raddle explore`: raddle_snapshot() says where schedules begin (`--snapshot-at hint`). It is one NOP.
+ *
+ * Programs that bring their own test to `raddle kernel explore --agent-program`: all other calls, each of them a CPUID
+ * instruction.
  *
  *   int main(void)
  *   {
@@ -31,6 +34,12 @@ enum raddle_call {
     RADDLE_THREADS = 9, /* count: how many threads will come to the start line */
     RADDLE_FAILED = 10, /* text, length: a check of the test failed */
 };
+
+/* The set-up is done: schedules begin here. The displacement of this NOP reads RDLS. */
+static inline void raddle_snapshot(void)
+{
+    __asm__ volatile(".byte 0x0f, 0x1f, 0x84, 0x00, 0x52, 0x44, 0x4c, 0x53" : : : "memory");
+}
 
 static inline long raddle_call(long number, long a, long b, long c)
 {

@@ -59,6 +59,12 @@ impl LinuxWorld {
         Some(registers_of(&self.kernel().thread(tid).cpu))
     }
 
+    /// The auxiliary vector that a live context's program was given.
+    pub fn auxv(&self, who: ContextId) -> Option<&[u8]> {
+        let tid = self.tid(who)?;
+        Some(&self.kernel().process_of(tid).image.auxv)
+    }
+
     /// Eight bytes of the memory of a live context's process; none if they cannot be read.
     pub fn read_word(&mut self, who: ContextId, addr: u64) -> Option<u64> {
         let mut bytes = [0; 8];
@@ -164,8 +170,7 @@ impl Inspect for LinuxWorld {
     fn loaded(&mut self) -> Option<Loaded> {
         let first = ContextId(0);
         let at = self.symbols(first)?.mappings().next()?.0.start;
-        let tid = self.tid(first)?;
-        let auxv = self.kernel().process_of(tid).image.auxv.to_vec();
+        let auxv = self.auxv(first)?.to_vec();
         Some(Loaded { at, auxv })
     }
 }

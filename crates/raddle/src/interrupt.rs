@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 pub(crate) const STATUS: u8 = 130;
 
 /// Becomes true when the user or the system asks for an end.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
@@ -32,10 +32,5 @@ impl Interrupt {
 
     pub(crate) fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
-    }
-
-    /// The flag itself, for what runs on other threads.
-    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
     }
 }

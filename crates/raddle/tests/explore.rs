@@ -9,10 +9,13 @@ use tempfile::TempDir;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explore");
 
+/// Where raddle.h is.
+const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel/agent");
+
 fn build(folder: &Path, name: &str) -> PathBuf {
     let program = folder.join(name);
     let status = Command::new("gcc")
-        .args(["-g", "-O0", "-pthread", "-o"])
+        .args(["-g", "-O0", "-pthread", "-I", HEADERS, "-o"])
         .arg(&program)
         .arg(format!("{SOURCES}/{name}.c"))
         .status()
@@ -443,6 +446,115 @@ fn an_interrupt_keeps_what_was_found() {
         text.contains("interrupted before the schedules were used up"),
         "{text}"
     );
+    assert_replays(folder.path());
+}
+
+/// Starts an exploration that would not end, and asks it to end when it has said something.
+fn interrupt_when(folder: &Path, arguments: &[&str], words: &str) -> (Option<i32>, String) {
+    use std::io::{BufRead, Read};
+    let program = build(folder, "forever");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_raddle"))
+        .current_dir(folder)
+        .args(["explore", "--time", "100000", "--"])
+        .arg(&program)
+        .args(arguments)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("raddle starts");
+    let mut errors = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains(words) {
+        let read = errors.read_line(&mut said).expect("it writes lines");
+        assert!(read > 0, "it ended without saying `{words}`:\n{said}");
+    }
+    let killed = Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    errors.read_to_string(&mut said).unwrap();
+    (child.wait().unwrap().code(), said)
+}
+
+#[test]
+fn an_interrupt_ends_the_way_to_the_snapshot_and_a_run_that_does_not_end() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let (code, text) = interrupt_when(folder.path(), &[], "running to where schedules begin");
+    assert_eq!(code, Some(130), "{text}");
+    assert!(text.contains("nothing was tested"), "{text}");
+    let alone = "running once without interruptions";
+    let (code, text) = interrupt_when(folder.path(), &["in a thread"], alone);
+    assert_eq!(code, Some(130), "{text}");
+}
+
+#[test]
+fn the_time_limit_holds_in_a_run_that_does_not_end() {
+    let folder = TempDir::new().expect("a temporary folder");
+    for arguments in [&[][..], &["in a thread"]] {
+        let program = build(folder.path(), "forever");
+        let mut all = vec!["explore", "--time", "1", "--"];
+        let program = program.to_string_lossy();
+        all.push(&program);
+        all.extend(arguments);
+        let output = raddle(folder.path(), &all);
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        assert_eq!(output.status.code(), Some(4), "{text}");
+        assert!(text.contains("nothing was tested"), "{text}");
+        assert!(text.contains("--time"), "{text}");
+    }
+}
+
+#[test]
+fn schedules_begin_where_the_program_says() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let (code, text) = explore(folder.path(), "hint", &[]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("`ready == 2' failed"), "{text}");
+    let other = TempDir::new().expect("a temporary folder");
+    let (code, text) = explore(other.path(), "hint", &["--snapshot-at", "hint"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("`balance == 200' failed"), "{text}");
+    assert!(!text.contains("ready == 2"), "{text}");
+    assert_replays(other.path());
+}
+
+#[test]
+fn a_hint_that_is_not_there_or_never_reached_is_told() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let (code, text) = explore(folder.path(), "lost", &["--snapshot-at", "hint"]);
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("has the hint `raddle_snapshot()`"), "{text}");
+    let (code, text) = explore(folder.path(), "hint_passed_by", &["--snapshot-at", "hint"]);
+    assert_eq!(code, 4, "{text}");
+    let part = "ended (exit status 0) without coming to `raddle_snapshot()`";
+    assert!(text.contains(part), "{text}");
+    let native = Command::new(folder.path().join("hint_passed_by"))
+        .arg("passes it")
+        .status()
+        .expect("it runs without raddle");
+    assert!(native.success());
+}
+
+#[test]
+fn a_function_may_be_reached_after_the_first_thread() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let (code, text) = explore(folder.path(), "hint", &["--snapshot-at", "deposit"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(!text.contains("ready == 2"), "{text}");
+}
+
+#[test]
+fn every_instruction_is_a_decision_point_on_request() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let (code, text) = explore(folder.path(), "window", &[]);
+    assert_eq!(code, 0, "no instruction meets another's access: {text}");
+    let every = ["--every-instruction", "--until-found"];
+    let (code, text) = explore(folder.path(), "window", &every);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("`after - before < 1000' failed"), "{text}");
+    assert!(text.contains("minimal: 1 preemption"), "{text}");
     assert_replays(folder.path());
 }
 

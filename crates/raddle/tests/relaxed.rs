@@ -34,6 +34,15 @@ fn raddle(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text.into_owned())
 }
 
+/// The name of the only recording in a folder.
+fn recording(folder: &Path) -> String {
+    std::fs::read_dir(folder)
+        .expect("the folder can be read")
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .find(|name| name.ends_with(".raddle"))
+        .expect("a recording")
+}
+
 #[test]
 fn a_recording_is_applied_to_a_changed_program() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -41,11 +50,7 @@ fn a_recording_is_applied_to_a_changed_program() {
     build(folder, RACY);
     let (status, text) = raddle(folder, &["explore", "--until-found", "--", "./count"]);
     assert_eq!(status, Some(1), "{text}");
-    let recording = std::fs::read_dir(folder)
-        .expect("the folder can be read")
-        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
-        .find(|name| name.ends_with(".raddle"))
-        .expect("a recording");
+    let recording = recording(folder);
     build(folder, BUSY);
     let (status, text) = raddle(folder, &["replay", &recording]);
     assert_eq!(status, Some(2), "{text}");
@@ -60,4 +65,34 @@ fn a_recording_is_applied_to_a_changed_program() {
     let (status, text) = raddle(folder, &["replay", "--relaxed", &recording]);
     assert_eq!(status, Some(0), "{text}");
     assert!(text.contains("no assertion any more"), "{text}");
+}
+
+fn build_rust(folder: &Path, level: &str) {
+    let source = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../corpus/rust/lock_order/buggy.rs"
+    );
+    let status = Command::new("rustc")
+        .args(["--edition=2021", "-g", "-C"])
+        .arg(format!("opt-level={level}"))
+        .args(["-o", "locks", source])
+        .current_dir(folder)
+        .status()
+        .expect("rustc is installed");
+    assert!(status.success());
+}
+
+/// The lock is a function of the standard library first, and inlined into the program then.
+#[test]
+fn a_recording_survives_another_level_of_optimisation() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    build_rust(folder, "0");
+    let (status, text) = raddle(folder, &["explore", "--until-found", "--", "./locks"]);
+    assert_eq!(status, Some(1), "{text}");
+    let recording = recording(folder);
+    build_rust(folder, "1");
+    let (status, text) = raddle(folder, &["replay", "--relaxed", &recording]);
+    assert_eq!(status, Some(1), "{text}");
+    assert!(text.contains("wait for each other"), "{text}");
 }

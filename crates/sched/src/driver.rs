@@ -39,6 +39,8 @@ pub enum End {
     Hanging,
     /// The program needs something that the world does not have.
     Unsupported(String),
+    /// Nobody wanted it to go on.
+    Abandoned,
 }
 
 /// A finished run.
@@ -69,6 +71,8 @@ pub struct Drive {
     pub class: u64,
     /// Times a context was set aside because it waited in a loop.
     pub set_aside: u64,
+    /// Flagged points at which a context that could have gone on was interrupted, ascending.
+    pub interrupted: Vec<u64>,
 }
 
 impl Drive {
@@ -88,6 +92,7 @@ impl Drive {
             pairs: Vec::new(),
             class: 0,
             set_aside: 0,
+            interrupted: Vec::new(),
         }
     }
 }
@@ -100,8 +105,22 @@ pub fn drive<W: World>(
     limits: Limits,
     sink: &mut dyn FnMut(&mut W, &[Event]),
 ) -> Drive {
+    drive_while(world, scheduler, limits, sink, &|| true)
+}
+
+/// As [`drive`], but gives up when `goes_on` says no; it is asked before each slice.
+pub fn drive_while<W: World>(
+    world: &mut W,
+    scheduler: &mut dyn Scheduler,
+    limits: Limits,
+    sink: &mut dyn FnMut(&mut W, &[Event]),
+    goes_on: &dyn Fn() -> bool,
+) -> Drive {
     let mut state = Driving::new(world, limits, scheduler.is_replay());
     let end = loop {
+        if !goes_on() {
+            break End::Abandoned;
+        }
         if !state.refresh(world) {
             break End::Stuck;
         }
@@ -195,6 +214,8 @@ impl Driving {
         self.drive.pairs = self.reads_from.pairs().iter().copied().collect();
         self.drive.kinds = self.kinds.iter().map(|kind| kind.value()).collect();
         self.drive.set_aside = self.waiting.times;
+        self.drive.interrupted.sort_unstable();
+        self.drive.interrupted.dedup();
         self.drive
     }
 
@@ -284,6 +305,11 @@ impl Driving {
         if next != current {
             self.drive.switches += 1;
             self.waiting.switch();
+            if let Reason::Point { pc } = self.reason
+                && self.drive.interrupted.len() < TRAIL_MAX
+            {
+                self.drive.interrupted.push(pc);
+            }
         }
         next
     }

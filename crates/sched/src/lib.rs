@@ -2,8 +2,8 @@
 //!
 //! Reading order: [`scheduler`] (the trait), [`driver`] (the loop), [`operation`] (what the next operation of a
 //! context touches), [`reads_from_trace`], then any algorithm: [`random_walk`], [`pct`], [`pos`], [`urw`],
-//! [`reads_from`], [`delay`], [`preemption`], [`directed`], [`follow`] (replay); [`timed`] and [`focused`] wrap
-//! any of them. [`shrink`] makes failing schedules smaller; [`travel`] goes to and fro in a
+//! [`reads_from`], [`delay`], [`preemption`], [`directed`], [`follow`] (replay); [`timed`], [`focused`] and
+//! [`stepwise`] wrap any of them. [`shrink`] makes failing schedules smaller; [`travel`] goes to and fro in a
 //! recorded run.
 
 pub mod delay;
@@ -21,6 +21,7 @@ pub mod reads_from;
 pub mod reads_from_trace;
 pub mod scheduler;
 pub mod shrink;
+pub mod stepwise;
 pub mod timed;
 pub mod travel;
 pub mod urw;
@@ -29,7 +30,7 @@ mod waiting;
 pub use delay::DelayBounded;
 pub use directed::{Directed, Hold};
 pub use dpor::Dpor;
-pub use driver::{Drive, End, drive};
+pub use driver::{Drive, End, drive, drive_while};
 pub use focused::Focused;
 pub use follow::Follow;
 pub use pct::Pct;
@@ -40,6 +41,7 @@ pub use reads_from::{AbstractSchedule, ReadsFrom, Wish};
 pub use reads_from_trace::{ReadsFromPair, ReadsFromTrace};
 pub use scheduler::{Profile, Reason, Scheduler, View};
 pub use shrink::{Shrink, remove_deviations};
+pub use stepwise::Stepwise;
 pub use timed::Timed;
 pub use urw::Urw;
 

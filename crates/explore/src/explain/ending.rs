@@ -14,6 +14,18 @@ use crate::schedule_run::Outcome;
 use crate::session::Session;
 use crate::stack::{self, Line, describe, own};
 
+/// What can be said of a failure without running it again.
+pub(super) fn title(failure: &Failure) -> String {
+    match failure {
+        Failure::Assertion { message } => format!("assertion failed: {message}"),
+        Failure::WrongExit { status, expected } => {
+            format!("exit status {status} instead of {expected}")
+        }
+        Failure::WrongOutput { reason } => format!("wrong output: {reason}"),
+        other => other.kind().replace('-', " "),
+    }
+}
+
 /// A run that ended: the stack at its last instruction, or of whoever complained first.
 pub(super) fn describe_end(
     session: &mut Session,
@@ -53,8 +65,8 @@ pub(super) fn describe_end(
             };
             "crashes"
         }
-        Failure::Assertion { message } => {
-            finding.title = format!("assertion failed: {message}");
+        Failure::Assertion { .. } => {
+            finding.title = title(failure);
             finding.why = match own {
                 Some(_) => format!("in this order {thread} gives up{place}"),
                 None => "in this order the program gives up".into(),
@@ -62,14 +74,14 @@ pub(super) fn describe_end(
             "gives up"
         }
         Failure::WrongExit { status, expected } => {
-            finding.title = format!("exit status {status} instead of {expected}");
+            finding.title = title(failure);
             finding.why = format!(
                 "in this order the program ends with status {status}; without interruptions it ends with {expected}"
             );
             "ends the program"
         }
-        Failure::WrongOutput { reason } => {
-            finding.title = format!("wrong output: {reason}");
+        Failure::WrongOutput { .. } => {
+            finding.title = title(failure);
             finding.why = "in this order the program writes something else than it should".into();
             "ends the program"
         }

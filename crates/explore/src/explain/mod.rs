@@ -33,8 +33,47 @@ pub(crate) use races::races;
 /// Frames of a stack in a note.
 const FRAMES_SHOWN: usize = 8;
 
-/// Explains a failing run.
+/// Explains a failing run; only names it if there is no time for more.
 pub(crate) fn finding(
+    session: &mut Session,
+    failing: &Outcome,
+    rules: &Rules,
+    options: &Options,
+) -> (Finding, Option<Recording>) {
+    if !session.leave.is_over() {
+        let (finding, recording) = explained(session, failing, rules, options);
+        // Runs that were broken off tell nothing.
+        if !session.leave.is_over() {
+            return (finding, Some(recording));
+        }
+    }
+    (unexplained(failing, options), None)
+}
+
+/// A failure that nobody had the time to look into.
+fn unexplained(failing: &Outcome, options: &Options) -> Finding {
+    let failure = failing.failure.as_ref();
+    let failure = failure.expect("only failing runs are explained");
+    Finding {
+        kind: failure.kind().into(),
+        severity: Severity::Error,
+        confidence: Confidence::Predicted,
+        title: ending::title(failure),
+        objects: Vec::new(),
+        steps: Vec::new(),
+        why: String::new(),
+        notes: vec![format!(
+            "seen in schedule {}; interrupted before it was replayed, made small and explained: explore again with `--seed {} --schedules {}`",
+            failing.index,
+            options.seed,
+            failing.index + 1
+        )],
+        fingerprint: failure.fingerprint(),
+        replay: None,
+    }
+}
+
+fn explained(
     session: &mut Session,
     failing: &Outcome,
     rules: &Rules,

@@ -6,7 +6,7 @@ use raddle_detect::{Race, Races, Side};
 use raddle_linux::Observe;
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Place, Severity, Step};
-use raddle_sched::{Follow, drive};
+use raddle_sched::{Follow, drive_while};
 use raddle_stdx::Digest;
 use raddle_world::{ContextId, EventKind};
 
@@ -46,6 +46,9 @@ pub(crate) fn races(
     session.keep_stacks(Stacks::Whole);
     let mut seen: Vec<Seen> = Vec::new();
     for (race, outcome) in races.values() {
+        if session.leave.is_over() {
+            break;
+        }
         let again = look_again(session, race, outcome, rules);
         seen.extend(again);
     }
@@ -114,7 +117,7 @@ fn witness(session: &mut Session, pair: [u64; 2], outcome: &Outcome, rules: &Rul
     let libraries = session.libraries().to_vec();
     let atomics = &mut session.atomics;
     let mut follow = Follow::new(&outcome.drive.schedule);
-    drive(
+    drive_while(
         &mut session.world,
         &mut follow,
         rules.limits,
@@ -144,6 +147,7 @@ fn witness(session: &mut Session, pair: [u64; 2], outcome: &Outcome, rules: &Rul
                     .insert((who, pc), own(&lines).map(|line| line.place.clone()));
             }
         },
+        &|| !session.leave.is_over(),
     );
     session.world.set_observe(Observe::None);
     session.remove_flags(&pair);

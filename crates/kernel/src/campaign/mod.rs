@@ -403,6 +403,7 @@ impl Worker for Explorer<'_> {
             wishes: &Vec::new(),
             focus: &[],
             is_timed: false,
+            is_stepwise: false,
         };
         let mut scheduler = scheduler(job.algorithm, job.seed, material);
         let is_default = job.algorithm == Algorithm::Default;

@@ -76,7 +76,10 @@ impl LinuxWorld {
         let (_, space) = self.kernel.memory_of(tid);
         let (kind, block) = space.heap.error_at(fault.addr.0, writes);
         if self.is_excusable(tid, pc, fault.addr.0, kind, block.as_ref()) {
-            self.kernel.thread_mut(tid).is_excused = true;
+            let thread = self.kernel.thread_mut(tid);
+            thread.is_excused = true;
+            // A program point here was passed already; to stop at it again would use up the excuse, for ever.
+            thread.stopped_at_point = Some(pc);
             return Flow::On;
         }
         let error = HeapError {

@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use raddle_explore::libtest;
 
-use super::explore::{Case, ExploreOptions, run_cases, start_failure};
+use super::explore::{Case, ExploreOptions, run_cases, tests};
 use crate::exit::{Code, Failure};
+use crate::interrupt::Interrupt;
 use crate::message;
 use crate::program_options::{ProgramOptions, Surroundings};
 
@@ -41,12 +41,14 @@ struct Built {
 
 impl CargoTest {
     pub(crate) fn run(self) -> Result<Code, Failure> {
+        let built = build(&self.cargo)?;
+        let interrupt = Interrupt::listen()?;
         let mut cases = Vec::new();
-        for built in build(&self.cargo)? {
+        for built in built {
             let surroundings = self.surroundings.clone().inside(&built.package);
             let program = ProgramOptions::of(&built.program, surroundings);
             let inputs = program.inputs(self.options.seed())?;
-            let Some(mut tests) = libtest::tests(&inputs).map_err(start_failure)? else {
+            let Some(mut tests) = tests(&inputs, &interrupt)? else {
                 message::note(&format!(
                     "{} has a test harness of its own and is left out; explore it with `raddle explore`",
                     built.program.display()
@@ -69,7 +71,7 @@ impl CargoTest {
             )
             .into());
         }
-        run_cases(&self.options, "cargo raddle test", cases)
+        run_cases(&self.options, "cargo raddle test", cases, &interrupt)
     }
 }
 

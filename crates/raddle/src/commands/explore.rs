@@ -3,7 +3,9 @@
 pub(crate) mod kinds;
 mod options;
 pub(crate) mod oracle;
+mod progress;
 mod summary;
+pub(crate) mod watch;
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -11,8 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
-use raddle_explore::{Progress, Report, SnapshotAt, StartFailure, explore, libtest};
+use raddle_explore::{Phase, Report, SnapshotAt, StartFailure, explore, libtest};
 use raddle_linux::StartError;
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Severity};
@@ -25,6 +26,8 @@ use crate::interrupt::Interrupt;
 use crate::message;
 use crate::program_options::ProgramOptions;
 pub(crate) use options::ExploreOptions;
+use progress::{Bounds, Line};
+use watch::watched;
 
 /// Find the interleavings that make a program fail.
 #[derive(Debug, Args)]
@@ -42,10 +45,11 @@ impl Explore {
     pub(crate) fn run(self) -> Result<Code, Failure> {
         let inputs = self.program.inputs(self.options.seed)?;
         let program = self.program.name();
+        let interrupt = Interrupt::listen()?;
         let tests = if self.program.has_arguments() {
             None
         } else {
-            libtest::tests(&inputs).map_err(start_failure)?
+            tests(&inputs, &interrupt)?
         };
         let cases = match tests {
             None => vec![Case {
@@ -55,8 +59,18 @@ impl Explore {
             }],
             Some(tests) => Case::of_tests(&program, &inputs, &tests),
         };
-        run_cases(&self.options, &program, cases)
+        run_cases(&self.options, &program, cases, &interrupt)
     }
+}
+
+/// The tests of a test program of Rust.
+pub(crate) fn tests(
+    inputs: &Inputs,
+    interrupt: &Interrupt,
+) -> Result<Option<Vec<String>>, Failure> {
+    watched(interrupt, Duration::MAX, |cancel| {
+        libtest::tests(inputs, cancel).map_err(|failure| failed(failure, interrupt))
+    })
 }
 
 /// Something to explore by itself: a program, or one of its tests.
@@ -89,14 +103,36 @@ struct Explored {
     report: Report,
     findings: Vec<Finding>,
     /// Why nothing was tested, if nothing was.
-    vacuous: Option<String>,
+    vacuous: Option<Vacuous>,
     elapsed: Duration,
+}
+
+/// Why nothing was tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Vacuous {
+    NoThreads,
+    NothingInterleaved,
+    NotBegun,
+}
+
+impl std::fmt::Display for Vacuous {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::NoThreads => "creates no threads: nothing was tested",
+            Self::NothingInterleaved => {
+                "no two threads or processes could ever run at the same time: nothing was interleaved, so nothing was tested"
+            }
+            Self::NotBegun => {
+                "ended before its first schedule was over: nothing was tested; give it more `--time`"
+            }
+        })
+    }
 }
 
 impl Explored {
     fn summary(&self) -> String {
         match &self.vacuous {
-            Some(reason) => reason.clone(),
+            Some(reason) => reason.to_string(),
             None => summary::summary(&self.report, self.findings.len(), self.elapsed),
         }
     }
@@ -107,27 +143,19 @@ pub(crate) fn run_cases(
     options: &ExploreOptions,
     program: &str,
     cases: Vec<Case>,
+    interrupt: &Interrupt,
 ) -> Result<Code, Failure> {
-    let interrupt = Interrupt::listen()?;
     let is_single = cases.len() == 1 && cases[0].test.is_none();
     let mut explored = Vec::new();
-    for case in cases {
+    let count = cases.len();
+    for (case, number) in cases.into_iter().zip(1..) {
         if interrupt.is_requested() {
             break;
         }
-        match explore_case(options, &case, &interrupt) {
-            // A test without threads is no reason to give up on the others.
-            Err(failure) if failure.code == Code::Vacuous && !is_single => {
-                explored.push(Explored {
-                    name: case.shown_name().to_owned(),
-                    report: Report::default(),
-                    findings: Vec::new(),
-                    vacuous: Some("creates no threads: nothing was tested".into()),
-                    elapsed: Duration::ZERO,
-                });
-            }
-            result => explored.push(result?),
+        if !is_single {
+            message::note(&format!("test {number} of {count}: {}", case.shown_name()));
         }
+        explored.push(explore_case(options, &case, interrupt)?);
     }
     print(options, &explored, is_single)?;
     if let Some(path) = &options.junit {
@@ -141,32 +169,37 @@ fn explore_case(
     case: &Case,
     interrupt: &Interrupt,
 ) -> Result<Explored, Failure> {
-    let mut campaign = options.campaign(case.inputs.clone(), interrupt)?;
-    if case.test.is_some() && campaign.snapshot_at == SnapshotAt::FirstThread {
-        campaign.snapshot_at = SnapshotAt::TestThread;
-    }
     let begun = Instant::now();
-    let bar = progress_bar(options.schedules(), case.test.as_deref());
-    let limit = Duration::from_secs(options.seconds());
-    let mut known = 0;
-    let result = explore(&campaign, &mut |progress| {
-        show(&bar, progress);
-        if progress.failures > known {
-            known = progress.failures;
-            bar.suspend(|| message::note(&failures_so_far(progress)));
+    let time = Duration::from_secs(options.seconds());
+    let schedules = options.schedules();
+    let mut line = Line::new(Bounds { schedules, time });
+    let result = watched(interrupt, time, |cancel| {
+        let mut campaign = options.campaign(case.inputs.clone(), cancel)?;
+        if case.test.is_some() && campaign.snapshot_at == SnapshotAt::FirstThread {
+            campaign.snapshot_at = SnapshotAt::TestThread;
         }
-        if interrupt.is_requested() {
-            bar.suspend(|| {
-                message::note(
-                    "interrupted: explaining what was found so far; Ctrl-C again ends at once",
-                );
-            });
-        }
-        begun.elapsed() < limit
+        anyhow::Ok(explore(&campaign, &mut |progress| {
+            line.show(progress);
+            if interrupt.is_requested() && matches!(progress.phase, Phase::Explaining { .. }) {
+                line.interrupted();
+            }
+        }))
     });
-    bar.finish_and_clear();
+    drop(line);
     let elapsed = begun.elapsed();
-    let mut report = result.map_err(start_failure)?;
+    let mut vacuous = None;
+    let mut report = match result? {
+        // One of several tests is no reason to give up on the others.
+        Err(StartFailure::EndedAlone { .. }) if case.test.is_some() => {
+            vacuous = Some(Vacuous::NoThreads);
+            Report::default()
+        }
+        Err(StartFailure::Cancelled) if case.test.is_some() => Report {
+            was_cancelled: interrupt.is_requested(),
+            ..Report::default()
+        },
+        result => result.map_err(|failure| failed(failure, interrupt))?,
+    };
     write_recordings(&options.output, &case.name, &mut report)?;
     let mut findings = findings(options, &report);
     if let Some(test) = &case.test {
@@ -174,10 +207,13 @@ fn explore_case(
             finding.title = format!("test `{test}`: {}", finding.title);
         }
     }
-    let is_vacuous = findings.is_empty() && report.decisions == 0 && !report.was_cancelled;
-    let vacuous = is_vacuous.then(|| {
-        "no two threads or processes could ever run at the same time: nothing was interleaved, so nothing was tested".to_owned()
-    });
+    // The first run interrupts nobody.
+    let is_unbegun = report.was_stopped && findings.is_empty() && report.schedules <= 1;
+    if is_unbegun || report.schedules == 0 {
+        vacuous = vacuous.or(Some(Vacuous::NotBegun));
+    } else if findings.is_empty() && report.decisions == 0 && !report.was_cancelled {
+        vacuous = Some(Vacuous::NothingInterleaved);
+    }
     Ok(Explored {
         name: case.shown_name().to_owned(),
         report,
@@ -195,6 +231,7 @@ fn write_recordings(folder: &Path, name: &str, report: &mut Report) -> anyhow::R
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
     for (finding, recording) in &mut report.findings {
+        let Some(recording) = recording else { continue };
         let path = folder.join(format!("{name}-{}.raddle", finding.short_id()));
         std::fs::write(&path, recording.to_text())
             .with_context(|| format!("cannot write the recording {}", path.display()))?;
@@ -252,6 +289,7 @@ fn print(options: &ExploreOptions, explored: &[Explored], is_single: bool) -> an
         if !is_single {
             let verdict = match (&case.vacuous, case.findings.len()) {
                 (Some(_), _) => "nothing tested",
+                (None, 0) if case.report.was_cancelled => "interrupted",
                 (None, 0) => "ok",
                 _ => "FAILED",
             };
@@ -268,14 +306,26 @@ fn print(options: &ExploreOptions, explored: &[Explored], is_single: bool) -> an
 
 fn totals(explored: &[Explored]) -> String {
     let failed = explored.iter().filter(|case| !case.findings.is_empty());
-    let vacuous = explored.iter().filter(|case| case.vacuous.is_some());
+    let vacuous = |why| {
+        explored
+            .iter()
+            .filter(move |case| case.vacuous == Some(why))
+    };
     let schedules: u64 = explored.iter().map(|case| case.report.schedules).sum();
-    format!(
-        "{} tests explored in {schedules} schedules: {} failed, {} without threads\n",
+    let mut text = format!(
+        "{} tests explored in {schedules} schedules: {} failed, {} without threads",
         explored.len(),
         failed.count(),
-        vacuous.count()
-    )
+        vacuous(Vacuous::NoThreads).count()
+    );
+    let not_begun = vacuous(Vacuous::NotBegun).count();
+    if not_begun > 0 {
+        text.push_str(&format!(
+            ", {not_begun} ended before their first schedule was over"
+        ));
+    }
+    text.push('\n');
+    text
 }
 
 fn counts(options: &ExploreOptions, case: &Explored) -> serde_json::Value {
@@ -290,6 +340,7 @@ fn counts(options: &ExploreOptions, case: &Explored) -> serde_json::Value {
         "contexts": report.contexts,
         "decisions": report.decisions,
         "points": report.points,
+        "points_interrupted": report.interrupted,
         "shared_places": report.shared_places,
         "reads_from_classes": report.classes,
         "reads_from_pairs": report.pairs,
@@ -315,7 +366,7 @@ fn write_junit(path: &Path, program: &str, explored: &[Explored]) -> anyhow::Res
             name: case.name.clone(),
             milliseconds: u64::try_from(case.elapsed.as_millis()).unwrap_or(u64::MAX),
             findings: &case.findings,
-            skipped: case.vacuous.clone(),
+            skipped: case.vacuous.map(|reason| reason.to_string()),
             summary: case.summary(),
         })
         .collect();
@@ -332,7 +383,9 @@ fn shown(path: &Path) -> String {
 pub(super) fn start_failure(failure: StartFailure) -> Failure {
     let code = match failure {
         StartFailure::Unsupported(_) => Code::Unsupported,
-        StartFailure::EndedAlone { .. } => Code::Vacuous,
+        StartFailure::EndedAlone { .. }
+        | StartFailure::NotReached { .. }
+        | StartFailure::Cancelled => Code::Vacuous,
         _ => Code::Usage,
     };
     let hint = missing_interpreter(&failure);
@@ -340,6 +393,16 @@ pub(super) fn start_failure(failure: StartFailure) -> Failure {
         code,
         error: anyhow!("{failure}{hint}"),
     }
+}
+
+/// The same, where Ctrl-C may have been the reason.
+fn failed(failure: StartFailure, interrupt: &Interrupt) -> Failure {
+    let is_interrupted = matches!(failure, StartFailure::Cancelled) && interrupt.is_requested();
+    let mut failed = start_failure(failure);
+    if is_interrupted {
+        failed.code = Code::Interrupted;
+    }
+    failed
 }
 
 /// Scripts fail like missing programs when their interpreter is missing.
@@ -383,42 +446,4 @@ fn code(explored: &[Explored]) -> Result<Code, Failure> {
         return Ok(Code::Vacuous);
     }
     Ok(Code::Clean)
-}
-
-fn progress_bar(schedules: u64, test: Option<&str>) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let (bar, template) = if schedules == u64::MAX {
-        (
-            ProgressBar::no_length(),
-            "{prefix}{pos} schedules {per_sec} {msg}",
-        )
-    } else {
-        (
-            ProgressBar::new(schedules),
-            "{prefix}{pos}/{len} schedules {per_sec} {msg} eta {eta}",
-        )
-    };
-    let style =
-        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    let prefix = test.map_or_else(String::new, |test| format!("{test}: "));
-    bar.with_style(style).with_prefix(prefix)
-}
-
-fn show(bar: &ProgressBar, progress: Progress) {
-    bar.set_position(progress.schedules);
-    bar.set_message(format!(
-        "{} distinct, {} classes, {} failures, {} points",
-        progress.distinct, progress.classes, progress.failures, progress.points
-    ));
-}
-
-/// Whoever waits, or reads a log later, learns of a failure when it happens.
-fn failures_so_far(progress: Progress) -> String {
-    let failures = match progress.failures {
-        1 => "1 failure".to_owned(),
-        count => format!("{count} different failures"),
-    };
-    format!("{failures} after {} schedules", progress.schedules)
 }

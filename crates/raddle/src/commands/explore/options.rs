@@ -5,12 +5,11 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_explore::{Clock, Focus, Options, PORTFOLIO};
+use raddle_explore::{Cancel, Clock, Focus, Options, PORTFOLIO};
 use raddle_trace::{Checks, Inputs};
 
 use super::oracle;
 use crate::diff_lines;
-use crate::interrupt::Interrupt;
 
 /// How to explore and how to tell about it.
 #[derive(Debug, Args)]
@@ -18,8 +17,7 @@ pub(crate) struct ExploreOptions {
     /// Schedules to run at most. Default: 10000, or as many as fit if --time or --until-found is given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     schedules: Option<u64>,
-    /// Seconds to explore at most [default: 60]; what is found in a given number of schedules does not depend on
-    /// it.
+    /// Seconds to explore at most [default: 60]; schedules that are under way then are dropped.
     #[arg(long, value_name = "SECONDS")]
     time: Option<u64>,
     /// Stop after the first generation of schedules that has a failure.
@@ -34,7 +32,8 @@ pub(crate) struct ExploreOptions {
     /// `portfolio`, or one algorithm: delay, preemption, pct2, pct3, pct5, random, pos, urw, surw, reads-from.
     #[arg(long, value_name = "NAME", default_value = "portfolio")]
     scheduler: String,
-    /// Where schedules begin: `first-thread` or the name of a function.
+    /// Where schedules begin: `first-thread`; `hint` for where the program calls `raddle_snapshot()` of raddle.h; or the
+    /// name of a function, such as `main`.
     #[arg(long, value_name = "PLACE", default_value = "first-thread")]
     snapshot_at: String,
     /// Look for data races in every schedule, not only in a sample of them, and list those that look harmless.
@@ -56,6 +55,10 @@ pub(crate) struct ExploreOptions {
     /// instead of sampling; says when all were explored, or how many there probably are.
     #[arg(long, conflicts_with_all = ["scheduler", "focus", "diff"])]
     exhaustive: bool,
+    /// Switch threads before any instruction, not only at system calls, synchronisation and communication points:
+    /// slow, for bugs that other means of seeing memory show, such as system calls.
+    #[arg(long, conflicts_with = "exhaustive")]
+    every_instruction: bool,
     /// Never let a timer or time-out come while some thread could still run.
     #[arg(long)]
     no_time_jumps: bool,
@@ -104,11 +107,7 @@ impl ExploreOptions {
     }
 
     /// The options of one campaign.
-    pub(super) fn campaign(
-        &self,
-        inputs: Inputs,
-        interrupt: &Interrupt,
-    ) -> anyhow::Result<Options> {
+    pub(super) fn campaign(&self, inputs: Inputs, cancel: &Cancel) -> anyhow::Result<Options> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let Ok(snapshot_at) = self.snapshot_at.parse();
         let schedules = self.schedules();
@@ -141,7 +140,8 @@ impl ExploreOptions {
             exhaustive: self.exhaustive,
             varies_time: !self.no_time_jumps,
             focus: self.focus()?,
-            cancel: interrupt.flag(),
+            every_instruction: self.every_instruction,
+            cancel: cancel.clone(),
             clock: self.timing.then_some(Instant::now as Clock),
         })
     }

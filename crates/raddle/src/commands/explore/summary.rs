@@ -8,12 +8,13 @@ use raddle_report::finding::{Confidence, Severity};
 pub(super) fn summary(report: &Report, findings: usize, elapsed: Duration) -> String {
     let rate = u128::from(report.schedules) * 1000 / elapsed.as_millis().max(1);
     let mut text = format!(
-        "explored {} schedules ({} distinct, {} reads-from classes, {rate}/s) of {} threads with up to {} decisions each, {} communication points on {} shared places; {findings} finding{}, {} schedules failed",
+        "explored {} schedules ({} distinct, {} reads-from classes, {rate}/s) of {} threads with up to {} decisions each, interrupted at {} of {} communication points on {} shared places; {findings} finding{}, {} schedules failed",
         report.schedules,
         report.distinct,
         report.classes,
         report.contexts,
         report.decisions,
+        report.interrupted,
         report.points,
         report.shared_places,
         if findings == 1 { "" } else { "s" },

@@ -1,0 +1,220 @@
+//! The way from the start of a program to the place where its schedules begin.
+
+use raddle_linux::LinuxWorld;
+use raddle_world::{ContextId, Liveness, PendingKind, Stop, Until, World};
+
+use crate::cancel::Leave;
+use crate::hint;
+use crate::session::StartFailure;
+
+/// Steps before the snapshot after which we give up.
+const STEPS_MAX: u64 = 100_000_000_000;
+/// Steps in a row before another context has its turn, or before anybody who wants an end is heard.
+const SLICE: u64 = 1_000_000;
+/// System calls that create contexts: clone, fork, vfork, clone3.
+const CREATING_CALLS: [u32; 4] = [56, 57, 58, 435];
+/// The entry of the auxiliary vector that says where a program begins.
+const AT_ENTRY: u64 = 9;
+
+/// Where schedules begin.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum SnapshotAt {
+    /// Before the first thread or process is created.
+    #[default]
+    FirstThread,
+    /// The same, but of a thread that the first one has created and waits for: a test of Rust's harness.
+    TestThread,
+    /// Where the program itself says so.
+    Hint,
+    /// At the entry of a function.
+    Symbol(String),
+}
+
+impl std::str::FromStr for SnapshotAt {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "first-thread" => Self::FirstThread,
+            "test-thread" => Self::TestThread,
+            "hint" => Self::Hint,
+            symbol => Self::Symbol(symbol.to_owned()),
+        })
+    }
+}
+
+impl std::fmt::Display for SnapshotAt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::FirstThread => f.write_str("first-thread"),
+            Self::TestThread => f.write_str("test-thread"),
+            Self::Hint => f.write_str("hint"),
+            Self::Symbol(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Runs a world that has just started to the place where schedules begin.
+pub(crate) fn reach(
+    world: &mut LinuxWorld,
+    at: &SnapshotAt,
+    leave: &Leave,
+) -> Result<(), StartFailure> {
+    match at {
+        SnapshotAt::FirstThread => run_to_first_thread(world, leave),
+        SnapshotAt::TestThread => run_to_test(world, leave),
+        SnapshotAt::Symbol(name) => {
+            let target = find_symbol(world, name)?;
+            run_to_points(world, &[target], &format!("`{name}`"), leave)
+        }
+        SnapshotAt::Hint => {
+            run_to_entry(world, leave)?;
+            let symbols = world.symbols(ContextId(0)).unwrap_or_default();
+            let targets = hint::snapshots(&symbols);
+            if targets.is_empty() {
+                return Err(StartFailure::NoHint);
+            }
+            run_to_points(world, &targets, "`raddle_snapshot()`", leave)
+        }
+    }
+}
+
+fn find_symbol(world: &mut LinuxWorld, name: &str) -> Result<u64, StartFailure> {
+    let symbols = world.symbols(ContextId(0)).unwrap_or_default();
+    let mut found = symbols.addresses_of(name);
+    found.extend(symbols.addresses_of_path(name));
+    let first = found.first().copied();
+    first.ok_or_else(|| StartFailure::NoSymbol(name.to_owned()))
+}
+
+/// Lets the dynamic loader map all libraries.
+fn run_to_entry(world: &mut LinuxWorld, leave: &Leave) -> Result<(), StartFailure> {
+    let first = ContextId(0);
+    let auxv = world.auxv(first).unwrap_or_default();
+    let words: Vec<u64> = auxv
+        .chunks_exact(8)
+        .filter_map(|word| word.try_into().ok().map(u64::from_le_bytes))
+        .collect();
+    let entry = words.chunks_exact(2).find(|pair| pair[0] == AT_ENTRY);
+    let now = world.registers(first).and_then(|registers| registers.pc());
+    match entry {
+        Some(&[_, entry]) if Some(entry) != now => {
+            run_to_points(world, &[entry], "its entry", leave)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Runs everybody in turn until somebody stands before one of these instructions.
+fn run_to_points(
+    world: &mut LinuxWorld,
+    targets: &[u64],
+    what: &str,
+    leave: &Leave,
+) -> Result<(), StartFailure> {
+    targets.iter().for_each(|pc| world.add_point(*pc));
+    let reached = run_until(world, targets, what, leave);
+    targets.iter().for_each(|pc| world.remove_point(*pc));
+    reached
+}
+
+fn run_until(
+    world: &mut LinuxWorld,
+    targets: &[u64],
+    what: &str,
+    leave: &Leave,
+) -> Result<(), StartFailure> {
+    let steps_max = SLICE;
+    let mut last = ContextId(0);
+    while world.statistics().steps < STEPS_MAX {
+        if leave.is_over() {
+            return Err(StartFailure::Cancelled);
+        }
+        let runnable: Vec<ContextId> = world.contexts().runnable().collect();
+        let next = runnable.iter().find(|id| **id > last).or(runnable.first());
+        let Some(next) = next.copied() else {
+            wait(world)?;
+            continue;
+        };
+        match world.run(next, Until::Point { steps_max }) {
+            Stop::WorldDone { status } => {
+                let what = what.to_owned();
+                return Err(StartFailure::NotReached { what, status });
+            }
+            Stop::Unsupported(text) => return Err(StartFailure::Unsupported(text)),
+            Stop::Point { pc } if targets.contains(&pc) => return Ok(()),
+            _ => {}
+        }
+        last = next;
+        world.take_events();
+    }
+    Err(too_long(what))
+}
+
+/// Nobody can run: lets time pass.
+fn wait(world: &mut LinuxWorld) -> Result<(), StartFailure> {
+    if world.advance_time() {
+        Ok(())
+    } else {
+        Err(StartFailure::Stuck(world.describe_waits().join("; ")))
+    }
+}
+
+fn too_long(what: &str) -> StartFailure {
+    StartFailure::Stuck(format!(
+        "it made {STEPS_MAX} instructions without coming to {what}"
+    ))
+}
+
+fn run_to_first_thread(world: &mut LinuxWorld, leave: &Leave) -> Result<(), StartFailure> {
+    let first = ContextId(0);
+    while world.contexts().get(first).steps < STEPS_MAX {
+        if leave.is_over() {
+            return Err(StartFailure::Cancelled);
+        }
+        run_slice(world, first)?;
+        if is_creating(world, first) {
+            return Ok(());
+        }
+        while world.contexts().get(first).liveness != Liveness::Runnable {
+            wait(world)?;
+        }
+        world.take_events();
+    }
+    Err(too_long("its first thread"))
+}
+
+/// Runs the harness and the one test it was told to run, until the test creates a context.
+fn run_to_test(world: &mut LinuxWorld, leave: &Leave) -> Result<(), StartFailure> {
+    while world.statistics().steps < STEPS_MAX {
+        if leave.is_over() {
+            return Err(StartFailure::Cancelled);
+        }
+        // The test before the harness, which waits for it.
+        let Some(next) = world.contexts().runnable().last() else {
+            wait(world)?;
+            continue;
+        };
+        run_slice(world, next)?;
+        world.take_events();
+        if next != ContextId(0) && is_creating(world, next) {
+            return Ok(());
+        }
+    }
+    Err(too_long("the first thread of the test"))
+}
+
+fn run_slice(world: &mut LinuxWorld, who: ContextId) -> Result<(), StartFailure> {
+    let steps_max = SLICE;
+    match world.run(who, Until::Sync { steps_max }) {
+        Stop::WorldDone { status } => Err(StartFailure::EndedAlone { status }),
+        Stop::Unsupported(text) => Err(StartFailure::Unsupported(text)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a context is about to create another.
+fn is_creating(world: &mut LinuxWorld, who: ContextId) -> bool {
+    world.is_entering_call(who)
+        && matches!(world.pending(who).kind, PendingKind::Syscall { number } if CREATING_CALLS.contains(&number))
+}
