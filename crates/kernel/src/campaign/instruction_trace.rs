@@ -1,7 +1,6 @@
 //! What each context of a run did, instruction by instruction, with registers and accesses to memory if wanted.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::ops::Range;
 
 use iced_x86::{Decoder, DecoderOptions, Formatter as _, IntelFormatter, Register};
@@ -52,7 +51,7 @@ pub fn trace_instructions<E>(
         for event in events {
             if let EventKind::Access(access) = &event.kind {
                 let of_instruction = accesses.entry((event.context, event.step));
-                of_instruction.or_default().push(access.clone());
+                of_instruction.or_default().push(*access);
             }
         }
     });
@@ -131,6 +130,5 @@ fn formatter() -> IntelFormatter {
 
 /// Adds what an instruction did behind it.
 fn write_part(line: &mut String, part: std::fmt::Arguments<'_>) {
-    // Writing to a text cannot fail.
-    let _ = write!(line, "  ; {part}");
+    line.push_str(&format!("  ; {part}"));
 }
