@@ -21,6 +21,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/Local.h"
 #include "llvm/Transforms/Utils/PromoteMemToReg.h"
 #include "llvm/Transforms/Utils/SSAUpdater.h"
@@ -28,22 +29,78 @@
 using namespace llvm;
 
 extern "C" bool raddle_harden_module(LLVMModuleRef module);
+extern "C" bool raddle_harden_synchronises(const char *name, size_t length);
+extern "C" bool raddle_harden_is_around(const char *name, size_t length);
 extern "C" void rdl_register_faults();
 
 namespace {
 
-// At -O0 every local lives in memory and would end regions: bring scalars into registers first.
-void promoteLocals(Module &module, ModuleAnalysisManager &analyses) {
+// Without optimisation every local lives in memory and would end regions: bring scalars into registers first. Clang says
+// which functions it was told not to optimise, rustc does not.
+void promoteLocals(Module &module, ModuleAnalysisManager &analyses, bool inAllFunctions) {
   auto &functions =
       analyses.getResult<FunctionAnalysisManagerModuleProxy>(module).getManager();
   for (Function &function : module) {
-    if (function.isDeclaration() || !function.hasFnAttribute(Attribute::OptimizeNone))
+    bool wanted = inAllFunctions || function.hasFnAttribute(Attribute::OptimizeNone);
+    if (function.isDeclaration() || !wanted)
       continue;
     function.removeFnAttr(Attribute::OptimizeNone);
     SROAPass sroa(SROAOptions::PreserveCFG);
     PreservedAnalyses kept = sroa.run(function, functions);
     functions.invalidate(function, kept);
   }
+}
+
+using NameTest = bool (*)(const char *, size_t);
+
+// Calls of functions with bodies and such names.
+SmallVector<CallBase *, 8> callsOf(Function &function, NameTest test) {
+  SmallVector<CallBase *, 8> found;
+  for (Instruction &inst : instructions(function))
+    if (auto *call = dyn_cast<CallBase>(&inst))
+      if (Function *callee = call->getCalledFunction())
+        if (callee != &function && !callee->isDeclaration() && test(callee->getName().data(), callee->getName().size()))
+          found.push_back(call);
+  return found;
+}
+
+// Without optimisation the locks and atomics of C++ and Rust are functions around functions around one instruction or
+// call. Where one is used, they are dissolved, and the remains tidied up, so that it can be seen. Other functions of the
+// program stay as they were.
+void dissolveSynchronisation(Module &module) {
+  const unsigned roundsMax = 12, callsMax = 2000;
+  SmallVector<Function *, 16> changed;
+  for (Function &function : module) {
+    if (function.isDeclaration() ||
+        raddle_harden_is_around(function.getName().data(), function.getName().size()) ||
+        callsOf(function, raddle_harden_synchronises).empty())
+      continue;
+    unsigned calls = 0;
+    for (unsigned round = 0; round < roundsMax && calls < callsMax; round++) {
+      SmallVector<CallBase *, 8> found = callsOf(function, raddle_harden_is_around);
+      if (found.empty())
+        break;
+      for (CallBase *call : found) {
+        InlineFunctionInfo info;
+        calls += InlineFunction(*call, info).isSuccess();
+      }
+    }
+    changed.push_back(&function);
+  }
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager components;
+  ModuleAnalysisManager modules;
+  PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  FunctionPassManager tidy =
+      builder.buildFunctionSimplificationPipeline(OptimizationLevel::O1, ThinOrFullLTOPhase::None);
+  for (Function *function : changed)
+    tidy.run(*function, functions);
 }
 
 // Splitting the entry block must not carry a stack slot out of it, where it would be allocated anew each time.
@@ -82,8 +139,10 @@ void callRustLocks(Module &module) {
 }
 
 struct HardenPass : PassInfoMixin<HardenPass> {
+  bool isUnoptimised = false;
   PreservedAnalyses run(Module &module, ModuleAnalysisManager &analyses) {
-    promoteLocals(module, analyses);
+    promoteLocals(module, analyses, isUnoptimised);
+    dissolveSynchronisation(module);
     callRustLocks(module);
     gatherSlots(module);
     raddle_harden_module(wrap(&module));
@@ -102,9 +161,11 @@ void registerCallbacks(PassBuilder &builder) {
       [](ModulePassManager &manager, OptimizationLevel) { manager.addPass(HardenPass()); });
   builder.registerPipelineParsingCallback(
       [](StringRef name, ModulePassManager &manager, ArrayRef<PassBuilder::PipelineElement>) {
-        if (name != "raddle-harden")
+        if (name != "raddle-harden" && name != "raddle-harden-unoptimised")
           return false;
-        manager.addPass(HardenPass());
+        HardenPass pass;
+        pass.isUnoptimised = name != "raddle-harden";
+        manager.addPass(std::move(pass));
         return true;
       });
 }
@@ -171,6 +232,23 @@ bool rdl_known_nonzero(void *facts, LLVMValueRef pointer, LLVMValueRef at) {
   auto *known = static_cast<Facts *>(facts);
   SimplifyQuery query(context->getModule()->getDataLayout(), &known->tree, &known->assumptions, context);
   return isKnownNonZero(unwrap(pointer), query);
+}
+
+// Whether what the phi takes from its predecessor with this number is not null when it comes from there.
+bool rdl_nonzero_input(void *facts, LLVMValueRef phi, unsigned number) {
+  auto *node = cast<PHINode>(unwrap(phi));
+  Value *value = node->getIncomingValue(number);
+  Instruction *last = node->getIncomingBlock(number)->getTerminator();
+  if (rdl_known_nonzero(facts, wrap(value), wrap(last)))
+    return true;
+  auto *branch = dyn_cast<BranchInst>(last);
+  if (!branch || !branch->isConditional() || branch->getSuccessor(0) == branch->getSuccessor(1))
+    return false;
+  auto *test = dyn_cast<ICmpInst>(branch->getCondition());
+  if (!test || !test->isEquality() || test->getOperand(0) != value ||
+      !isa<ConstantPointerNull>(test->getOperand(1)))
+    return false;
+  return branch->getSuccessor(test->getPredicate() == CmpInst::ICMP_EQ ? 1 : 0) == node->getParent();
 }
 
 bool rdl_has_invariant_load(LLVMValueRef load) {

@@ -1,6 +1,6 @@
 //! From LLVM IR to the model of the analysis: effects of instructions and the failure sites among them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_harden::analysis::dominators;
 use raddle_harden::analysis::interproc::Body;
@@ -453,7 +453,12 @@ impl Extractor<'_> {
             .cloned()
             .unwrap_or_default();
         self.out.candidates.push(Candidate {
-            site: Site { kind, at, critical },
+            site: Site {
+                kind,
+                at,
+                critical,
+                safe_edges: BTreeSet::new(),
+            },
             inst,
             check,
             place,

@@ -42,6 +42,7 @@ unsafe extern "C" {
     fn rdl_dominators_free(tree: *mut c_void);
     fn rdl_dominates(tree: *mut c_void, above: LLVMValueRef, below: LLVMValueRef) -> bool;
     fn rdl_known_nonzero(tree: *mut c_void, pointer: LLVMValueRef, at: LLVMValueRef) -> bool;
+    fn rdl_nonzero_input(tree: *mut c_void, phi: LLVMValueRef, number: c_uint) -> bool;
     fn rdl_has_invariant_load(load: LLVMValueRef) -> bool;
     fn rdl_is_volatile(value: LLVMValueRef) -> bool;
     fn rdl_is_unsupported(function: LLVMValueRef) -> bool;
@@ -140,6 +141,14 @@ impl Dominators {
 
     pub(crate) fn known_nonzero(&self, pointer: Value, at: Value) -> bool {
         llvm!(rdl_known_nonzero(self.0, pointer.0, at.0))
+    }
+
+    /// The predecessors from which the phi takes something that is not null.
+    pub(crate) fn nonzero_from(&self, phi: Value) -> Vec<Block> {
+        (0..llvm!(LLVMCountIncoming(phi.0)))
+            .filter(|&number| llvm!(rdl_nonzero_input(self.0, phi.0, number)))
+            .map(|number| Block(llvm!(LLVMGetIncomingBlock(phi.0, number))))
+            .collect()
     }
 }
 
@@ -679,6 +688,18 @@ pub(crate) extern "C" fn llvmGetPassPluginInfo() -> PluginInfo {
     // SAFETY: the layout is that of llvm::PassPluginLibraryInfo, and the shim writes every field.
     unsafe { rdl_plugin_info(&raw mut info) };
     info
+}
+
+/// Called by the shim for the name of a function.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn raddle_harden_synchronises(name: *const c_char, length: usize) -> bool {
+    crate::names::synchronises(&text(name, length))
+}
+
+/// Called by the shim for the name of a function.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn raddle_harden_is_around(name: *const c_char, length: usize) -> bool {
+    crate::names::is_around_synchronisation(&text(name, length))
 }
 
 /// Called by the shim for each module. Returns whether anything changed.

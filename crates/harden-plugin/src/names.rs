@@ -99,6 +99,59 @@ const LOCKS: &[(&str, &str, bool)] = &[
     ("pthread_spin_lock", "pthread_spin_unlock", false),
 ];
 
+/// Functions of libraries that take a lock, or read shared memory, when the compiler has not inlined them: each name
+/// holds all of these parts.
+const SYNCHRONISING: &[&[&str]] = &[
+    &["_ZNSt5mutex4lockEv"],
+    &["_ZNSt10lock_guardISt5mutexEC"],
+    &["_ZNSt11unique_lockISt5mutexEC"],
+    &["_ZNSt11unique_lockISt5mutexE4lockEv"],
+    &["_ZNSt11scoped_lockIJSt5mutexEEC"],
+    &["4sync6poison5mutex", "Mutex$LT$T$GT$4lock17h"],
+    &["5mutex5futex5Mutex4lock17h"],
+    &["_ZN4core4sync6atomic", "4load17h"],
+];
+
+/// What is around them: other members of those classes, and what they call.
+const AROUND_THEM: &[&[&str]] = &[
+    &["_ZNSt5mutex"],
+    &["_ZNSt10lock_guardISt5mutexE"],
+    &["_ZNSt11unique_lockISt5mutexE"],
+    &["_ZNKSt11unique_lockISt5mutexE"],
+    &["_ZNSt11scoped_lockIJSt5mutexEE"],
+    &["_ZSt9addressofISt5mutexE"],
+    &["_ZSt11__addressofISt5mutexE"],
+    &["_ZL20__gthread_mutex_lock"],
+    &["_ZL22__gthread_mutex_unlock"],
+    &["_ZL18__gthread_active_p"],
+    &["_ZN3std4sync6poison"],
+    &["$LT$std..sync..poison"],
+    &["drop_in_place$LT$std..sync..poison"],
+    &["5mutex5futex5Mutex", "lock17h"],
+    &["_ZN4core4sync6atomic"],
+    &["_ZN4core6result19Result", "6unwrap17h"],
+    &["_ZN3std9panicking11panic_count"],
+    &["_ZN3std9panicking9panicking"],
+    &["_ZN3std6thread9panicking"],
+    &["_ZN4core4cell"],
+];
+
+fn is_in(table: &[&[&str]], name: &str) -> bool {
+    table
+        .iter()
+        .any(|parts| parts.iter().all(|part| name.contains(part)))
+}
+
+/// Whether a function that synchronises for its caller has this name.
+pub(crate) fn synchronises(name: &str) -> bool {
+    is_in(SYNCHRONISING, name)
+}
+
+/// Whether it is one of those or belongs to them.
+pub(crate) fn is_around_synchronisation(name: &str) -> bool {
+    synchronises(name) || is_in(AROUND_THEM, name)
+}
+
 /// Looks a name up; the program's own names first.
 pub(crate) fn classify(name: &str, settings: &Settings) -> Callee {
     if let Some(callee) = configured(name, settings) {
@@ -191,4 +244,21 @@ fn is_stream_output(name: &str) -> bool {
         || name.starts_with("_ZSt16__ostream_insert")
         || name.starts_with("_ZNSo3put")
         || name.starts_with("_ZNSo5write")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_are_known_by_their_names() {
+        let guard = "_ZNSt10lock_guardISt5mutexEC2ERS0_";
+        assert!(synchronises(guard) && synchronises("_ZNSt5mutex4lockEv"));
+        let rust = "_ZN3std4sync6poison5mutex14Mutex$LT$T$GT$4lock17h0123456789abcdefE";
+        assert!(synchronises(rust));
+        let unlocks = "_ZNSt10lock_guardISt5mutexED2Ev";
+        assert!(!synchronises(unlocks) && is_around_synchronisation(unlocks));
+        let own = "_ZN6server5Mutex4lockEv";
+        assert!(!is_around_synchronisation(own));
+    }
 }

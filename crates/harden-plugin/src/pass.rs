@@ -1,18 +1,18 @@
 //! The pass over one module: extract, decide, emit, report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use raddle_harden::analysis::interproc::{self, Mark, Marks, Program};
-use raddle_harden::analysis::model::SiteKind;
+use raddle_harden::analysis::model::{BlockId, Site, SiteKind};
 use raddle_harden::analysis::plan::{self, Plan, Pruned};
 use raddle_harden::record::{Hardening, Line, ModuleRecord, Outcome, SiteRecord};
 use raddle_harden::settings::{Mode, Settings, VARIABLE};
 
 use crate::emit::{self, Work};
 use crate::extract::{self, Candidate, Check, Extracted, FunctionNumbers};
-use crate::ir::{Dominators, Module, Value};
+use crate::ir::{Block, Dominators, Module, Opcode, Value};
 
 /// Exit status of a compiler in which hardening went wrong; the driver then compiles plainly.
 const TROUBLE: i32 = 86;
@@ -133,7 +133,11 @@ fn decide(program: &Program, extracted: &[Extracted], settings: &Settings) -> De
                     Decision::Pruned(Pruned::AlreadyChecked)
                 }
             } else {
-                one(program, index, candidate, settings, &mut marks)
+                let site = Site {
+                    safe_edges: safe_edges(&tree, function.function, candidate),
+                    ..candidate.site.clone()
+                };
+                one(program, index, candidate, &site, settings, &mut marks)
             };
             if let (Decision::Harden { .. }, Check::Pointers(pointers)) =
                 (&decision, &candidate.check)
@@ -150,6 +154,33 @@ fn decide(program: &Program, extracted: &[Extracted], settings: &Settings) -> De
         sites.push(decisions);
     }
     Decisions { sites, marks }
+}
+
+/// Edges into a pointer's phi that bring something which the program has tested.
+fn safe_edges(
+    tree: &Dominators,
+    function: Value,
+    candidate: &Candidate,
+) -> BTreeSet<(BlockId, BlockId)> {
+    let Check::Pointers(pointers) = &candidate.check else {
+        return BTreeSet::new();
+    };
+    let [phi] = pointers[..] else {
+        return BTreeSet::new();
+    };
+    if !phi.is_instruction() || phi.opcode() != Opcode::LLVMPHI {
+        return BTreeSet::new();
+    }
+    let tested = tree.nonzero_from(phi);
+    if tested.is_empty() {
+        return BTreeSet::new();
+    }
+    let blocks = function.blocks();
+    let number = |block: Block| blocks.iter().position(|&other| other == block);
+    tested
+        .into_iter()
+        .filter_map(|from| Some((number(from)?, number(phi.block())?)))
+        .collect()
 }
 
 /// Whether the program itself or an earlier check of ours makes this check needless.
@@ -185,6 +216,7 @@ fn one(
     program: &Program,
     index: usize,
     candidate: &Candidate,
+    site: &Site,
     settings: &Settings,
     marks: &mut Marks,
 ) -> Decision {
@@ -198,7 +230,6 @@ fn one(
     if candidate.check == Check::Unchecked {
         return Decision::Pruned(Pruned::NoOracle);
     }
-    let site = &candidate.site;
     if site.kind == SiteKind::Assertion && body.function.block_of[site.at] == 0 {
         return Decision::Pruned(Pruned::AlwaysFails);
     }

@@ -25,8 +25,7 @@ pub(super) fn longest_chain(child: &mut Child) -> std::io::Result<f64> {
         for entry in std::fs::read_dir(&tasks).into_iter().flatten().flatten() {
             if let Ok(text) = std::fs::read_to_string(entry.path().join("stat")) {
                 let name = entry.file_name().to_string_lossy().into_owned();
-                // User and system time of the thread itself: fields 14 and 15.
-                threads.insert(name, seconds(&text, 11));
+                threads.insert(name, user_and_system(&text).into_iter().sum());
             }
         }
         std::thread::sleep(POLL);
@@ -35,14 +34,22 @@ pub(super) fn longest_chain(child: &mut Child) -> std::io::Result<f64> {
     Ok(first + threads.into_values().fold(0.0, f64::max))
 }
 
-/// Two fields of a line of `/proc` that count clock ticks, `skip` fields behind the name.
+/// CPU seconds outside and inside the kernel, of a line of `/proc/PID/stat`: fields 14 and 15.
+pub(super) fn user_and_system(text: &str) -> [f64; 2] {
+    fields(text, 11)
+}
+
+/// Two fields of a line of `/proc` that count clock ticks, together.
 fn seconds(text: &str, skip: usize) -> f64 {
+    fields(text, skip).into_iter().sum()
+}
+
+/// Two fields that count clock ticks, `skip` fields behind the name.
+fn fields(text: &str, skip: usize) -> [f64; 2] {
     let rest = text.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    let ticks: f64 = rest
+    let mut ticks = rest
         .split(' ')
         .skip(skip)
-        .take(2)
-        .filter_map(|field| field.parse::<f64>().ok())
-        .sum();
-    ticks / TICKS
+        .map(|field| field.parse::<f64>().unwrap_or(0.0));
+    [(); 2].map(|()| ticks.next().unwrap_or(0.0) / TICKS)
 }

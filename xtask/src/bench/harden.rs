@@ -16,6 +16,7 @@ use super::cpu;
 mod packages;
 mod programs;
 mod recovery;
+mod server;
 mod tables;
 mod workload;
 
@@ -92,6 +93,7 @@ impl Harden {
             );
             Self::points(place, program, &folder, &hardened)?;
         }
+        self.noise(program, &plain.program)?;
         self.ratio("survival mode", program, &plain.program, &hardened.program)?;
         let fix = place.build(program, &folder, "fix", Some("--harden-mode=fix"))?;
         self.ratio(
@@ -167,8 +169,13 @@ impl Harden {
         Ok(())
     }
 
-    /// The median of the ratios of interleaved pairs. Every other pair runs in the other order.
-    #[expect(clippy::print_stdout, reason = "the table is the result")]
+    /// What a copy of the plain build measures beside it: no smaller difference means anything.
+    fn noise(&self, program: &Program, plain: &Path) -> anyhow::Result<()> {
+        let copy = plain.with_extension("copy");
+        fs::copy(plain, &copy)?;
+        self.times("a copy of the plain build", program, plain, &copy)
+    }
+
     fn ratio(
         &self,
         what: &str,
@@ -176,37 +183,60 @@ impl Harden {
         plain: &Path,
         other: &Path,
     ) -> anyhow::Result<()> {
+        self.times(what, program, plain, other)?;
+        if !self.time_only {
+            Self::instructions(what, program, plain, other);
+        }
+        Ok(())
+    }
+
+    /// The median of the ratios of interleaved pairs. Every other pair runs in the other order.
+    #[expect(clippy::print_stdout, reason = "the table is the result")]
+    fn times(
+        &self,
+        what: &str,
+        program: &Program,
+        plain: &Path,
+        other: &Path,
+    ) -> anyhow::Result<()> {
         let mut ratios = Vec::new();
+        let (mut all, mut user) = ([0.0; 2], [0.0; 2]);
         for pair in 0..self.pairs {
-            let early = if pair % 2 == 0 { plain } else { other };
-            let late = if pair % 2 == 0 { other } else { plain };
-            let (first, second) = (
-                program.workload.seconds(early)?,
-                program.workload.seconds(late)?,
-            );
-            ratios.push(if pair % 2 == 0 {
-                second / first
+            let spent = if pair % 2 == 0 {
+                program.workload.pair(plain, other)?
             } else {
-                first / second
-            });
+                let [second, first] = program.workload.pair(other, plain)?;
+                [first, second]
+            };
+            ratios.push(spent[1].all / spent[0].all);
+            for (which, spent) in spent.into_iter().enumerate() {
+                all[which] += spent.all;
+                user[which] += spent.user;
+            }
         }
         ratios.sort_by(f64::total_cmp);
         if let Some(Median { value, low, high }) = tables::median(&ratios) {
             println!(
-                "{what}: time ratio {value:.3} (95 % confidence {low:.3} to {high:.3}, {} pairs)",
-                ratios.len()
+                "{what}: time ratio {value:.4} (95 % confidence {low:.4} to {high:.4}, {} pairs); \
+                 all pairs together {:.2} s to {:.2} s, {:.2} s to {:.2} s of them user time",
+                ratios.len(),
+                all[0],
+                all[1],
+                user[0],
+                user[1]
             );
         }
-        if self.time_only {
-            return Ok(());
-        }
+        Ok(())
+    }
+
+    #[expect(clippy::print_stdout, reason = "the table is the result")]
+    fn instructions(what: &str, program: &Program, plain: &Path, other: &Path) {
         if let (Some(before), Some(after)) = (
             program.workload.instructions(plain),
             program.workload.instructions(other),
         ) {
             println!("{what}: instruction ratio {:.4}", after / before);
         }
-        Ok(())
     }
 }
 

@@ -172,6 +172,7 @@ fn one_call(
         },
         at: call.1,
         critical: values,
+        safe_edges: BTreeSet::new(),
     };
     if let Some(plan) = plan::for_pad(&body.function, &body.idom, &site, program.reach) {
         return Marks::from([(call, Mark::Pad(plan))]);

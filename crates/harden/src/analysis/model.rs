@@ -1,5 +1,7 @@
 //! A function as the analysis sees it: numbered instructions in numbered blocks, each with its effect on a region.
 
+use std::collections::BTreeSet;
+
 /// Index into [`Function::insts`]; instructions of a block are consecutive.
 pub type InstId = usize;
 /// Index into [`Function::blocks`]; block 0 is the entry.
@@ -154,4 +156,6 @@ pub struct Site {
     /// Values whose change could avoid the failure; for assertions the controlling branches are added. For deadlocks,
     /// acquisitions that hold nothing when the site is reached.
     pub critical: Vec<Operand>,
+    /// Edges, from block to block, after which it does not fail.
+    pub safe_edges: BTreeSet<(BlockId, BlockId)>,
 }

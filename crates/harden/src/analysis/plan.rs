@@ -114,6 +114,12 @@ pub fn intra(
     site: &Site,
     reach: Reach,
 ) -> Result<Plan, Pruned> {
+    if !site.safe_edges.is_empty() {
+        let region = region::before_failures(function, site, FULL);
+        if slice::of_site(function, site, &region).reads.is_empty() {
+            return Err(Pruned::NoSharedRead);
+        }
+    }
     if reach == Reach::Cheap
         && let Some(plan) = cheapest(function, idom, site)
     {

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use super::model::{Acquire, BlockId, Effect, Function, InstId, WHOLE_SLOT};
+use super::model::{Acquire, BlockId, Effect, Function, InstId, Site, WHOLE_SLOT};
 
 /// How the points are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub fn find(
             starts,
         };
         let mut region = match form {
-            Form::All => walk.all_paths(site),
+            Form::All => walk.paths(site, &BTreeSet::new()),
             Form::Dominating => walk.dominating(idom, site),
         };
         let offenders = offenders(function, &mut region, extension);
@@ -68,6 +68,17 @@ pub fn find(
         }
         ended_by.extend(offenders);
     }
+}
+
+/// At least what a re-execution could repeat on the paths on which the site may fail.
+pub fn before_failures(function: &Function, site: &Site, extension: Extension) -> Region {
+    let walk = Walk {
+        function,
+        extension,
+        ended_by: &BTreeSet::new(),
+        starts: &BTreeSet::new(),
+    };
+    walk.paths(site.at, &site.safe_edges)
 }
 
 /// Instructions inside the region that are legal only under conditions which do not hold; fills in what the failing
@@ -267,7 +278,8 @@ impl Walk<'_> {
         })
     }
 
-    fn all_paths(&self, site: InstId) -> Region {
+    /// One point per path, except those through the edges left out.
+    fn paths(&self, site: InstId, left_out: &BTreeSet<(BlockId, BlockId)>) -> Region {
         let mut points = BTreeSet::new();
         let mut inside = BTreeSet::new();
         let mut seen = BTreeSet::new();
@@ -278,7 +290,7 @@ impl Walk<'_> {
                 continue;
             }
             for &pred in &self.function.blocks[block].preds {
-                if seen.insert(pred) {
+                if !left_out.contains(&(pred, block)) && seen.insert(pred) {
                     work.push((pred, self.function.blocks[pred].end));
                 }
             }

@@ -1,5 +1,7 @@
 //! Small functions, written down as blocks of effects, and what the analysis says of them.
 
+use std::collections::BTreeSet;
+
 use super::dominators;
 use super::interproc::{self, Body, Mark, Marks, Program};
 use super::model::{
@@ -60,6 +62,7 @@ fn site(kind: SiteKind, at: InstId, critical: &[Operand]) -> Site {
         kind,
         at,
         critical: critical.to_vec(),
+        safe_edges: BTreeSet::new(),
     }
 }
 
@@ -201,6 +204,35 @@ fn a_lock_that_the_region_takes_repeatedly_ends_it() {
         plan_of(&function, &site(SiteKind::Deadlock, 5, &[]), Reach::Longest).unwrap_err(),
         Pruned::NoLockInRegion
     );
+}
+
+#[test]
+fn a_failure_that_only_a_path_without_reads_can_bring_is_left_alone() {
+    // p = read(); if (!p) p = call(); *p
+    let phi = Inst {
+        effect: Effect::None,
+        operands: vec![Operand::Inst(1), Operand::Inst(3)],
+        shape: Shape::Phi,
+    };
+    let function = function(vec![
+        (vec![destroy(), read(), choice(1)], vec![1, 2]),
+        (vec![destroy(), go()], vec![2]),
+        (vec![phi, go(), go()], vec![]),
+    ]);
+    let open = site(SiteKind::Dereference, 6, &[Operand::Inst(5)]);
+    assert!(plan_of(&function, &open, Reach::Longest).is_ok());
+    let tested = Site {
+        safe_edges: BTreeSet::from([(0, 2)]),
+        ..open.clone()
+    };
+    let plan = plan_of(&function, &tested, Reach::Longest);
+    assert_eq!(plan.err(), Some(Pruned::NoSharedRead));
+    // The other way round, the read may have been null.
+    let untested = Site {
+        safe_edges: BTreeSet::from([(1, 2)]),
+        ..open
+    };
+    assert!(plan_of(&function, &untested, Reach::Longest).is_ok());
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub struct Invocation {
     pub has_debug: bool,
     /// Link-time optimisation: the plugin runs in the linker.
     pub is_lto: bool,
+    /// Link-time optimisation that optimises nothing and therefore calls no plugin by itself.
+    pub is_lto_idle: bool,
     /// Whether some input is a source, so that the plugin runs in the compiler.
     pub has_source: bool,
     /// One input is the standard input.
@@ -90,6 +92,7 @@ impl Invocation {
             step: Step::Link,
             has_debug: false,
             is_lto: false,
+            is_lto_idle: false,
             has_source: false,
             reads_stdin: false,
             output: String::new(),
@@ -132,6 +135,11 @@ impl Invocation {
         let is_debug = text.starts_with("-g") && !text.starts_with("-gcc") && text != "-g0";
         self.has_debug |= is_debug;
         self.is_lto |= text == "-flto" || text.starts_with("-flto=");
+        self.is_lto_idle |= text.strip_prefix("-Wl,").is_some_and(|words| {
+            words
+                .split(',')
+                .any(|word| matches!(word, "-plugin-opt=O0" | "--lto-O0"))
+        });
         if (text == "-c" || text == "-S") && self.step != Step::Plain {
             self.step = Step::Compile;
         }
@@ -170,6 +178,9 @@ impl Invocation {
             if self.is_lto {
                 all.push(prefixed("--ld-path=", &toolchain.linker));
                 all.push(prefixed("-Wl,--load-pass-plugin=", &toolchain.plugin));
+                if self.is_lto_idle {
+                    all.push("-Wl,--lto-newpm-passes=raddle-harden-unoptimised".into());
+                }
             }
         }
         all
@@ -246,6 +257,8 @@ mod tests {
         assert!(parse("-g -c a.c").has_debug);
         assert!(!parse("-g0 -c a.c").has_debug);
         assert!(parse("-flto=thin a.c").is_lto);
+        assert!(parse("-flto a.o -Wl,-plugin-opt=O0,-plugin-opt=mcpu=x86-64").is_lto_idle);
+        assert!(!parse("-flto a.o -Wl,-plugin-opt=O1").is_lto_idle);
     }
 
     #[test]

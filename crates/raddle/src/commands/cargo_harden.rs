@@ -17,6 +17,14 @@ use crate::exit::{Code, Failure};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
+/// Without lines neither the report nor the log could name a site. An unoptimised crate in parts would have its lock
+/// functions in other parts than those that call them.
+const UNLESS_SET: [(&str, &str); 3] = [
+    ("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only"),
+    ("CARGO_PROFILE_DEV_CODEGEN_UNITS", "1"),
+    ("CARGO_INCREMENTAL", "0"),
+];
+
 /// Run cargo with hardening; needs no nightly toolchain.
 #[derive(Debug, Args)]
 #[command(
@@ -50,9 +58,10 @@ impl CargoHarden {
                 "RADDLE_HARDEN_OPTIONS",
                 format!("{options} --harden-bitcode"),
             );
-        // Without lines neither the report nor the log could name a site.
-        if std::env::var_os("CARGO_PROFILE_RELEASE_DEBUG").is_none() {
-            command.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
+        for (name, value) in UNLESS_SET {
+            if std::env::var_os(name).is_none() {
+                command.env(name, value);
+            }
         }
         let status = command.status().context("cannot start cargo")?;
         Ok(cc::code_of(status))

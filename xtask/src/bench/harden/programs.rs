@@ -105,8 +105,8 @@ pub(super) const ALL: &[Program] = &[
         sources: MEMCACHED,
         libraries: &["-levent"],
         workload: Workload::Memcached {
-            requests: 600_000,
-            short: 20_000,
+            requests: 100_000,
+            short: 40_000,
         },
     },
 ];

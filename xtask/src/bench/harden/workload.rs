@@ -1,13 +1,14 @@
 //! What the measured programs do: run once, or answer requests; and what that costs.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
+
+use super::server::{self, Server};
+use crate::bench::cpu;
 
 /// A measured program's work.
 #[derive(Debug)]
@@ -23,26 +24,26 @@ pub(super) enum Workload {
     Memcached { requests: usize, short: usize },
 }
 
+/// What one run cost.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Spent {
+    /// Processor seconds: unlike wall time, they do not count what others do meanwhile.
+    pub(super) all: f64,
+    /// Those outside the kernel.
+    pub(super) user: f64,
+}
+
 impl Workload {
-    /// Processor seconds of one run: unlike wall time, they do not count what others do meanwhile.
-    pub(super) fn seconds(&self, binary: &Path) -> anyhow::Result<f64> {
+    /// One run of each of two builds, as close together as can be.
+    pub(super) fn pair(&self, first: &Path, second: &Path) -> anyhow::Result<[Spent; 2]> {
         match self {
             Self::Run {
                 long, has_threads, ..
             } => {
-                let mut child = command(binary).args(*long).spawn()?;
-                let seconds = seconds_until_end(&child, *has_threads)?;
-                let status = child.wait()?;
-                anyhow::ensure!(status.success(), "{} ended with {status}", binary.display());
-                Ok(seconds)
+                let run = |binary| one_run(binary, long, *has_threads);
+                Ok([run(first)?, run(second)?])
             }
-            Self::Memcached { requests, .. } => {
-                let mut server = Server::start(&mut command(binary), binary)?;
-                server.load(*requests)?;
-                let seconds = server.seconds()?;
-                server.stop()?;
-                Ok(seconds)
-            }
+            Self::Memcached { requests, .. } => server::pair(first, second, *requests),
         }
     }
 
@@ -61,7 +62,7 @@ impl Workload {
                 command.args(*long).status()?;
             }
             Self::Memcached { requests, .. } => {
-                let mut server = Server::start(&mut command, binary)?;
+                let mut server = Server::start(&mut command, &binary.with_extension("socket"))?;
                 server.load(*requests)?;
                 server.stop()?;
             }
@@ -81,16 +82,19 @@ impl Workload {
         ))
     }
 
-    /// Instructions of a short run, if valgrind is here.
+    /// Instructions of a short run, if valgrind is here. With threads, those of the busiest one: what others do depends
+    /// on the clock.
     pub(super) fn instructions(&self, binary: &Path) -> Option<f64> {
-        let log = binary.with_extension("valgrind");
+        let counts = binary.with_extension("valgrind");
+        let folder = binary.parent()?;
+        clear(&counts)?;
         let mut command = Command::new("sh");
         command
-            .args(["-c", LIMITED, "valgrind"])
-            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-            .arg(format!("--log-file={}", log.display()))
+            .args(["-c", LIMITED, "valgrind", "--quiet"])
+            .args(["--tool=callgrind", "--separate-threads=yes"])
+            .arg(format!("--callgrind-out-file={}", counts.display()))
             .arg(binary)
-            .current_dir(binary.parent()?)
+            .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
@@ -99,26 +103,66 @@ impl Workload {
                 command.args(*short).status().ok()?;
             }
             Self::Memcached { short, .. } => {
-                let mut server = Server::start(&mut command, binary).ok()?;
+                let socket = binary.with_extension("socket");
+                let mut server = Server::start(&mut command, &socket).ok()?;
                 server.load(*short).ok()?;
                 server.stop().ok()?;
             }
         }
-        let text = fs::read_to_string(&log).ok()?;
-        let line = text.lines().find(|line| line.contains("Collected"))?;
-        line.rsplit(' ').next()?.parse().ok()
+        let threads = files_of(&counts)?;
+        let totals = threads.iter().filter_map(|path| total(path));
+        totals.max_by(f64::total_cmp)
     }
 }
 
-/// Connections of memcached. It sets the limit of open files to just that, which valgrind permits only if it is the limit
-/// there is, less the twelve that valgrind keeps.
-const CONNECTIONS: &str = "1012";
+/// The files that callgrind makes for threads: the name given, with a number.
+fn files_of(counts: &Path) -> Option<Vec<PathBuf>> {
+    let prefix = format!("{}-", counts.file_name()?.to_str()?);
+    let entries = fs::read_dir(counts.parent()?).ok()?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    let is_ours = |path: &PathBuf| {
+        path.file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.starts_with(&prefix))
+    };
+    Some(paths.filter(is_ours).collect())
+}
+
+fn clear(counts: &Path) -> Option<()> {
+    for path in files_of(counts)? {
+        fs::remove_file(path).ok()?;
+    }
+    Some(())
+}
+
+/// The sum at the end of a file of callgrind.
+fn total(path: &Path) -> Option<f64> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().rfind(|line| line.starts_with("totals: "))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+fn one_run(binary: &Path, words: &[&str], has_threads: bool) -> anyhow::Result<Spent> {
+    let mut child = command(binary).args(words).spawn()?;
+    let spent = spent_until_end(&child, has_threads)?;
+    let status = child.wait()?;
+    anyhow::ensure!(status.success(), "{} ended with {status}", binary.display());
+    Ok(spent)
+}
+
+/// The limit of open files at which valgrind lets [`server::CONNECTIONS`] be.
 const LIMITED: &str = "ulimit -n 1024 && exec \"$0\" \"$@\"";
 
 fn command(binary: &Path) -> Command {
-    let mut command = Command::new(binary);
+    let mut command = quiet(binary);
+    command.current_dir(binary.parent().unwrap_or(Path::new(".")));
     command
-        .current_dir(binary.parent().unwrap_or(Path::new(".")))
+}
+
+/// A command that reads and prints nothing.
+pub(super) fn quiet(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
         .env("RADDLE_HARDEN_LOG", "none")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -128,29 +172,28 @@ fn command(binary: &Path) -> Command {
 
 /// Waits until the child is a zombie, whose times proc(5) still tells. With threads they come in hundredths; without,
 /// in nanoseconds.
-fn seconds_until_end(child: &Child, has_threads: bool) -> anyhow::Result<f64> {
+fn spent_until_end(child: &Child, has_threads: bool) -> anyhow::Result<Spent> {
     let folder = PathBuf::from(format!("/proc/{}", child.id()));
     loop {
         let stat = fs::read_to_string(folder.join("stat"))?;
-        let fields: Vec<&str> = stat
+        let is_over = stat
             .rsplit_once(") ")
-            .context("no name in stat")?
-            .1
-            .split(' ')
-            .collect();
-        if fields[0] != "Z" {
+            .is_some_and(|(_, rest)| rest.starts_with('Z'));
+        if !is_over {
             std::thread::sleep(Duration::from_millis(3));
             continue;
         }
-        if !has_threads {
-            return schedule_seconds(&folder);
-        }
-        let ticks = fields[11].parse::<u32>()? + fields[12].parse::<u32>()?;
-        return Ok(f64::from(ticks) / 100.0);
+        let [user, system] = cpu::user_and_system(&stat);
+        let all = if has_threads {
+            user + system
+        } else {
+            schedule_seconds(&folder)?
+        };
+        return Ok(Spent { all, user });
     }
 }
 
-fn schedule_seconds(task: &Path) -> anyhow::Result<f64> {
+pub(super) fn schedule_seconds(task: &Path) -> anyhow::Result<f64> {
     let text = fs::read_to_string(task.join("schedstat"))?;
     let nanoseconds: f64 = text
         .split(' ')
@@ -158,107 +201,4 @@ fn schedule_seconds(task: &Path) -> anyhow::Result<f64> {
         .context("an empty schedstat")?
         .parse()?;
     Ok(nanoseconds / 1e9)
-}
-
-/// A memcached that runs.
-struct Server {
-    child: Child,
-    connections: Vec<BufReader<UnixStream>>,
-}
-
-impl Server {
-    fn start(command: &mut Command, binary: &Path) -> anyhow::Result<Self> {
-        let socket = binary.with_extension("socket");
-        if socket.exists() {
-            fs::remove_file(&socket)?;
-        }
-        let child = command
-            .args([
-                "-u",
-                "root",
-                "-t",
-                "2",
-                "-m",
-                "64",
-                "-A",
-                "-c",
-                CONNECTIONS,
-                "-s",
-            ])
-            .arg(&socket)
-            .spawn()?;
-        let start = Instant::now();
-        let mut connections = Vec::new();
-        while connections.len() < 4 {
-            match UnixStream::connect(&socket) {
-                Ok(stream) => connections.push(BufReader::new(stream)),
-                Err(error) => {
-                    anyhow::ensure!(
-                        start.elapsed() < Duration::from_secs(60),
-                        "memcached does not listen: {error}"
-                    );
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-            }
-        }
-        Ok(Self { child, connections })
-    }
-
-    fn load(&mut self, requests: usize) -> anyhow::Result<()> {
-        const BATCH: usize = 20;
-        let value = "v".repeat(100);
-        let mut sent = 0;
-        while sent < requests {
-            for connection in &mut self.connections {
-                let mut text = String::new();
-                let mut lines = 0;
-                for number in sent..sent + BATCH {
-                    let key = number * 7919 % 5000;
-                    if number % 10 == 0 {
-                        text.push_str(&format!("set key{key} 0 0 {}\r\n{value}\r\n", value.len()));
-                        lines += 1;
-                    } else {
-                        text.push_str(&format!("get key{key}\r\n"));
-                        lines += 1;
-                    }
-                }
-                connection.get_mut().write_all(text.as_bytes())?;
-                read_answers(connection, lines)?;
-                sent += BATCH;
-            }
-        }
-        Ok(())
-    }
-
-    /// Processor time of all threads so far.
-    fn seconds(&self) -> anyhow::Result<f64> {
-        let mut sum = 0.0;
-        for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            sum += schedule_seconds(&task?.path())?;
-        }
-        Ok(sum)
-    }
-
-    fn stop(mut self) -> anyhow::Result<()> {
-        self.connections[0].get_mut().write_all(b"shutdown\r\n")?;
-        self.child.wait()?;
-        Ok(())
-    }
-}
-
-/// Reads until as many requests are answered: each answer ends with STORED or END.
-fn read_answers(connection: &mut BufReader<UnixStream>, mut answers: usize) -> anyhow::Result<()> {
-    let mut line = String::new();
-    while answers > 0 {
-        line.clear();
-        anyhow::ensure!(
-            connection.read_line(&mut line)? > 0,
-            "memcached closed the connection"
-        );
-        if line == "STORED\r\n" || line == "END\r\n" {
-            answers -= 1;
-        }
-        anyhow::ensure!(!line.starts_with("ERROR"), "memcached answers {line}");
-    }
-    Ok(())
 }
