@@ -462,7 +462,7 @@ fn interrupt_when(folder: &Path, arguments: &[&str], words: &str) -> (Option<i32
         .stderr(std::process::Stdio::piped())
         .spawn()
         .expect("raddle starts");
-    let mut errors = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut errors = std::io::BufReader::new(child.stderr.take().expect("it is piped"));
     let mut said = String::new();
     while !said.contains(words) {
         let read = errors.read_line(&mut said).expect("it writes lines");
@@ -471,10 +471,11 @@ fn interrupt_when(folder: &Path, arguments: &[&str], words: &str) -> (Option<i32
     let killed = Command::new("kill")
         .args(["-TERM", &child.id().to_string()])
         .status()
-        .unwrap();
+        .expect("kill is installed");
     assert!(killed.success());
-    errors.read_to_string(&mut said).unwrap();
-    (child.wait().unwrap().code(), said)
+    errors.read_to_string(&mut said).expect("it writes text");
+    let status = child.wait().expect("it ends");
+    (status.code(), said)
 }
 
 #[test]
