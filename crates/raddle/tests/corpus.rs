@@ -12,11 +12,6 @@ use raddle_trace::{Enveloped, Recording};
 /// Bugs that need five preemptions in exact places get more time.
 const DEEP: &[&str] = &["hard/five_handoffs", "hard/safe_stack"];
 
-/// Cases whose order is not as small as it could be, with the preemptions that are left. Orders with one or two
-/// preemptions are all tried; of orders with five in exact places there are too many, and taking preemptions away
-/// one or two at a time ends before.
-const NOT_MINIMAL_YET: &[(&str, u64)] = &[("hard/safe_stack", 10)];
-
 /// Schedules for a fixed variant here; longer campaigns are for `cargo xtask`.
 const FIXED_SCHEDULES: &str = "500";
 
@@ -69,7 +64,6 @@ fn check(name: &str, case: &Path) -> Result<(), Failed> {
 /// What an expectation file says about the buggy variant.
 #[derive(serde::Deserialize)]
 struct Expectation {
-    name: String,
     kind: String,
     /// The fewest preemptions, reasoned out by hand.
     switches: u64,
@@ -118,12 +112,8 @@ fn check_buggy(
             return Err(format!("the replay went wrong (exit {status}):\n{output}").into());
         }
     }
-    let known = NOT_MINIMAL_YET
-        .iter()
-        .find(|(case, _)| *case == expected.name);
-    let most = known.map_or(expected.switches + 1, |(_, most)| *most);
     match preemptions.iter().min() {
-        Some(fewest) if *fewest <= most => Ok(()),
+        Some(fewest) if *fewest <= expected.switches + 1 => Ok(()),
         fewest => Err(format!(
             "expected {} preemptions or one more, the smallest finding has {fewest:?}",
             expected.switches

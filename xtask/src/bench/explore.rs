@@ -4,12 +4,12 @@
 //!
 //! All times are CPU times of the processes, so that other load on the machine matters little.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 
 use crate::shell;
@@ -19,6 +19,9 @@ mod fixed;
 mod peers;
 mod speed;
 mod study;
+
+/// Ends a process that has used up its CPU seconds.
+const SIGXCPU: i32 = 24;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
@@ -45,9 +48,9 @@ pub(crate) struct Explore {
     /// Schedules of one seed in a cell of the study at most.
     #[arg(long, default_value_t = 5000)]
     cap: u64,
-    /// Seconds of one cell of the times to the bug at most.
-    #[arg(long, default_value_t = 20.0)]
-    seconds: f64,
+    /// CPU seconds of one cell of the times to the bug at most.
+    #[arg(long, default_value_t = 20)]
+    seconds: u64,
     /// Only programs whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
@@ -101,27 +104,36 @@ impl Explore {
             .arg("--")
             .arg(program)
             .output()?;
-        Summary::parse(&output.stdout).with_context(|| {
-            format!(
-                "{}: {}",
-                program.display(),
-                String::from_utf8_lossy(&output.stderr)
-            )
-        })
+        let mut document: serde_json::Value =
+            serde_json::from_slice(&output.stdout).with_context(|| {
+                format!(
+                    "{}: {}",
+                    program.display(),
+                    String::from_utf8_lossy(&output.stderr)
+                )
+            })?;
+        Ok(Summary(document["summary"].take()))
     }
 
     /// Explores with one worker until the first failure is known: its minimisation and explanation are not waited
-    /// for. Gives the schedules that were run, and whether there was a failure.
-    fn search(&self, program: &Path, options: &[&str]) -> anyhow::Result<(u64, bool)> {
-        let result = program.with_extension("json");
-        let mut child = Command::new(&self.raddle)
-            .args(["explore", "--jobs", "1", "--json", "--until-found"])
-            .arg("--output")
+    /// for. Gives the schedules that were run, or nothing if there was no failure within the options and the CPU
+    /// seconds.
+    fn search(
+        &self,
+        program: &Path,
+        options: &[&str],
+        seconds: u64,
+    ) -> anyhow::Result<Option<u64>> {
+        let mut child = Command::new("prlimit")
+            .arg(format!("--cpu={seconds}"))
+            .arg(&self.raddle)
+            .args(["explore", "--jobs", "1", "--concise", "--until-found"])
+            .args(["--time", "3600", "--output"])
             .arg(corpus::folder())
             .args(options)
             .arg("--")
             .arg(program)
-            .stdout(File::create(&result)?)
+            .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()?;
         let mut messages = String::new();
@@ -130,14 +142,15 @@ impl Explore {
             if let Some(schedules) = first_failure(&line) {
                 child.kill()?;
                 child.wait()?;
-                return Ok((schedules, true));
+                return Ok(Some(schedules));
             }
             messages.push_str(&line);
         }
-        child.wait()?;
-        let summary = Summary::parse(&std::fs::read(&result)?)
-            .with_context(|| format!("{}: {messages}", program.display()))?;
-        Ok((summary.number("schedules"), false))
+        let status = child.wait()?;
+        // It ended by itself, with nothing or with data races only, or has used up its CPU seconds.
+        let is_usual = matches!(status.code(), Some(0 | 1)) || status.signal() == Some(SIGXCPU);
+        ensure!(is_usual, "{}: {status}: {messages}", program.display());
+        Ok(None)
     }
 }
 
@@ -153,11 +166,6 @@ fn first_failure(message: &str) -> Option<u64> {
 struct Summary(serde_json::Value);
 
 impl Summary {
-    fn parse(json: &[u8]) -> anyhow::Result<Self> {
-        let mut document: serde_json::Value = serde_json::from_slice(json)?;
-        Ok(Self(document["summary"].take()))
-    }
-
     /// The number with this name, also one of those of `--timing`; zero if there is none.
     fn number(&self, name: &str) -> u64 {
         let number = self.0.get(name).or_else(|| self.0["nanoseconds"].get(name));

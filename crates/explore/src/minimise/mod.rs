@@ -32,13 +32,10 @@ const STEPS_MAX: u64 = 300_000_000;
 const BELOW_REPLAYS_MAX: u32 = 4_000;
 const BELOW_STEPS_MAX: u64 = 150_000_000;
 
-/// Replays and steps of the random walk, and the preemptions from which on it is worth it: orders with fewer are
-/// tried from below.
+/// Replays and steps of the random walk, and the preemptions from which on it is worth its two seconds or so.
 const WANDER_REPLAYS_MAX: u32 = 20_000;
 const WANDER_STEPS_MAX: u64 = 200_000_000;
-const WANDER_PREEMPTIONS: u64 = 5;
-/// Preemptions that an order on the way may have more than the smallest.
-const WANDER_DETOUR: u64 = 1;
+const WANDER_PREEMPTIONS: u64 = 6;
 
 /// While a run that does not end is made small, it counts as hanging after this many times the steps of the default
 /// order and as many rounds in which everybody was interrupted for impatience.
@@ -112,10 +109,8 @@ fn minimise_under(session: &mut Session, failing: &Outcome, rules: &Rules) -> Op
     search.shrink(&mut best);
     let is_cut_short = search.is_exhausted();
     let is_smallest = search.below(&mut best);
-    for more in 0..=WANDER_DETOUR {
-        if !is_smallest && best.preemptions >= WANDER_PREEMPTIONS {
-            search.wander(&mut best, more);
-        }
+    if !is_smallest && best.preemptions >= WANDER_PREEMPTIONS {
+        search.wander(&mut best);
     }
     (search.replays, search.steps) = (0, 0);
     search.shrink(&mut best);
@@ -240,16 +235,15 @@ impl Search<'_> {
         true
     }
 
-    /// Walks at random among orders that have at most this many preemptions more than the best.
-    fn wander(&mut self, best: &mut Failing, more: u64) {
+    /// Walks at random among orders with no more preemptions than the best.
+    fn wander(&mut self, best: &mut Failing) {
         let mut prng = Prng::new(best.preemptions);
         let mut line = best.line.clone();
         let (replays, steps) = (self.replays, self.steps);
         while self.replays - replays < WANDER_REPLAYS_MAX && self.steps - steps < WANDER_STEPS_MAX {
             let candidate = wander::changed(&line, &mut prng);
             let found = self.run(Follower::new(&candidate, &line.jumps));
-            if let Some(found) = found.filter(|found| found.preemptions <= best.preemptions + more)
-            {
+            if let Some(found) = found.filter(|found| found.preemptions <= best.preemptions) {
                 line = found.line.clone();
                 if found.size() < best.size() {
                     *best = found;

@@ -115,6 +115,8 @@ fn stress(bench: &Explore, peer: Peer, name: &str) -> anyhow::Result<String> {
     let Some(program) = peer.build(name)? else {
         return Ok("-".into());
     };
+    #[expect(clippy::cast_precision_loss, reason = "a few seconds")]
+    let limit = bench.seconds as f64;
     let before = cpu::of_children();
     let mut runs = 0;
     loop {
@@ -124,7 +126,7 @@ fn stress(bench: &Explore, peer: Peer, name: &str) -> anyhow::Result<String> {
         if found {
             return Ok(format!("{seconds:.2} ({runs})"));
         }
-        if seconds >= bench.seconds {
+        if seconds >= limit {
             return Ok(format!("not in {seconds:.0} ({runs})"));
         }
     }
@@ -133,13 +135,10 @@ fn stress(bench: &Explore, peer: Peer, name: &str) -> anyhow::Result<String> {
 /// One search with the first seed, process start included.
 fn search(bench: &Explore, program: &Path, scheduler: &str) -> anyhow::Result<String> {
     let before = cpu::of_children();
-    let limit = format!("{:.0}", bench.seconds);
-    let (schedules, is_found) =
-        bench.search(program, &["--scheduler", scheduler, "--time", &limit])?;
+    let found = bench.search(program, &["--scheduler", scheduler], bench.seconds)?;
     let seconds = cpu::of_children() - before;
-    Ok(if is_found {
-        format!("{seconds:.2} ({schedules})")
-    } else {
-        format!("not in {seconds:.0} ({schedules})")
+    Ok(match found {
+        Some(schedules) => format!("{seconds:.2} ({schedules})"),
+        None => format!("not in {seconds:.0}"),
     })
 }

@@ -20,6 +20,8 @@ pub(super) const SCHEDULERS: [&str; 11] = [
     "reads-from",
 ];
 
+/// CPU seconds of one seed: more than the schedules take.
+const SEED_SECONDS: u64 = 600;
 /// A schedule of these takes as long as thirty of the others.
 const HUNDRED_THREADS: [&str; 2] = ["hard/setters_100", "hard/two_stage_100"];
 const HUNDRED_THREADS_CAP: u64 = 250;
@@ -56,9 +58,9 @@ fn cell(bench: &Explore, program: &Path, scheduler: &str, cap: u64) -> anyhow::R
     for seed in 0..bench.seeds {
         let (seed, cap) = (seed.to_string(), cap.to_string());
         let options = ["--scheduler", scheduler, "--seed", &seed];
-        let limits = ["--schedules", &cap, "--time", "3600"];
-        let (schedules, is_found) = bench.search(program, &[options, limits].concat())?;
-        counts.push(if is_found { schedules } else { u64::MAX });
+        let options = [&options[..], &["--schedules", &cap]].concat();
+        let found = bench.search(program, &options, SEED_SECONDS)?;
+        counts.push(found.unwrap_or(u64::MAX));
     }
     let seconds = cpu::of_children() - before;
     counts.sort_unstable();
