@@ -16,6 +16,7 @@ use super::cpu;
 mod packages;
 mod programs;
 mod recovery;
+mod rust;
 mod server;
 mod tables;
 mod workload;
@@ -29,7 +30,7 @@ pub(crate) struct Harden {
     /// Interleaved pairs of runs per ratio; 0 measures no time.
     #[arg(long, default_value_t = 31)]
     pairs: usize,
-    /// Only these: chase, sqlite3, pbzip2, memcached, recovery, coreutils.
+    /// Only these: chase, sqlite3, pbzip2, memcached, recovery, ripgrep, coreutils.
     #[arg(long)]
     only: Vec<String>,
     /// Also build with the setjmp mechanism.
@@ -65,6 +66,9 @@ impl Harden {
         }
         if self.has("recovery") {
             recovery::print(&place)?;
+        }
+        if self.has("ripgrep") {
+            rust::ripgrep(&place)?;
         }
         if self.has("coreutils") {
             packages::coreutils(&place)?;
