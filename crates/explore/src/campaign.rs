@@ -1,13 +1,15 @@
-//! The campaign: schedules in generations, on several workers, with results that do not depend on how many.
-//!
-//! A generation is a list of jobs that is fixed before it begins; what its runs teach is merged in the order of
-//! their numbers after it has ended. Each worker has a world of its own and takes the next job when it is free.
+//! The campaign on a program: generations of schedules until something fails or the budget is used up, then the
+//! explanation of what failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use raddle_campaign::{
+    Algorithm, Director, Failures, Generation, Learning, Material, Worker, algorithm,
+    run_generations, scheduler,
+};
 use raddle_detect::Race;
 use raddle_report::Finding;
 use raddle_sched::{AbstractSchedule, End, Profile, ReadsFromPair};
@@ -19,18 +21,14 @@ use crate::exhaustive::{self, Exhaustive};
 use crate::explain;
 use crate::feedback::{Feedback, Pool};
 use crate::judge::{Judge, Rules};
-use crate::portfolio::{Algorithm, Material, scheduler};
+use crate::portfolio::PORTFOLIO;
 use crate::schedule_run::{Outcome, run_schedule};
 use crate::session::{Focus, Session, SnapshotAt, StartFailure};
 
 /// Steps in a row before the default order goes on to the next context.
 const PATIENCE: u64 = 100_000;
-/// Schedules of the first generations; the last number holds for all later ones.
-const GENERATIONS: [u64; 3] = [8, 24, 64];
 /// One schedule in this many is observed once the set of points is stable.
 const SAMPLE: u64 = 32;
-/// Points beyond this number are not used.
-const POINTS_MAX: usize = 20_000;
 /// Steps of a schedule before it counts as hanging, if the default order took fewer.
 const HANG_STEPS_MIN: u64 = 4_000_000;
 /// How much longer than the default order a schedule may take.
@@ -135,15 +133,7 @@ pub fn explore(
 ) -> Result<Report, StartFailure> {
     let mut session = Session::start(&options.inputs, &options.snapshot_at, options.checks)?;
     let rules = first_rules(options);
-    let profile = Profile::default();
-    let material = Material {
-        profile: &profile,
-        groups: &[],
-        focus: &[],
-        is_timed: false,
-    };
-    let mut scheduler = scheduler(Algorithm::Default, 0, &Vec::new(), material);
-    let mut baseline = run_schedule(&mut session, &mut *scheduler, &rules, true);
+    let mut baseline = run_schedule(&mut session, &mut algorithm::default_order(), &rules, true);
     baseline.is_default = true;
     baseline.profile = Some(baseline.drive.profile(&session.world));
     let rules = final_rules(options, rules, &baseline);
@@ -158,8 +148,14 @@ pub fn explore(
     }
     let mut campaign = Campaign::new(options, rules);
     campaign.focus = session.focus(&options.focus)?;
-    campaign.merge(&mut [baseline]);
-    campaign.run_generations(progress);
+    campaign.merge(&[baseline]);
+    let start = || Explorer::start(options);
+    let mut reporting = Reporting {
+        campaign: &mut campaign,
+        progress,
+    };
+    run_generations(options.workers, &start, &mut reporting);
+    campaign.report.was_cancelled = options.is_cancelled();
     Ok(campaign.finish(&mut session))
 }
 
@@ -205,11 +201,9 @@ struct Job {
     observes: bool,
 }
 
-/// What all workers of a generation share.
+/// What all jobs of a generation share.
 #[derive(Debug)]
-struct Generation {
-    jobs: Vec<Job>,
-    next: AtomicUsize,
+struct Shared {
     points: Vec<u64>,
     groups: Vec<Vec<u64>>,
     profile: Profile,
@@ -221,22 +215,13 @@ struct Campaign<'a> {
     options: &'a Options,
     rules: Rules,
     report: Report,
-    profile: Profile,
-    points: BTreeSet<u64>,
-    groups: BTreeSet<Vec<u64>>,
-    /// Points changed in the last generation.
-    is_learning: bool,
-    /// Number of the next set of delays, and of preemptions.
-    delays: u64,
-    preemptions: u64,
+    learning: Learning,
     feedback: Feedback,
     focus: Vec<Range<u64>>,
     seen: BTreeSet<u64>,
     classes: BTreeSet<u64>,
     pairs: BTreeSet<ReadsFromPair>,
-    /// First failing outcome of each kind, by fingerprint.
-    failures: BTreeMap<String, Outcome>,
-    order: Vec<String>,
+    failures: Failures<Outcome>,
     races: BTreeMap<(u64, u64), (Race, Outcome)>,
 }
 
@@ -246,114 +231,45 @@ impl<'a> Campaign<'a> {
             options,
             rules,
             report: Report::default(),
-            profile: Profile::default(),
-            points: BTreeSet::new(),
-            groups: BTreeSet::new(),
-            is_learning: true,
-            delays: 0,
-            preemptions: 0,
+            learning: Learning::default(),
             feedback: Feedback::default(),
             focus: Vec::new(),
             seen: BTreeSet::new(),
             classes: BTreeSet::new(),
             pairs: BTreeSet::new(),
-            failures: BTreeMap::new(),
-            order: Vec::new(),
+            failures: Failures::default(),
             races: BTreeMap::new(),
         }
     }
 
-    fn run_generations(&mut self, progress: &mut dyn FnMut(Progress) -> bool) {
-        let workers = self.options.workers.max(1);
-        std::thread::scope(|scope| {
-            let (outcomes_in, outcomes) = mpsc::channel();
-            let mut queues = Vec::new();
-            for _ in 0..workers {
-                let (queue, jobs) = mpsc::channel::<Arc<Generation>>();
-                let outcomes_in = outcomes_in.clone();
-                let options = self.options;
-                scope.spawn(move || work(options, &jobs, &outcomes_in));
-                queues.push(queue);
-            }
-            drop(outcomes_in);
-            let mut number = 0;
-            while self.report.schedules < self.options.schedules {
-                let generation = Arc::new(self.generation(number));
-                number += 1;
-                for queue in &queues {
-                    // A worker that could not start has gone; the others do its share.
-                    drop(queue.send(Arc::clone(&generation)));
-                }
-                let received = outcomes.iter().take(generation.jobs.len());
-                let mut done: Vec<Outcome> = received.flatten().collect();
-                self.report.was_cancelled = self.options.is_cancelled();
-                if done.is_empty() {
-                    break;
-                }
-                done.sort_by_key(|outcome| outcome.index);
-                self.merge(&mut done);
-                let goes_on = progress(Progress {
-                    schedules: self.report.schedules,
-                    distinct: to_u64(self.seen.len()),
-                    failures: to_u64(self.order.len()),
-                    points: to_u64(self.points.len()),
-                    classes: to_u64(self.classes.len()),
-                });
-                if !goes_on {
-                    self.report.was_stopped = true;
-                    break;
-                }
-                let has_enough = self.options.until_found && !self.order.is_empty();
-                if has_enough || self.report.was_cancelled {
-                    break;
-                }
-            }
-        });
-    }
-
-    fn generation(&mut self, number: usize) -> Generation {
-        let size = GENERATIONS[number.min(GENERATIONS.len() - 1)];
+    fn generation(&mut self, number: usize, size: u64) -> Generation<Shared, Job> {
         let size = size.min(self.options.schedules - self.report.schedules);
         let first = self.report.schedules;
         let pool = self.feedback.pool();
         let jobs = (first..first + size)
             .map(|index| self.job(index, index == first, number, &pool))
             .collect();
-        Generation {
-            jobs,
-            next: AtomicUsize::new(0),
-            points: self.points.iter().copied().take(POINTS_MAX).collect(),
-            groups: self.groups.iter().cloned().collect(),
-            profile: self.profile.clone(),
+        let shared = Shared {
+            points: self.learning.points(),
+            groups: self.learning.groups(),
+            profile: self.learning.profile.clone(),
             focus: self.focus.clone(),
             rules: self.rules.clone(),
-        }
+        };
+        Generation { shared, jobs }
     }
 
     fn job(&mut self, index: u64, is_first: bool, generation: usize, pool: &Pool) -> Job {
         let seed = Prng::derive_seed(self.options.seed, index);
-        let mut algorithm = match self.options.algorithm {
-            _ if is_first && self.is_learning => Algorithm::Default,
-            Some(algorithm) => algorithm,
-            None => Algorithm::of_turn(index),
-        };
-        match &mut algorithm {
-            Algorithm::Delay { number } => {
-                *number = self.delays;
-                self.delays += 1;
-            }
-            Algorithm::Preemption { number } => {
-                *number = self.preemptions;
-                self.preemptions += 1;
-            }
-            _ => {}
-        }
+        let is_learning = self.learning.is_going_on();
+        let wanted = self.options.algorithm;
+        let algorithm = self.learning.algorithm(index, is_first, wanted, &PORTFOLIO);
         let wishes = if algorithm == Algorithm::ReadsFrom {
             self.feedback.wishes(seed, pool)
         } else {
             Vec::new()
         };
-        let has_timers = self.options.varies_time && self.profile.timed_stops > 0;
+        let has_timers = self.options.varies_time && self.learning.profile.timed_stops > 0;
         Job {
             index,
             seed,
@@ -363,13 +279,12 @@ impl<'a> Campaign<'a> {
             observes: self.options.races
                 || generation == 0
                 || index.is_multiple_of(SAMPLE)
-                || (self.is_learning && index.is_multiple_of(4)),
+                || (is_learning && index.is_multiple_of(4)),
         }
     }
 
     /// Takes what the runs of a generation taught, in the order of their numbers.
-    fn merge(&mut self, outcomes: &mut [Outcome]) {
-        let points_before = self.points.len();
+    fn merge(&mut self, outcomes: &[Outcome]) {
         for outcome in outcomes {
             self.report.schedules += 1;
             self.report.steps += outcome.drive.steps;
@@ -388,37 +303,26 @@ impl<'a> Campaign<'a> {
             }
             if let Some(failure) = &outcome.failure {
                 self.report.failing += 1;
-                let fingerprint = failure.fingerprint();
-                if !self.failures.contains_key(&fingerprint) {
-                    self.order.push(fingerprint.clone());
-                    self.failures.insert(fingerprint, outcome.clone());
-                }
+                self.failures.note(failure.fingerprint(), outcome);
             }
             self.learn(outcome);
         }
-        self.is_learning = self.points.len() != points_before;
-        if self.is_learning {
-            // Numbers of decisions mean other places now.
-            self.delays = 0;
-            self.preemptions = 0;
-        } else if self.delays >= self.profile.decisions {
-            self.report.single_delays_done = true;
-        }
+        self.learning.end_generation();
+        self.report.single_delays_done |= self.learning.single_delays_done();
     }
 
     fn learn(&mut self, outcome: &Outcome) {
         if let Some(profile) = &outcome.profile {
             self.report.baseline_steps = outcome.drive.steps;
             self.report.timed_stops = profile.timed_stops;
-            self.profile.clone_from(profile);
+            self.learning.profile.clone_from(profile);
         }
         let Some(learned) = &outcome.learned else {
             return;
         };
         self.report.shared_places = self.report.shared_places.max(learned.shared_places);
         for group in &learned.meetings {
-            self.points.extend(group.iter().copied());
-            self.groups.insert(group.clone());
+            self.learning.meet(group);
             self.feedback.learn(group, &learned.writers);
         }
         for race in &learned.races {
@@ -434,77 +338,112 @@ impl<'a> Campaign<'a> {
 
     fn finish(mut self, session: &mut Session) -> Report {
         self.report.distinct = to_u64(self.seen.len());
-        self.report.points = to_u64(self.points.len());
+        self.report.points = to_u64(self.learning.points_len());
         self.report.classes = to_u64(self.classes.len());
         self.report.pairs = to_u64(self.pairs.len());
         // Where an order can be cut when it is made small.
-        let points: Vec<u64> = self.points.iter().copied().take(POINTS_MAX).collect();
-        session.add_points(&points);
-        for fingerprint in self.order.iter().take(self.options.findings_max) {
-            let outcome = &self.failures[fingerprint];
+        session.add_points(&self.learning.points());
+        for outcome in self.failures.iter().take(self.options.findings_max) {
             let explained = explain::finding(session, outcome, &self.rules, self.options);
             self.report.findings.push(explained);
         }
-        let explained = self.order.len().min(self.options.findings_max);
-        self.report.unexplained = to_u64(self.order.len() - explained);
+        let unexplained = self
+            .failures
+            .len()
+            .saturating_sub(self.options.findings_max);
+        self.report.unexplained = to_u64(unexplained);
         self.report.races = explain::races(session, &self.races, &self.rules);
         self.report
     }
 }
 
-/// A worker: its own world, job after job. A job that is not done any more, because the campaign was cancelled,
-/// has no outcome.
-fn work(
-    options: &Options,
-    generations: &mpsc::Receiver<Arc<Generation>>,
-    outcomes: &mpsc::Sender<Option<Outcome>>,
-) {
-    // The first world started, and starting is deterministic.
-    let Ok(mut session) = Session::start(&options.inputs, &options.snapshot_at, options.checks)
-    else {
-        return;
-    };
-    let mut points = 0;
-    for generation in generations {
-        if points != generation.points.len() {
-            points = generation.points.len();
-            session.add_points(&generation.points);
+/// A campaign that tells how far it is.
+struct Reporting<'a, 'b> {
+    campaign: &'a mut Campaign<'b>,
+    progress: &'a mut dyn FnMut(Progress) -> bool,
+}
+
+impl Director<Explorer<'_>> for Reporting<'_, '_> {
+    fn plan(&mut self, number: usize, size: u64) -> Option<Generation<Shared, Job>> {
+        let campaign = &mut *self.campaign;
+        let is_wanted = campaign.report.schedules < campaign.options.schedules;
+        is_wanted.then(|| campaign.generation(number, size))
+    }
+
+    fn take(&mut self, outcomes: Vec<Outcome>) -> bool {
+        let campaign = &mut *self.campaign;
+        campaign.merge(&outcomes);
+        let goes_on = (self.progress)(Progress {
+            schedules: campaign.report.schedules,
+            distinct: to_u64(campaign.seen.len()),
+            failures: to_u64(campaign.failures.len()),
+            points: to_u64(campaign.learning.points_len()),
+            classes: to_u64(campaign.classes.len()),
+        });
+        campaign.report.was_stopped = !goes_on;
+        let has_enough = campaign.options.until_found && !campaign.failures.is_empty();
+        goes_on && !has_enough && !campaign.options.is_cancelled()
+    }
+}
+
+/// A worker with its own world.
+struct Explorer<'a> {
+    options: &'a Options,
+    session: Session,
+    /// Points that the world knows.
+    points: usize,
+}
+
+impl<'a> Explorer<'a> {
+    /// The first world started, and starting is deterministic.
+    fn start(options: &'a Options) -> Option<Self> {
+        let session = Session::start(&options.inputs, &options.snapshot_at, options.checks);
+        Some(Self {
+            options,
+            session: session.ok()?,
+            points: 0,
+        })
+    }
+}
+
+impl Worker for Explorer<'_> {
+    type Shared = Shared;
+    type Job = Job;
+    type Outcome = Outcome;
+
+    fn begin(&mut self, shared: &Shared) {
+        if self.points != shared.points.len() {
+            self.points = shared.points.len();
+            self.session.add_points(&shared.points);
         }
-        loop {
-            let taken = generation.next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = generation.jobs.get(taken) else {
-                break;
-            };
-            if options.is_cancelled() {
-                if outcomes.send(None).is_err() {
-                    return;
-                }
-                continue;
-            }
-            let material = Material {
-                profile: &generation.profile,
-                groups: &generation.groups,
-                focus: &generation.focus,
-                is_timed: job.is_timed,
-            };
-            let mut scheduler = scheduler(job.algorithm, job.seed, &job.wishes, material);
-            let mut outcome = run_schedule(
-                &mut session,
-                &mut *scheduler,
-                &generation.rules,
-                job.observes,
-            );
-            outcome.index = job.index;
-            outcome.is_default = job.algorithm == Algorithm::Default;
-            outcome.wishes.clone_from(&job.wishes);
-            outcome.is_guided = job.algorithm == Algorithm::ReadsFrom;
-            if outcome.is_default {
-                outcome.profile = Some(outcome.drive.profile(&session.world));
-            }
-            if outcomes.send(Some(outcome)).is_err() {
-                return;
-            }
+    }
+
+    fn run(&mut self, shared: &Shared, job: &Job) -> Option<Outcome> {
+        if self.options.is_cancelled() {
+            return None;
         }
+        let material = Material {
+            profile: &shared.profile,
+            groups: &shared.groups,
+            wishes: &job.wishes,
+            focus: &shared.focus,
+            is_timed: job.is_timed,
+        };
+        let mut scheduler = scheduler(job.algorithm, job.seed, material);
+        let mut outcome = run_schedule(
+            &mut self.session,
+            &mut *scheduler,
+            &shared.rules,
+            job.observes,
+        );
+        outcome.index = job.index;
+        outcome.is_default = job.algorithm == Algorithm::Default;
+        outcome.wishes.clone_from(&job.wishes);
+        outcome.is_guided = job.algorithm == Algorithm::ReadsFrom;
+        if outcome.is_default {
+            outcome.profile = Some(outcome.drive.profile(&self.session.world));
+        }
+        Some(outcome)
     }
 }
 

@@ -30,7 +30,7 @@ pub use campaign::{Options, Progress, Report, explore};
 pub use checkpoint::changed_files;
 pub use exhaustive::Exhaustive;
 pub use judge::Judge;
-pub use portfolio::Algorithm;
+pub use portfolio::PORTFOLIO;
 pub use relaxed::{Relaxed, replay_relaxed};
 pub use replay::{Replayed, Replayer, TraceLine};
 pub use session::{Focus, SnapshotAt, StartFailure};

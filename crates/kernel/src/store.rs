@@ -84,7 +84,7 @@ impl BootSnapshot {
         let mut file = MAGIC.to_vec();
         self.key.store(&mut file);
         to_u64(self.bytes.len()).store(&mut file);
-        checksum(&body).store(&mut file);
+        Digest::of(&body).store(&mut file);
         file.extend_from_slice(&body);
         file
     }
@@ -100,7 +100,7 @@ impl BootSnapshot {
         let size = u64::fetch(&mut reader).map_err(cut)?;
         let stated = u64::fetch(&mut reader).map_err(cut)?;
         let body = &rest[24..];
-        if checksum(body) != stated {
+        if Digest::of(body) != stated {
             return Err(SnapshotError::Damaged("its checksum is wrong"));
         }
         if found != key {
@@ -134,12 +134,6 @@ impl BootSnapshot {
     pub fn read(path: &Path, key: u64) -> Result<Self, SnapshotError> {
         Self::decode(&std::fs::read(path)?, key)
     }
-}
-
-fn checksum(bytes: &[u8]) -> u64 {
-    let mut digest = Digest::default();
-    digest.bytes(bytes);
-    digest.value()
 }
 
 #[cfg(test)]

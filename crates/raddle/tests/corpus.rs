@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use raddle_trace::Recording;
+use raddle_trace::{Enveloped, Recording};
 
 /// Bugs that need five preemptions in exact places get more time.
 const DEEP: &[&str] = &["hard/five_handoffs", "hard/safe_stack"];

@@ -1,42 +1,12 @@
 //! `raddle kernel` from the outside, on the packaged kernel that `cargo xtask setup` downloads.
 
+mod kernel_common;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
+use kernel_common::{CORPUS, kernel, raddle, target};
 use tempfile::TempDir;
-
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/kernel");
-
-/// What all tests share: `kernel/` beside the test folder of the target.
-fn target() -> &'static Path {
-    Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .parent()
-        .expect("the test folder lies in the target folder")
-}
-
-fn kernel() -> PathBuf {
-    let boot = target().join("kernel/boot");
-    let entries = std::fs::read_dir(&boot)
-        .unwrap_or_else(|_| panic!("no kernel in {}: run `cargo xtask setup`", boot.display()));
-    entries
-        .map(|entry| entry.expect("the folder can be read").path())
-        .find(|path| {
-            path.file_name()
-                .is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"))
-        })
-        .expect("the package has a kernel")
-}
-
-fn raddle(folder: &Path, arguments: &[&str]) -> (i32, String) {
-    let output: Output = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .current_dir(folder)
-        .args(arguments)
-        .output()
-        .expect("raddle starts");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code().unwrap_or(-1), text + &errors)
-}
 
 /// Something that is made once for all tests, whichever of them comes first.
 fn once(name: &str, make: impl FnOnce(&Path)) -> PathBuf {

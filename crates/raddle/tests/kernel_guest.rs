@@ -1,12 +1,14 @@
 //! `raddle kernel` with guests of all sorts: file systems in RAM, generated tests, programs of the user, and guests
 //! that cannot work.
 
-use std::path::{Path, PathBuf};
+mod kernel_common;
+
+use std::path::Path;
 use std::process::Command;
 
+use kernel_common::{CORPUS, kernel, raddle};
 use tempfile::TempDir;
 
-const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/kernel");
 const EXT4: [&str; 6] = [
     "--module",
     "brd rd_nr=1 rd_size=8192",
@@ -25,33 +27,6 @@ const BTRFS: [&str; 8] = [
     "--program",
     "/usr/bin/btrfs",
 ];
-
-fn kernel() -> PathBuf {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .parent()
-        .expect("the test folder lies in the target folder");
-    let boot = target.join("kernel/boot");
-    let entries = std::fs::read_dir(&boot)
-        .unwrap_or_else(|_| panic!("no kernel in {}: run `cargo xtask setup`", boot.display()));
-    entries
-        .map(|entry| entry.expect("the folder can be read").path())
-        .find(|path| {
-            path.file_name()
-                .is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"))
-        })
-        .expect("the package has a kernel")
-}
-
-fn raddle(folder: &Path, arguments: &[&str]) -> (i32, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .current_dir(folder)
-        .args(arguments)
-        .output()
-        .expect("raddle starts");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code().unwrap_or(-1), text + &errors)
-}
 
 /// A test's own folder, with a cache of its own: these machines are nobody else's.
 struct Guest {

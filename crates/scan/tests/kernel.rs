@@ -41,12 +41,30 @@ struct Recall {
 struct Fix {
     /// Subject of the commit that fixed it.
     subject: String,
+    /// How the former code is known.
+    seen: Seen,
     pattern: String,
     /// The function of the first step of the finding, and a part of its title.
     function: String,
     title: String,
     scan: Vec<String>,
     edits: Vec<Edit>,
+}
+
+/// Where the code before a fix was read: `test_data/recall.toml` says more.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Seen {
+    Diff,
+    Versions,
+    Source,
+}
+
+impl Fix {
+    /// The fix in a message.
+    fn name(&self) -> String {
+        format!("{} (seen: {:?})", self.subject, self.seen)
+    }
 }
 
 /// One text of the fixed source and what it was before.
@@ -205,7 +223,8 @@ fn undo_all(tree: &Path, recall: &Recall, failures: &mut Vec<String>) {
             if now.matches(&edit.fixed).count() != 1 {
                 failures.push(format!(
                     "{}: the fixed text is not in {}",
-                    fix.subject, edit.file
+                    fix.name(),
+                    edit.file
                 ));
             }
             let undone = now.replace(&edit.fixed, &edit.buggy);
@@ -216,12 +235,12 @@ fn undo_all(tree: &Path, recall: &Recall, failures: &mut Vec<String>) {
             fs::write(tree.join(file), original).expect("the copy can be restored");
         }
         if buggy == 0 {
-            failures.push(format!("{}: undone, but not found", fix.subject));
+            failures.push(format!("{}: undone, but not found", fix.name()));
         }
         if clean > 0 {
             failures.push(format!(
                 "{}: still reported in the fixed source",
-                fix.subject
+                fix.name()
             ));
         }
     }

@@ -11,6 +11,13 @@ impl Default for Digest {
 }
 
 impl Digest {
+    /// Digest of a piece of data.
+    pub fn of(bytes: &[u8]) -> u64 {
+        let mut digest = Self::default();
+        digest.bytes(bytes);
+        digest.value()
+    }
+
     /// Appends one word.
     pub fn word(&mut self, word: u64) {
         let folded = u128::from(self.0 ^ word) * u128::from(0x9E37_79B9_7F4A_7C15_u64);

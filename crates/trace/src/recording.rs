@@ -1,22 +1,12 @@
 //! The recording of a run: everything needed to have it again, in one small file.
-//!
-//! ```text
-//!   raddle-recording 2 <checksum of the rest>\n
-//!   { JSON }
-//! ```
-//! The text is meant to be readable: a schedule of three deviations is three lines.
 
 use raddle_config::hooks::Hook;
-use raddle_stdx::Digest;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
+use crate::envelope::Enveloped;
 use crate::landmark::Landmark;
 use crate::schedule::Schedule;
 
-const MAGIC: &str = "raddle-recording";
-/// Version of the file's form.
-pub const FORMAT: u32 = 2;
 /// Version of what a step, a stop and the default order mean. Raised whenever an old recording would run
 /// differently.
 pub const SEMANTICS: u32 = 2;
@@ -138,66 +128,14 @@ pub struct Recording {
     pub landmarks: Vec<Landmark>,
 }
 
-/// Why a file is no recording that we can replay.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum RecordingError {
-    #[error("it is not a recording: the first line does not begin with `{MAGIC}`")]
-    NotARecording,
-    #[error("it has format version {found}, this raddle reads version {FORMAT}")]
-    Format { found: String },
-    #[error("it is damaged: the checksum is {computed:016x} and should be {stated}")]
-    Damaged { stated: String, computed: u64 },
-    #[error(
-        "it was made by a raddle whose runs go differently (semantics {found}, this one has {SEMANTICS}); explore again"
-    )]
-    Semantics { found: u32 },
-    #[error("its content is malformed: {0}")]
-    Content(String),
-}
+impl Enveloped for Recording {
+    const MAGIC: &'static str = "raddle-recording";
+    const FORMAT: u32 = 2;
+    const SEMANTICS: u32 = SEMANTICS;
 
-impl Recording {
-    /// The file's text.
-    pub fn to_text(&self) -> String {
-        let body = serde_json::to_string_pretty(self).expect("plain data can be written") + "\n";
-        format!("{MAGIC} {FORMAT} {:016x}\n{body}", checksum(&body))
+    fn semantics(&self) -> u32 {
+        self.semantics
     }
-
-    /// Reads a file's text.
-    pub fn parse(text: &str) -> Result<Self, RecordingError> {
-        let (head, body) = text.split_once('\n').ok_or(RecordingError::NotARecording)?;
-        let mut words = head.split(' ');
-        if words.next() != Some(MAGIC) {
-            return Err(RecordingError::NotARecording);
-        }
-        let format = words.next().unwrap_or_default();
-        if format != FORMAT.to_string() {
-            return Err(RecordingError::Format {
-                found: format.to_owned(),
-            });
-        }
-        let stated = words.next().unwrap_or_default();
-        let computed = checksum(body);
-        if stated != format!("{computed:016x}") {
-            return Err(RecordingError::Damaged {
-                stated: stated.to_owned(),
-                computed,
-            });
-        }
-        let recording: Self = serde_json::from_str(body)
-            .map_err(|error| RecordingError::Content(error.to_string()))?;
-        if recording.semantics != SEMANTICS {
-            return Err(RecordingError::Semantics {
-                found: recording.semantics,
-            });
-        }
-        Ok(recording)
-    }
-}
-
-fn checksum(text: &str) -> u64 {
-    let mut digest = Digest::default();
-    digest.bytes(text.as_bytes());
-    digest.value()
 }
 
 #[cfg(test)]
@@ -259,29 +197,5 @@ mod tests {
     #[test]
     fn text_and_back() {
         assert_eq!(Recording::parse(&sample().to_text()), Ok(sample()));
-    }
-
-    #[test]
-    fn damage_and_foreign_files_are_told_apart() {
-        let text = sample().to_text();
-        let damaged = text.replace("\"steps\": 9", "\"steps\": 8");
-        assert!(matches!(
-            Recording::parse(&damaged),
-            Err(RecordingError::Damaged { .. })
-        ));
-        assert_eq!(
-            Recording::parse("\u{7f}ELF\n"),
-            Err(RecordingError::NotARecording)
-        );
-        assert!(matches!(
-            Recording::parse(&text.replacen(" 2 ", " 1 ", 1)),
-            Err(RecordingError::Format { .. })
-        ));
-        let mut other = sample();
-        other.semantics = 99;
-        assert_eq!(
-            Recording::parse(&other.to_text()),
-            Err(RecordingError::Semantics { found: 99 })
-        );
     }
 }

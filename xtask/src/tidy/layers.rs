@@ -25,12 +25,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("report", &["stdx", "symbols"]),
     ("trace", &["stdx", "world", "code", "config"]),
     ("sched", &["stdx", "world", "trace"]),
+    ("campaign", &["stdx", "sched"]),
     ("detect", &["stdx", "world", "trace", "report"]),
     (
         "explore",
         &[
-            "stdx", "config", "world", "linux", "pc", "symbols", "trace", "sched", "detect",
-            "report",
+            "stdx", "config", "world", "linux", "pc", "symbols", "trace", "sched", "campaign",
+            "detect", "report",
         ],
     ),
     (
@@ -44,8 +45,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "kernel",
         &[
-            "stdx", "mem", "x86", "world", "linux", "pc", "symbols", "trace", "sched", "detect",
-            "report",
+            "stdx", "mem", "x86", "world", "linux", "pc", "symbols", "trace", "sched", "campaign",
+            "detect", "report",
         ],
     ),
     ("scan", &["stdx", "report", "config"]),

@@ -1,14 +1,11 @@
-//! The campaign on a kernel: schedules in generations, on several workers, with results that do not depend on how
-//! many (Fonseca, Rodrigues, Brandenburg: SKI, OSDI 2014).
-//!
-//! A generation is a list of jobs that is fixed before it begins; what its runs teach is merged in the order of
-//! their numbers after it has ended. Each worker makes its own guest from the shared boot snapshot.
+//! The campaign on a kernel (Fonseca, Rodrigues, Brandenburg: SKI, OSDI 2014). Each worker makes its own guest from
+//! the shared boot snapshot.
 
-mod algorithm;
 mod explain;
 mod failure;
 mod known_functions;
 mod minimise;
+mod portfolio;
 mod race_rules;
 mod repeat;
 mod run;
@@ -17,9 +14,12 @@ mod ski_race;
 mod trace;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 
+use raddle_campaign::{
+    Algorithm, Director, Failures, Generation, Learning, Material, Worker, algorithm,
+    run_generations, scheduler,
+};
 use raddle_report::Finding;
 use raddle_sched::{End, Profile};
 use raddle_stdx::Prng;
@@ -28,10 +28,10 @@ use raddle_trace::Schedule;
 
 use crate::world::Heuristics;
 
-pub use algorithm::Algorithm;
 pub use explain::{Explainer, Replayed, replay};
 pub use failure::Failure;
 pub use known_functions::KnownFunctions;
+pub use portfolio::PORTFOLIO;
 pub use race_rules::{RaceRules, Rank};
 pub use repeat::{Trace, repeat};
 pub use run::{Clock, Cost, Outcome, RaceMode, Rules};
@@ -41,12 +41,8 @@ pub use trace::{FunctionTrace, TraceOptions, trace_functions};
 
 /// Steps in a row before the default order goes on to the next processor (SKI's h4).
 pub const PATIENCE: u64 = 500_000;
-/// Schedules of the first generations; the last number holds for all later ones.
-const GENERATIONS: [u64; 3] = [8, 24, 64];
 /// One schedule in this many is observed once the set of points is stable.
 const SAMPLE: u64 = 64;
-/// Points beyond this number are not used.
-const POINTS_MAX: usize = 20_000;
 /// Steps of a schedule at most, if the default order took fewer.
 const STEPS_MIN: u64 = 50_000_000;
 /// How much longer than the default order a schedule may take.
@@ -132,13 +128,12 @@ pub fn explore(
         races: options.races,
         interrupts: options.interrupts,
     };
-    let mut scheduler = algorithm::scheduler(Algorithm::Default, 0, &Profile::default(), &[]);
+    let mut scheduler = algorithm::default_order();
     let watch = run::Watch {
         memory: true,
         points: true,
     };
-    let mut baseline =
-        run::run_schedule(&mut session, &mut *scheduler, first, watch, options.clock);
+    let mut baseline = run::run_schedule(&mut session, &mut scheduler, first, watch, options.clock);
     baseline.is_default = true;
     if let Some(Failure::Stuck { statements }) = &baseline.failure {
         return Err(never_ends(&options.target, statements));
@@ -164,8 +159,13 @@ pub fn explore(
     };
     let mut campaign = Campaign::new(options, rules);
     campaign.report.fixed_threads = session.world.info().fixed_threads.clone();
-    campaign.merge(&mut [baseline]);
-    campaign.run_generations(progress);
+    campaign.merge(&[baseline]);
+    let start = || Explorer::start(options);
+    let mut reporting = Reporting {
+        campaign: &mut campaign,
+        progress,
+    };
+    run_generations(options.workers, &start, &mut reporting);
     Ok(campaign.finish(&mut session))
 }
 
@@ -204,11 +204,9 @@ struct Job {
     observes: bool,
 }
 
-/// What all workers of a generation share.
+/// What all jobs of a generation share.
 #[derive(Debug)]
-struct Generation {
-    jobs: Vec<Job>,
-    next: AtomicUsize,
+struct Shared {
     points: Vec<u64>,
     groups: Vec<Vec<u64>>,
     profile: Profile,
@@ -219,16 +217,9 @@ struct Campaign<'a> {
     options: &'a Options,
     rules: Rules,
     report: Report,
-    profile: Profile,
-    points: BTreeSet<u64>,
-    groups: BTreeSet<Vec<u64>>,
-    is_learning: bool,
-    /// Number of the next set of delays.
-    delays: u64,
+    learning: Learning,
     seen: BTreeSet<u64>,
-    /// First failing outcome of each kind, by fingerprint.
-    failures: BTreeMap<String, Outcome>,
-    order: Vec<String>,
+    failures: Failures<Outcome>,
     races: BTreeMap<(u64, u64), RacePair>,
 }
 
@@ -238,89 +229,32 @@ impl<'a> Campaign<'a> {
             options,
             rules,
             report: Report::default(),
-            profile: Profile::default(),
-            points: BTreeSet::new(),
-            groups: BTreeSet::new(),
-            is_learning: true,
-            delays: 0,
+            learning: Learning::default(),
             seen: BTreeSet::new(),
-            failures: BTreeMap::new(),
-            order: Vec::new(),
+            failures: Failures::default(),
             races: BTreeMap::new(),
         }
     }
 
-    fn run_generations(&mut self, progress: &mut dyn FnMut(Progress) -> bool) {
-        std::thread::scope(|scope| {
-            let (outcomes_in, outcomes) = mpsc::channel();
-            let mut queues = Vec::new();
-            for _ in 0..self.options.workers.max(1) {
-                let (queue, jobs) = mpsc::channel::<Arc<Generation>>();
-                let outcomes_in = outcomes_in.clone();
-                let target = Arc::clone(&self.options.target);
-                let clock = self.options.clock;
-                scope.spawn(move || work(&target, &jobs, &outcomes_in, clock));
-                queues.push(queue);
-            }
-            drop(outcomes_in);
-            let mut number = 0;
-            while self.report.schedules < self.options.schedules {
-                let generation = Arc::new(self.generation(number));
-                number += 1;
-                for queue in &queues {
-                    // A worker that could not start has gone; the others do its share.
-                    drop(queue.send(Arc::clone(&generation)));
-                }
-                let mut done: Vec<Outcome> = outcomes.iter().take(generation.jobs.len()).collect();
-                if done.is_empty() {
-                    break;
-                }
-                done.sort_by_key(|outcome| outcome.index);
-                self.merge(&mut done);
-                let goes_on = progress(Progress {
-                    schedules: self.report.schedules,
-                    distinct: to_u64(self.seen.len()),
-                    failures: to_u64(self.order.len()),
-                    points: to_u64(self.points.len()),
-                });
-                if !goes_on {
-                    self.report.was_stopped = true;
-                    break;
-                }
-                if self.options.until_found && !self.order.is_empty() {
-                    break;
-                }
-            }
-        });
-    }
-
-    fn generation(&mut self, number: usize) -> Generation {
-        let size = GENERATIONS[number.min(GENERATIONS.len() - 1)];
+    fn generation(&mut self, number: usize, size: u64) -> Generation<Shared, Job> {
         let size = size.min(self.options.schedules - self.report.schedules);
         let first = self.report.schedules;
         let jobs = (first..first + size)
             .map(|index| self.job(index, index == first, number))
             .collect();
-        Generation {
-            jobs,
-            next: AtomicUsize::new(0),
-            points: self.points.iter().copied().take(POINTS_MAX).collect(),
-            groups: self.groups.iter().cloned().collect(),
-            profile: self.profile.clone(),
+        let shared = Shared {
+            points: self.learning.points(),
+            groups: self.learning.groups(),
+            profile: self.learning.profile.clone(),
             rules: self.rules,
-        }
+        };
+        Generation { shared, jobs }
     }
 
     fn job(&mut self, index: u64, is_first: bool, generation: usize) -> Job {
-        let mut algorithm = match self.options.algorithm {
-            _ if is_first && self.is_learning => Algorithm::Default,
-            Some(algorithm) => algorithm,
-            None => Algorithm::of_turn(index),
-        };
-        if let Algorithm::Delay { number } = &mut algorithm {
-            *number = self.delays;
-            self.delays += 1;
-        }
+        let is_learning = self.learning.is_going_on();
+        let wanted = self.options.algorithm;
+        let algorithm = self.learning.algorithm(index, is_first, wanted, &PORTFOLIO);
         Job {
             index,
             seed: Prng::derive_seed(self.options.seed, index),
@@ -328,13 +262,12 @@ impl<'a> Campaign<'a> {
             observes: self.options.races.is_some()
                 || generation == 0
                 || index.is_multiple_of(SAMPLE)
-                || (self.is_learning && index.is_multiple_of(8)),
+                || (is_learning && index.is_multiple_of(8)),
         }
     }
 
     /// Takes what the runs of a generation taught, in the order of their numbers.
-    fn merge(&mut self, outcomes: &mut [Outcome]) {
-        let points_before = self.points.len();
+    fn merge(&mut self, outcomes: &[Outcome]) {
         for outcome in outcomes {
             self.report.schedules += 1;
             self.report.steps += outcome.drive.steps;
@@ -349,19 +282,11 @@ impl<'a> Campaign<'a> {
             if let Some(failure) = &outcome.failure {
                 self.report.failing += 1;
                 self.report.first_failing.get_or_insert(outcome.index);
-                let fingerprint = failure.fingerprint();
-                if !self.failures.contains_key(&fingerprint) {
-                    self.order.push(fingerprint.clone());
-                    self.failures.insert(fingerprint, outcome.clone());
-                }
+                self.failures.note(failure.fingerprint(), outcome);
             }
             self.learn(outcome);
         }
-        self.is_learning = self.points.len() != points_before;
-        if self.is_learning {
-            // Numbers of decisions mean other places now.
-            self.delays = 0;
-        }
+        self.learning.end_generation();
     }
 
     fn learn(&mut self, outcome: &Outcome) {
@@ -369,15 +294,14 @@ impl<'a> Campaign<'a> {
             self.report.baseline_steps = outcome.drive.steps;
         }
         if let Some(profile) = &outcome.profile {
-            self.profile.clone_from(profile);
+            self.learning.profile.clone_from(profile);
         }
         let Some(learned) = &outcome.learned else {
             return;
         };
         self.report.shared_places = self.report.shared_places.max(learned.shared_places);
         for group in &learned.meetings {
-            self.points.extend(group.iter().copied());
-            self.groups.insert(group.clone());
+            self.learning.meet(group);
         }
         for race in &learned.races {
             self.races
@@ -389,68 +313,107 @@ impl<'a> Campaign<'a> {
 
     fn finish(mut self, session: &mut Session<'_>) -> Report {
         self.report.distinct = to_u64(self.seen.len());
-        self.report.points = to_u64(self.points.len());
+        self.report.points = to_u64(self.learning.points_len());
         let mut explainer = Explainer::new(session, self.options.seed);
-        for fingerprint in self.order.iter().take(self.options.findings_max) {
-            let outcome = &self.failures[fingerprint];
+        for outcome in self.failures.iter().take(self.options.findings_max) {
             self.report
                 .findings
                 .push(explainer.found(outcome, self.rules));
         }
-        let explained = self.order.len().min(self.options.findings_max);
-        self.report.unexplained = to_u64(self.order.len() - explained);
+        let unexplained = self
+            .failures
+            .len()
+            .saturating_sub(self.options.findings_max);
+        self.report.unexplained = to_u64(unexplained);
         let pairs: Vec<RacePair> = self.races.into_values().collect();
         self.report.races = explainer.races(&pairs);
         self.report
     }
 }
 
-/// A worker: its own guest, job after job.
-fn work(
-    target: &Target,
-    generations: &mpsc::Receiver<Arc<Generation>>,
-    outcomes: &mpsc::Sender<Outcome>,
+/// A campaign that tells how far it is.
+struct Reporting<'a, 'b> {
+    campaign: &'a mut Campaign<'b>,
+    progress: &'a mut dyn FnMut(Progress) -> bool,
+}
+
+impl Director<Explorer<'_>> for Reporting<'_, '_> {
+    fn plan(&mut self, number: usize, size: u64) -> Option<Generation<Shared, Job>> {
+        let campaign = &mut *self.campaign;
+        let is_wanted = campaign.report.schedules < campaign.options.schedules;
+        is_wanted.then(|| campaign.generation(number, size))
+    }
+
+    fn take(&mut self, outcomes: Vec<Outcome>) -> bool {
+        let campaign = &mut *self.campaign;
+        campaign.merge(&outcomes);
+        let goes_on = (self.progress)(Progress {
+            schedules: campaign.report.schedules,
+            distinct: to_u64(campaign.seen.len()),
+            failures: to_u64(campaign.failures.len()),
+            points: to_u64(campaign.learning.points_len()),
+        });
+        campaign.report.was_stopped = !goes_on;
+        let has_enough = campaign.options.until_found && !campaign.failures.is_empty();
+        goes_on && !has_enough
+    }
+}
+
+/// A worker with its own guest.
+struct Explorer<'a> {
+    session: Session<'a>,
     clock: Clock,
-) {
-    // The first guest started, and starting is deterministic.
-    let Ok(mut session) = Session::start(target) else {
-        return;
-    };
-    let mut points = 0;
-    for generation in generations {
-        if points != generation.points.len() {
-            points = generation.points.len();
-            session.world.set_points(&generation.points);
+    /// Points that the guest knows.
+    points: usize,
+}
+
+impl<'a> Explorer<'a> {
+    /// The first guest started, and starting is deterministic.
+    fn start(options: &'a Options) -> Option<Self> {
+        Some(Self {
+            session: Session::start(&options.target).ok()?,
+            clock: options.clock,
+            points: 0,
+        })
+    }
+}
+
+impl Worker for Explorer<'_> {
+    type Shared = Shared;
+    type Job = Job;
+    type Outcome = Outcome;
+
+    fn begin(&mut self, shared: &Shared) {
+        if self.points != shared.points.len() {
+            self.points = shared.points.len();
+            self.session.world.set_points(&shared.points);
         }
-        loop {
-            let taken = generation.next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = generation.jobs.get(taken) else {
-                break;
-            };
-            let mut scheduler = algorithm::scheduler(
-                job.algorithm,
-                job.seed,
-                &generation.profile,
-                &generation.groups,
-            );
-            let is_default = job.algorithm == Algorithm::Default;
-            let watch = run::Watch {
-                memory: job.observes,
-                points: is_default,
-            };
-            let mut outcome = run::run_schedule(
-                &mut session,
-                &mut *scheduler,
-                generation.rules,
-                watch,
-                clock,
-            );
-            outcome.index = job.index;
-            outcome.is_default = is_default;
-            if outcomes.send(outcome).is_err() {
-                return;
-            }
-        }
+    }
+
+    fn run(&mut self, shared: &Shared, job: &Job) -> Option<Outcome> {
+        let material = Material {
+            profile: &shared.profile,
+            groups: &shared.groups,
+            wishes: &Vec::new(),
+            focus: &[],
+            is_timed: false,
+        };
+        let mut scheduler = scheduler(job.algorithm, job.seed, material);
+        let is_default = job.algorithm == Algorithm::Default;
+        let watch = run::Watch {
+            memory: job.observes,
+            points: is_default,
+        };
+        let mut outcome = run::run_schedule(
+            &mut self.session,
+            &mut *scheduler,
+            shared.rules,
+            watch,
+            self.clock,
+        );
+        outcome.index = job.index;
+        outcome.is_default = is_default;
+        Some(outcome)
     }
 }
 

@@ -234,11 +234,9 @@ fn describe(file: &HostFile) -> PinnedFile {
     let changed = file.path.symlink_metadata().map_or(true, |metadata| {
         metadata.size() != file.size || (metadata.mtime(), metadata.mtime_nsec()) != file.modified
     });
-    let digest = std::fs::read(&file.path).ok().map(|bytes| {
-        let mut digest = Digest::default();
-        digest.bytes(&bytes);
-        digest.value()
-    });
+    let digest = std::fs::read(&file.path)
+        .ok()
+        .map(|bytes| Digest::of(&bytes));
     PinnedFile {
         path: file.path.clone(),
         size: file.size,

@@ -278,11 +278,9 @@ pub(crate) const PATH_NUMBERS: u64 = 1 << 40;
 
 /// The number of an inode that was first seen at this path.
 pub(crate) fn number_of_path(path: &[u8]) -> u64 {
-    let mut digest = Digest::default();
-    digest.bytes(path);
     // Numbers with the high bits clear fit every program's idea of an inode number; small ones are for
     // anonymous inodes.
-    (digest.value() >> 16) | PATH_NUMBERS
+    (Digest::of(path) >> 16) | PATH_NUMBERS
 }
 
 impl Kernel {

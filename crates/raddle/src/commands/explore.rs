@@ -17,7 +17,7 @@ use raddle_linux::StartError;
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Severity};
 use raddle_report::render::{json, junit, sarif, terminal};
-use raddle_trace::Inputs;
+use raddle_trace::{Enveloped, Inputs};
 
 use super::kind;
 use crate::exit::{Code, Failure};

@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use raddle_explore::{Relaxed, Replayed, Replayer, changed_files, replay_relaxed};
 use raddle_report::render::terminal;
-use raddle_trace::Recording;
+use raddle_trace::{Enveloped, Recording};
 
 use super::explore::{oracle, start_failure};
 use crate::event_text;

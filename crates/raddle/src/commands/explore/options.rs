@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_explore::{Algorithm, Focus, Options};
+use raddle_explore::{Focus, Options, PORTFOLIO};
 use raddle_trace::{Checks, Inputs};
 
 use super::oracle;
@@ -122,7 +122,7 @@ impl ExploreOptions {
                 schedules,
             ),
             seed: self.seed,
-            algorithm: self.algorithm()?,
+            algorithm: PORTFOLIO.by_name(&self.scheduler)?,
             races: self.races,
             checks: Checks {
                 heap: !self.no_heap_checks,
@@ -153,19 +153,6 @@ impl ExploreOptions {
     /// Seconds of one campaign.
     pub(super) fn seconds(&self) -> u64 {
         self.time.unwrap_or(TIME_DEFAULT)
-    }
-
-    fn algorithm(&self) -> anyhow::Result<Option<Algorithm>> {
-        match self.scheduler.as_str() {
-            "portfolio" => Ok(None),
-            name => match Algorithm::by_name(name) {
-                Some(algorithm) => Ok(Some(algorithm)),
-                None => bail!(
-                    "there is no scheduler `{name}`; choose portfolio or one of {}",
-                    Algorithm::names().join(", ")
-                ),
-            },
-        }
     }
 
     fn expected_output(&self) -> anyhow::Result<Option<String>> {

@@ -9,15 +9,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use raddle_campaign::Algorithm;
 use raddle_config::kernel::Known;
 use raddle_kernel::campaign::{
-    Algorithm, KnownFunctions, Options, PATIENCE, Progress, RaceMode, RaceRules, Report, Session,
+    KnownFunctions, Options, PATIENCE, PORTFOLIO, Progress, RaceMode, RaceRules, Report, Session,
     StartFailure, Target, explore, useful_workers,
 };
 use raddle_kernel::recording::{KernelRecording, ModuleInput, SEMANTICS};
 use raddle_kernel::test_case::TestCase;
 use raddle_report::Finding;
 use raddle_report::render::{json, sarif, terminal};
+use raddle_trace::Enveloped;
 
 use super::guest_options::GuestOptions;
 use super::kinds::KINDS;
@@ -101,7 +103,9 @@ struct Total {
 
 impl Explore {
     pub(crate) fn run(self) -> Result<Code, Failure> {
-        let algorithm = self.algorithm()?;
+        let algorithm = PORTFOLIO
+            .by_name(&self.scheduler)
+            .map_err(anyhow::Error::from)?;
         let prepared = prepare(&self.guest, ConsoleTo::Nowhere)?;
         let symbols = Arc::new(prepared.symbols);
         let prepared = Prepared {
@@ -143,18 +147,6 @@ impl Explore {
         } else {
             Code::Clean
         })
-    }
-
-    fn algorithm(&self) -> anyhow::Result<Option<Algorithm>> {
-        match self.scheduler.as_str() {
-            "portfolio" => Ok(None),
-            name => Algorithm::by_name(name).map(Some).ok_or_else(|| {
-                anyhow!(
-                    "there is no scheduler `{name}`; choose portfolio or one of {}",
-                    Algorithm::names().join(", ")
-                )
-            }),
-        }
     }
 
     fn explore_one(
@@ -246,7 +238,7 @@ impl Explore {
             };
             let name = format!("{stem}-{}.kraddle", found.finding.short_id());
             let path = self.output.join(name);
-            std::fs::write(&path, recording.to_text()?)
+            std::fs::write(&path, recording.to_text())
                 .with_context(|| format!("cannot write {}", path.display()))?;
             found.finding.replay = Some(format!("raddle kernel replay {}", path.display()));
         }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use raddle_kernel::guest::BootModule;
 use raddle_kernel::module;
-use raddle_kernel::recording::{BootModuleInput, ModuleInput, digest};
+use raddle_kernel::recording::{BootModuleInput, ModuleInput};
 use raddle_pc::boot::Compression;
+use raddle_stdx::Digest;
 
 /// Looks for modules and remembers what was found.
 #[derive(Debug)]
@@ -59,7 +60,7 @@ impl Modules {
         self.found.push(ModuleInput {
             name: name.to_owned(),
             path: path.display().to_string(),
-            digest: digest(&content),
+            digest: Digest::of(&content),
         });
         Ok(content)
     }

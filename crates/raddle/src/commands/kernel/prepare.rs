@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
 use raddle_kernel::guest::initramfs;
-use raddle_kernel::recording::{MachineInputs, digest};
+use raddle_kernel::recording::MachineInputs;
 use raddle_kernel::store::{self, BootSnapshot, SnapshotError};
 use raddle_kernel::symbols::Symbols;
 use raddle_kernel::world::{BootFailure, KernelWorld};
 use raddle_pc::boot::{BootImage, ImageError, KernelImage};
+use raddle_stdx::Digest;
 
 use super::guest_options::{GuestOptions, guest_files, read};
 use crate::exit::{Code, Failure};
@@ -60,12 +61,12 @@ pub(crate) fn prepare(options: &GuestOptions, console: ConsoleTo) -> Result<Prep
     let key = store::key(&kernel, &initramfs, &config);
     let inputs = MachineInputs {
         kernel: options.kernel.display().to_string(),
-        kernel_digest: digest(&kernel),
+        kernel_digest: Digest::of(&kernel),
         cpus: config.cpus,
         memory: config.memory,
         command_line: config.command_line.clone(),
         seed: config.seed,
-        initramfs_digest: digest(&initramfs),
+        initramfs_digest: Digest::of(&initramfs),
         program: options
             .agent_program
             .as_ref()

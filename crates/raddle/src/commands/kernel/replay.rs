@@ -8,9 +8,11 @@ use clap::Args;
 use raddle_kernel::campaign::{
     RaceRules, Session, Target, TraceOptions, repeat, replay, trace_functions,
 };
-use raddle_kernel::recording::{KernelRecording, digest};
+use raddle_kernel::recording::KernelRecording;
 use raddle_kernel::test_case::TestCase;
 use raddle_report::render::{json, terminal};
+use raddle_stdx::Digest;
+use raddle_trace::Enveloped;
 
 use super::explore::{start_failure, style};
 use super::guest_options::GuestOptions;
@@ -275,7 +277,7 @@ fn read_test(recording: &KernelRecording, file: &Path) -> Result<Option<TestCase
         };
         let mut modules = Modules::new(Path::new(""), Path::new(""), None);
         let content = modules.load(&path.display().to_string())?;
-        if digest(&content) != known.digest {
+        if Digest::of(&content) != known.digest {
             return Err(format!(
                 "{} is not the module of the recording: it was built again",
                 path.display()

@@ -1,0 +1,96 @@
+//! An algorithm with what it is to do in one schedule, and the scheduler made from it.
+
+use std::ops::Range;
+
+use raddle_sched::{
+    AbstractSchedule, DelayBounded, Focused, Pct, Pos, PreemptionBounded, Profile, RandomWalk,
+    ReadsFrom, Scheduler, Timed, Urw, urw::sample_interest,
+};
+use raddle_stdx::Prng;
+
+/// Jumps of the clock in one schedule, where timers run.
+const JUMPS_MAX: u64 = 2;
+
+/// A scheduling algorithm with what it is to do in one schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    /// The default order: nobody is interrupted.
+    Default,
+    /// The n-th set of at most two delays.
+    Delay {
+        number: u64,
+    },
+    /// The n-th set of at most two preemptions.
+    Preemption {
+        number: u64,
+    },
+    Pct {
+        depth: u64,
+    },
+    RandomWalk,
+    Pos,
+    Urw,
+    Surw,
+    ReadsFrom,
+}
+
+/// What a scheduler is made from besides its algorithm.
+#[derive(Debug, Clone, Copy)]
+pub struct Material<'a> {
+    pub profile: &'a Profile,
+    /// The points of each place where contexts meet.
+    pub groups: &'a [Vec<u64>],
+    /// For reads-from guidance.
+    pub wishes: &'a AbstractSchedule,
+    /// Decide only here; empty for everywhere.
+    pub focus: &'a [Range<u64>],
+    /// Whether the clock is to jump in this schedule.
+    pub is_timed: bool,
+}
+
+/// Makes the scheduler of a job.
+pub fn scheduler(algorithm: Algorithm, seed: u64, material: Material<'_>) -> Box<dyn Scheduler> {
+    let mut scheduler = plain(algorithm, seed, material);
+    if algorithm == Algorithm::Default {
+        return scheduler;
+    }
+    if !material.focus.is_empty() {
+        scheduler = Box::new(Focused::new(scheduler, material.focus.to_vec()));
+    }
+    if material.is_timed {
+        let seed = Prng::derive_seed(seed, 3);
+        scheduler = Box::new(Timed::new(scheduler, seed, JUMPS_MAX, material.profile));
+    }
+    scheduler
+}
+
+/// The scheduler that interrupts nobody.
+pub fn default_order() -> DelayBounded {
+    DelayBounded::new(Vec::new())
+}
+
+fn plain(algorithm: Algorithm, seed: u64, material: Material<'_>) -> Box<dyn Scheduler> {
+    let profile = material.profile;
+    let deep = || Box::new(Pct::new(seed, 4, profile));
+    match algorithm {
+        Algorithm::Default => Box::new(default_order()),
+        Algorithm::Delay { number } => match DelayBounded::nth(number, profile.decisions) {
+            Some(scheduler) => Box::new(scheduler),
+            None => deep(),
+        },
+        Algorithm::Preemption { number } => match PreemptionBounded::nth(number, profile) {
+            Some(scheduler) => Box::new(scheduler),
+            None => deep(),
+        },
+        Algorithm::Pct { depth } => Box::new(Pct::new(seed, depth, profile)),
+        Algorithm::RandomWalk => Box::new(RandomWalk::new(seed, profile)),
+        Algorithm::Pos => Box::new(Pos::new(seed)),
+        Algorithm::Urw => Box::new(Urw::new(seed, profile, Vec::new())),
+        Algorithm::Surw => {
+            let mut prng = Prng::new(Prng::derive_seed(seed, 1));
+            let interest = sample_interest(&mut prng, material.groups);
+            Box::new(Urw::new(seed, profile, interest))
+        }
+        Algorithm::ReadsFrom => Box::new(ReadsFrom::new(seed, material.wishes.clone())),
+    }
+}

@@ -1,0 +1,178 @@
+//! Generations of jobs on several workers.
+//!
+//! A generation is a list of jobs that is fixed before it begins; what its runs teach is merged in the order of
+//! their numbers after it has ended. Each worker has a world of its own and takes the next job when it is free.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+
+/// Schedules of the first generations; the last number holds for all later ones.
+const SIZES: [u64; 3] = [8, 24, 64];
+
+/// Jobs with what all of them share.
+#[derive(Debug)]
+pub struct Generation<S, J> {
+    pub shared: S,
+    pub jobs: Vec<J>,
+}
+
+/// One who does jobs, in a world of its own.
+pub trait Worker {
+    /// What all jobs of a generation share.
+    type Shared: Send + Sync;
+    type Job: Send + Sync;
+    type Outcome: Send;
+
+    /// To be told before the first job of a generation.
+    fn begin(&mut self, shared: &Self::Shared);
+
+    /// Does a job; none if it is not wanted any more.
+    fn run(&mut self, shared: &Self::Shared, job: &Self::Job) -> Option<Self::Outcome>;
+}
+
+/// One who says what is to be done and takes what was.
+pub trait Director<W: Worker> {
+    /// The next generation, of this size at most; none to end.
+    fn plan(&mut self, number: usize, size: u64) -> Option<Generation<W::Shared, W::Job>>;
+
+    /// The outcomes of the jobs that were done, in the order of the jobs; says whether to go on.
+    fn take(&mut self, outcomes: Vec<W::Outcome>) -> bool;
+}
+
+struct Issue<S, J> {
+    generation: Generation<S, J>,
+    next: AtomicUsize,
+}
+
+/// Runs generations until the director ends them or no worker is left. A worker for which `start` gives nothing
+/// does not take part; the others do its share.
+pub fn run_generations<W: Worker>(
+    workers: usize,
+    start: &(dyn Fn() -> Option<W> + Sync),
+    director: &mut dyn Director<W>,
+) {
+    std::thread::scope(|scope| {
+        let (outcomes_in, outcomes) = mpsc::channel();
+        let mut queues = Vec::new();
+        for _ in 0..workers.max(1) {
+            let (queue, issues) = mpsc::channel::<Arc<Issue<W::Shared, W::Job>>>();
+            let outcomes_in = outcomes_in.clone();
+            scope.spawn(move || {
+                if let Some(worker) = start() {
+                    work(worker, &issues, &outcomes_in);
+                }
+            });
+            queues.push(queue);
+        }
+        drop(outcomes_in);
+        for number in 0.. {
+            let size = SIZES[number.min(SIZES.len() - 1)];
+            let Some(generation) = director.plan(number, size) else {
+                break;
+            };
+            let jobs = generation.jobs.len();
+            let issue = Arc::new(Issue {
+                generation,
+                next: AtomicUsize::new(0),
+            });
+            for queue in &queues {
+                // It fails for a worker that could not start.
+                drop(queue.send(Arc::clone(&issue)));
+            }
+            let mut done: Vec<(usize, Option<W::Outcome>)> = outcomes.iter().take(jobs).collect();
+            done.sort_by_key(|(index, _)| *index);
+            let done: Vec<W::Outcome> = done
+                .into_iter()
+                .filter_map(|(_, outcome)| outcome)
+                .collect();
+            if done.is_empty() || !director.take(done) {
+                break;
+            }
+        }
+    });
+}
+
+fn work<W: Worker>(
+    mut worker: W,
+    issues: &mpsc::Receiver<Arc<Issue<W::Shared, W::Job>>>,
+    outcomes: &mpsc::Sender<(usize, Option<W::Outcome>)>,
+) {
+    for issue in issues {
+        let generation = &issue.generation;
+        worker.begin(&generation.shared);
+        loop {
+            let index = issue.next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = generation.jobs.get(index) else {
+                break;
+            };
+            let outcome = worker.run(&generation.shared, job);
+            if outcomes.send((index, outcome)).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Adder {
+        base: u64,
+    }
+
+    impl Worker for Adder {
+        type Shared = u64;
+        type Job = u64;
+        type Outcome = u64;
+
+        fn begin(&mut self, shared: &u64) {
+            self.base = *shared;
+        }
+
+        fn run(&mut self, _: &u64, job: &u64) -> Option<u64> {
+            (!job.is_multiple_of(5)).then_some(self.base + job)
+        }
+    }
+
+    #[derive(Default)]
+    struct Three {
+        taken: Vec<u64>,
+        sizes: Vec<u64>,
+    }
+
+    impl Director<Adder> for Three {
+        fn plan(&mut self, number: usize, size: u64) -> Option<Generation<u64, u64>> {
+            self.sizes.push(size);
+            (number < 3).then(|| Generation {
+                shared: 1000,
+                jobs: (0..size).collect(),
+            })
+        }
+
+        fn take(&mut self, outcomes: Vec<u64>) -> bool {
+            self.taken.extend(outcomes);
+            true
+        }
+    }
+
+    #[test]
+    fn outcomes_come_in_the_order_of_the_jobs_whoever_did_them() {
+        let results = [1, 2, 7].map(|workers| {
+            let mut director = Three::default();
+            run_generations(workers, &|| Some(Adder { base: 0 }), &mut director);
+            assert_eq!(director.sizes, [8, 24, 64, 64]);
+            director.taken
+        });
+        assert_eq!(results[0][..4], [1001, 1002, 1003, 1004]);
+        assert_eq!(results[0], results[1]);
+        assert_eq!(results[0], results[2]);
+    }
+
+    #[test]
+    fn without_workers_it_ends() {
+        let mut director = Three::default();
+        run_generations::<Adder>(2, &|| None, &mut director);
+        assert_eq!(director.taken, Vec::<u64>::new());
+    }
+}

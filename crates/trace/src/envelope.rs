@@ -1,0 +1,148 @@
+//! What the files of all recordings have in common.
+//!
+//! ```text
+//!   <magic> <format> <checksum of the rest>\n
+//!   { JSON }
+//! ```
+//! The text is meant to be readable: a schedule of three deviations is three lines.
+
+use raddle_stdx::Digest;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+/// A recording that is kept in a file.
+pub trait Enveloped: Serialize + DeserializeOwned {
+    /// How the file begins.
+    const MAGIC: &'static str;
+    /// Version of the file's form.
+    const FORMAT: u32;
+    /// Version of what the content means. Raised whenever an old recording would run differently.
+    const SEMANTICS: u32;
+
+    /// The version of what this content means.
+    fn semantics(&self) -> u32;
+
+    /// The file's text.
+    fn to_text(&self) -> String {
+        let body = serde_json::to_string_pretty(self).expect("plain data can be written") + "\n";
+        let checksum = Digest::of(body.as_bytes());
+        format!("{} {} {checksum:016x}\n{body}", Self::MAGIC, Self::FORMAT)
+    }
+
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// It is not such a file, of another version, or damaged.
+    fn parse(text: &str) -> Result<Self, RecordingError> {
+        let foreign = RecordingError::NotARecording { magic: Self::MAGIC };
+        let Some((head, body)) = text.split_once('\n') else {
+            return Err(foreign);
+        };
+        let mut words = head.split(' ');
+        if words.next() != Some(Self::MAGIC) {
+            return Err(foreign);
+        }
+        let format = words.next().unwrap_or_default();
+        if format != Self::FORMAT.to_string() {
+            return Err(RecordingError::Format {
+                found: format.to_owned(),
+                ours: Self::FORMAT,
+            });
+        }
+        let stated = words.next().unwrap_or_default();
+        let computed = Digest::of(body.as_bytes());
+        if stated != format!("{computed:016x}") {
+            return Err(RecordingError::Damaged {
+                stated: stated.to_owned(),
+                computed,
+            });
+        }
+        let recording: Self = serde_json::from_str(body)
+            .map_err(|error| RecordingError::Content(error.to_string()))?;
+        if recording.semantics() != Self::SEMANTICS {
+            return Err(RecordingError::Semantics {
+                found: recording.semantics(),
+                ours: Self::SEMANTICS,
+            });
+        }
+        Ok(recording)
+    }
+}
+
+/// Why a file is no recording that we can replay.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum RecordingError {
+    #[error("it is not a recording: the first line does not begin with `{magic}`")]
+    NotARecording { magic: &'static str },
+    #[error("it has format version {found}, this raddle reads version {ours}")]
+    Format { found: String, ours: u32 },
+    #[error("it is damaged: the checksum is {computed:016x} and should be {stated}")]
+    Damaged { stated: String, computed: u64 },
+    #[error(
+        "it was made by a raddle whose runs go differently (semantics {found}, this one has {ours}); explore again"
+    )]
+    Semantics { found: u32, ours: u32 },
+    #[error("its content is malformed: {0}")]
+    Content(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+    struct Small {
+        semantics: u32,
+        steps: u32,
+    }
+
+    impl Enveloped for Small {
+        const MAGIC: &'static str = "small";
+        const FORMAT: u32 = 2;
+        const SEMANTICS: u32 = 3;
+
+        fn semantics(&self) -> u32 {
+            self.semantics
+        }
+    }
+
+    const SAMPLE: Small = Small {
+        semantics: 3,
+        steps: 9,
+    };
+
+    #[test]
+    fn text_and_back() {
+        assert_eq!(Small::parse(&SAMPLE.to_text()), Ok(SAMPLE));
+    }
+
+    #[test]
+    fn damage_and_foreign_files_are_told_apart() {
+        let text = SAMPLE.to_text();
+        assert!(matches!(
+            Small::parse(&text.replace("\"steps\": 9", "\"steps\": 8")),
+            Err(RecordingError::Damaged { .. })
+        ));
+        for foreign in ["\u{7f}ELF\n", "small-other 2 0\n{}", "small"] {
+            assert_eq!(
+                Small::parse(foreign),
+                Err(RecordingError::NotARecording { magic: "small" })
+            );
+        }
+        assert!(matches!(
+            Small::parse(&text.replacen(" 2 ", " 1 ", 1)),
+            Err(RecordingError::Format { .. })
+        ));
+        let other = Small {
+            semantics: 99,
+            ..SAMPLE
+        };
+        assert_eq!(
+            Small::parse(&other.to_text()),
+            Err(RecordingError::Semantics { found: 99, ours: 3 })
+        );
+    }
+}
