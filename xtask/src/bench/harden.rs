@@ -16,6 +16,7 @@ use super::cpu;
 mod packages;
 mod programs;
 mod recovery;
+mod rust;
 mod server;
 mod tables;
 mod workload;
@@ -29,16 +30,16 @@ pub(crate) struct Harden {
     /// Interleaved pairs of runs per ratio; 0 measures no time.
     #[arg(long, default_value_t = 31)]
     pairs: usize,
-    /// Only these: chase, sqlite3, pbzip2, memcached, recovery, coreutils.
+    /// Only these: chase, sqlite3, pbzip2, memcached, recovery, ripgrep, coreutils.
     #[arg(long)]
     only: Vec<String>,
     /// Also build with the setjmp mechanism.
     #[arg(long)]
     setjmp: bool,
-    /// Do not count instructions.
+    /// Only time: no tables of sites and points, no instructions.
     #[arg(long)]
     time_only: bool,
-    /// Only measure time and instructions, of the programs that an earlier run built.
+    /// Measure the programs that an earlier run built; build only what is missing.
     #[arg(long)]
     reuse: bool,
 }
@@ -66,6 +67,9 @@ impl Harden {
         if self.has("recovery") {
             recovery::print(&place)?;
         }
+        if self.has("ripgrep") {
+            rust::ripgrep(&place)?;
+        }
         if self.has("coreutils") {
             packages::coreutils(&place)?;
         }
@@ -82,15 +86,16 @@ impl Harden {
         println!("## {}", program.name);
         let plain = place.build(program, &folder, "plain", None)?;
         let hardened = place.build(program, &folder, "hardened", Some(""))?;
-        if !self.reuse {
+        if !self.time_only {
             Self::sites(program, &folder, &hardened)?;
             println!(
-                "text {} -> {} bytes, compile time {:.1} s -> {:.1} s",
+                "text {} -> {} bytes",
                 text_size(&plain.program)?,
-                text_size(&hardened.program)?,
-                plain.seconds,
-                hardened.seconds
+                text_size(&hardened.program)?
             );
+            if let (Some(before), Some(after)) = (plain.seconds, hardened.seconds) {
+                println!("compile time {before:.1} s -> {after:.1} s");
+            }
             Self::points(place, program, &folder, &hardened)?;
         }
         self.noise(program, &plain.program)?;
@@ -252,8 +257,8 @@ struct Place {
 struct Built {
     program: PathBuf,
     report: PathBuf,
-    /// Processor time of the compilation.
-    seconds: f64,
+    /// Processor time of the compilation, if it was made now.
+    seconds: Option<f64>,
 }
 
 impl Place {
@@ -283,7 +288,7 @@ impl Place {
             return Ok(Built {
                 program: output,
                 report,
-                seconds: 0.0,
+                seconds: None,
             });
         }
         if report.exists() {
@@ -316,7 +321,7 @@ impl Place {
         Ok(Built {
             program: output,
             report,
-            seconds: cpu::of_children() - before,
+            seconds: Some(cpu::of_children() - before),
         })
     }
 }

@@ -252,7 +252,14 @@ pub(super) fn fetch_debian(place: &Place, package: &str, folder: &Path) -> anyho
     shell(
         &fetched,
         &format!("apt-get {options} -q update && apt-get {options} -q source {package}"),
-    )?;
+    )
+    .with_context(|| {
+        format!(
+            "cannot fetch the source of {package}: this needs apt-get, the package dpkg-dev and a way to \
+             deb.debian.org; or unpack the source yourself to {}",
+            folder.display()
+        )
+    })?;
     let unpacked = fs::read_dir(&fetched)?
         .filter_map(Result::ok)
         .map(|entry| entry.path())
