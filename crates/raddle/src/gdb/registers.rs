@@ -98,10 +98,8 @@ mod tests {
 
     #[test]
     fn registers_travel_in_the_order_of_the_description() {
-        let mut cpu = Cpu {
-            rip: 0x1122,
-            ..Cpu::default()
-        };
+        let mut cpu = Cpu::default();
+        cpu.rip = 0x1122;
         cpu.set_reg(Reg::Rsp, 0x5555);
         cpu.set_fs_base(7);
         let mut bytes = Vec::new();
