@@ -99,9 +99,9 @@ mod tests {
     #[test]
     fn registers_travel_in_the_order_of_the_description() {
         let mut cpu = Cpu::default();
+        cpu.rip = 0x1122;
         cpu.set_reg(Reg::Rsp, 0x5555);
         cpu.set_fs_base(7);
-        cpu.rip = 0x1122;
         let mut bytes = Vec::new();
         Wire(cpu).gdb_serialize(|byte| bytes.push(byte.unwrap_or(0)));
         assert_eq!(bytes.len(), 16 * 8 + 8 + 4 + 24 + X87_BYTES + 256 + 4 + 16);
