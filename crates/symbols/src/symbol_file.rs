@@ -149,6 +149,8 @@ impl SymbolFile {
         };
         let names = add(strtab, elf::SHT_STRTAB, &self.names.0);
         let section_names = add(shstrtab, elf::SHT_STRTAB, &self.section_names.0);
+        // Readers may want the table of sections aligned.
+        body.resize(body.len().next_multiple_of(8), 0);
         let table = u64::from(HEADER_SIZE) + raddle_stdx::width::to_u64(body.len());
         let mut file = header(table, count + OTHER_SECTIONS);
         file.append(&mut body);
