@@ -15,6 +15,8 @@ const LAST_FUNCTION: u64 = 4096;
 const HEADER_SIZE: u16 = 64;
 const SECTION_SIZE: u16 = 64;
 const SYMBOL_SIZE: u16 = 24;
+/// Readers want the table of sections at a multiple of this.
+const TABLE_ALIGNMENT: usize = 8;
 /// Sections besides those of code: the empty first one, symbols, names of symbols, names of sections.
 const OTHER_SECTIONS: u16 = 4;
 
@@ -149,6 +151,7 @@ impl SymbolFile {
         };
         let names = add(strtab, elf::SHT_STRTAB, &self.names.0);
         let section_names = add(shstrtab, elf::SHT_STRTAB, &self.section_names.0);
+        body.resize(body.len().next_multiple_of(TABLE_ALIGNMENT), 0);
         let table = u64::from(HEADER_SIZE) + raddle_stdx::width::to_u64(body.len());
         let mut file = header(table, count + OTHER_SECTIONS);
         file.append(&mut body);
