@@ -1,11 +1,6 @@
 //! What hardening must leave alone, and the limits of the runtime: each with a program that still does what the plain
 //! build does.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests: a surprise ends the test"
-)]
-
 mod harden_common;
 
 use std::process::Command;
