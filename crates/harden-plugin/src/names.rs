@@ -245,20 +245,3 @@ fn is_stream_output(name: &str) -> bool {
         || name.starts_with("_ZNSo3put")
         || name.starts_with("_ZNSo5write")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn locks_are_known_by_their_names() {
-        let guard = "_ZNSt10lock_guardISt5mutexEC2ERS0_";
-        assert!(synchronises(guard) && synchronises("_ZNSt5mutex4lockEv"));
-        let rust = "_ZN3std4sync6poison5mutex14Mutex$LT$T$GT$4lock17h0123456789abcdefE";
-        assert!(synchronises(rust));
-        let unlocks = "_ZNSt10lock_guardISt5mutexED2Ev";
-        assert!(!synchronises(unlocks) && is_around_synchronisation(unlocks));
-        let own = "_ZN6server5Mutex4lockEv";
-        assert!(!is_around_synchronisation(own));
-    }
-}
