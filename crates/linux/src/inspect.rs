@@ -134,8 +134,7 @@ impl LinuxWorld {
 
 impl Inspect for LinuxWorld {
     fn cpu(&self, who: ContextId) -> Option<&Cpu> {
-        let tid = self.tid(who)?;
-        Some(&self.kernel().thread(tid).cpu)
+        LinuxWorld::cpu(self, who)
     }
 
     fn read_bytes(&mut self, who: ContextId, addr: u64, into: &mut [u8]) -> usize {

@@ -57,7 +57,7 @@ const LEFT_OUT: &[&str] = &[
 
 #[test]
 fn random_calls_are_answered_and_repeat() {
-    let program = common::compile("fuzz-calls", PROGRAM);
+    let program = common::compile("fuzz-calls", PROGRAM, &["-O1", "-static"]);
     let numbers: Vec<String> = syscall_table()
         .into_iter()
         .filter(|info| info.support.is_some() && !LEFT_OUT.contains(&info.name))

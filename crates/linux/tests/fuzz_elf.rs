@@ -17,7 +17,7 @@ const HEADERS: u64 = 0x300;
 
 #[test]
 fn damaged_programs_are_refused_or_run() {
-    let whole = common::compile("fuzz-elf", PROGRAM);
+    let whole = common::compile("fuzz-elf", PROGRAM, &["-O1", "-static"]);
     let end = Plain::default().run(
         &mut common::world(&whole, &[], 0),
         RunLimits::default(),

@@ -81,7 +81,7 @@ fn finish(world: &mut LinuxWorld) -> (String, u64) {
 
 #[test]
 fn every_restore_gives_the_same_run() {
-    let program = common::compile("restores", PROGRAM);
+    let program = common::compile("restores", PROGRAM, &["-O1", "-static"]);
     let mut world = common::world(&program, &[], 3);
     run_to_mark(&mut world);
     let snapshot = world.snapshot();
@@ -100,7 +100,7 @@ fn every_restore_gives_the_same_run() {
 
 #[test]
 fn a_run_from_a_snapshot_is_the_run_without_one() {
-    let program = common::compile("detour", PROGRAM);
+    let program = common::compile("detour", PROGRAM, &["-O1", "-static"]);
     let mut straight = common::world(&program, &[], 3);
     run_to_mark(&mut straight);
     let mut detour = common::world(&program, &[], 3);
@@ -117,7 +117,7 @@ fn a_run_from_a_snapshot_is_the_run_without_one() {
 
 #[test]
 fn a_slice_ends_at_exactly_the_requested_step() {
-    let program = common::compile("slices", PROGRAM);
+    let program = common::compile("slices", PROGRAM, &["-O1", "-static"]);
     let mut whole = common::world(&program, &[], 3);
     let mut pieces = common::world(&program, &[], 3);
     let first = whole.contexts().runnable().next().unwrap();

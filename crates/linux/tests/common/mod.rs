@@ -6,15 +6,16 @@ use std::process::Command;
 use raddle_linux::{LinuxWorld, Setup, StartError};
 use raddle_world::SeededChoices;
 
-/// Compiles a static program.
-pub(crate) fn compile(name: &str, source: &str) -> PathBuf {
+/// Compiles a program with these options besides.
+pub(crate) fn compile(name: &str, source: &str, options: &[&str]) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (file, target) = (folder.join(format!("{name}.c")), folder.join(name));
     std::fs::write(&file, source).unwrap();
     let status = Command::new("gcc")
-        .args(["-O1", "-w", "-static", "-pthread", "-o"])
+        .args(["-w", "-pthread", "-o"])
         .arg(&target)
         .arg(&file)
+        .args(options)
         .status()
         .expect("gcc runs");
     assert!(status.success());
