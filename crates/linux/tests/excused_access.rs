@@ -1,9 +1,11 @@
 //! The C library may touch freed memory; a program point at the instruction that does must not keep it from going on.
 
-use raddle_linux::{HeapWatch, Watch};
-use raddle_world::{ContextId, Stop, Until, World};
+#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
 
 mod common;
+
+use raddle_linux::{HeapWatch, Watch};
+use raddle_world::{ContextId, Stop, Until, World};
 
 /// `swab` reads memory without being one of the functions that do so on behalf of their caller.
 const SOURCE: &str = "#define _XOPEN_SOURCE 700\n#include <stdlib.h>\n#include <unistd.h>\nint main(void) {\n    static char into[8];\n    char *from = malloc(8);\n    free(from);\n    swab(from, into, 8);\n    return 0;\n}\n";
