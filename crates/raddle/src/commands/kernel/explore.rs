@@ -378,7 +378,7 @@ fn summary(report: &Report, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(0.001);
     let thousands = |count: u64| count as f64 / report.schedules.max(1) as f64 / 1000.0;
     let mut text = format!(
-        "explored {} schedules ({} distinct) in {:.1} s ({:.0}/s), {} failing; {} communication points, up to {} decisions, {:.0} thousand instructions each ({:.0} with the checks); {} findings",
+        "explored {} schedules ({} distinct) in {:.1} s ({:.0}/s), {} failing; {} communication points, up to {} decisions, {:.0} thousand instructions each ({:.0} with the checks); {} finding{}",
         report.schedules,
         report.distinct,
         elapsed.as_secs_f64(),
@@ -389,6 +389,7 @@ fn summary(report: &Report, elapsed: Duration) -> String {
         thousands(report.steps),
         thousands(report.cost.instructions),
         report.findings.len(),
+        if report.findings.len() == 1 { "" } else { "s" },
     );
     let [halted, paused, looping, starving] = report.heuristics.counts;
     text.push_str(&format!(
