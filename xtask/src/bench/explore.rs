@@ -124,8 +124,9 @@ impl Explore {
         options: &[&str],
         seconds: u64,
     ) -> anyhow::Result<Option<u64>> {
+        // The hard limit lies above, so that the process ends by the signal of the soft one.
         let mut child = Command::new("prlimit")
-            .arg(format!("--cpu={seconds}"))
+            .arg(format!("--cpu={seconds}:{}", seconds + 10))
             .arg(&self.raddle)
             .args(["explore", "--jobs", "1", "--concise", "--until-found"])
             .args(["--time", "3600", "--output"])
