@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use raddle_explore::PORTFOLIO;
+
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explore");
 
 fn build(folder: &Path, source: &Path, name: &str, level: &str) -> PathBuf {
@@ -115,18 +117,7 @@ fn a_focus_on_changed_lines_comes_from_git() {
 
 #[test]
 fn every_scheduler_finds_a_lost_update() {
-    for name in [
-        "delay",
-        "preemption",
-        "pct2",
-        "pct3",
-        "pct5",
-        "random",
-        "pos",
-        "urw",
-        "surw",
-        "reads-from",
-    ] {
+    for (name, _) in PORTFOLIO.names {
         let options = ["--scheduler", name, "--schedules", "400", "--until-found"];
         let (status, text) = explore("lost", "-O0", &options);
         assert_eq!(status, 1, "{name}: {text}");
