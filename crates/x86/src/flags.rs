@@ -8,7 +8,8 @@
 //!   aux     bit 63 CF   bit 62 CF ^ OF (carry into the sign)   bits 15..8 parity delta
 //!           bit 3 AF    bit 0 SIGN_FLIP
 //! ```
-//! The idea is that of Bochs ("lazy flags", Mihocka and Shwartsman, 2008).
+//! The idea is that of Bochs ("lazy flags", Mihocka and Shwartsman, 2008). Translated code is lazier still: it leaves
+//! the operands in the two words and says in a third what is to be done with them, since most flags are never read.
 
 /// Bits of RFLAGS.
 pub mod rflags {
@@ -40,12 +41,26 @@ const ADJUST: u64 = 1 << 3;
 const SIGN_FLIP: u64 = 1;
 const KEPT_OF_CARRIES: u64 = CARRY | OVERFLOW_DELTA | ADJUST;
 
-/// The arithmetic flags of one context.
+/// What is still to be done with the two words: a multiple of four, plus the size of the operands as a power of two.
+pub(crate) mod pending {
+    /// Nothing.
+    pub(crate) const NONE: u32 = 0;
+    /// The flags of the sum of the two words.
+    pub(crate) const SUM: u32 = 4;
+    /// The flags of the first word minus the second.
+    pub(crate) const DIFFERENCE: u32 = 8;
+    /// The flags of a logical operation with this result, not extended; the second word means nothing.
+    pub(crate) const LOGIC: u32 = 12;
+}
+
+/// The arithmetic flags of one context. The alignment keeps that of the vector registers behind them.
 #[derive(Debug, Clone, Copy)]
-#[repr(C)]
+#[repr(C, align(16))]
 pub struct Flags {
     result: u64,
     aux: u64,
+    /// See [`pending`].
+    pending: u32,
 }
 
 impl Default for Flags {
@@ -67,6 +82,46 @@ impl Flags {
     /// Where its words are, for translated code.
     pub(crate) const RESULT_OFFSET: usize = std::mem::offset_of!(Self, result);
     pub(crate) const AUX_OFFSET: usize = std::mem::offset_of!(Self, aux);
+    pub(crate) const PENDING_OFFSET: usize = std::mem::offset_of!(Self, pending);
+
+    #[inline(always)]
+    fn new(result: u64, aux: u64) -> Self {
+        Self {
+            result,
+            aux,
+            pending: pending::NONE,
+        }
+    }
+
+    /// The same flags with nothing left to do.
+    #[inline(always)]
+    fn settled(self) -> Self {
+        if self.pending == pending::NONE {
+            self
+        } else {
+            self.settle()
+        }
+    }
+
+    #[inline(never)]
+    fn settle(self) -> Self {
+        let bits = 8 << (self.pending & 3);
+        let unused = 64 - bits;
+        let extend = |value: u64| ((value << unused).cast_signed() >> unused).cast_unsigned();
+        let cut = |value: u64| value << unused >> unused;
+        let (a, b) = (self.result, self.aux);
+        match self.pending & !3 {
+            pending::SUM => {
+                let r = cut(a.wrapping_add(b));
+                Self::from_carries(extend(r), (a & b) | ((a | b) & !r), bits)
+            }
+            pending::DIFFERENCE => {
+                let r = cut(a.wrapping_sub(b));
+                Self::from_carries(extend(r), (!a & b) | ((!a | b) & r), bits)
+            }
+            _ => Self::from_logic(extend(a)),
+        }
+    }
 
     /// From a result (sign-extended from `bits` bits) and the carries out of each bit of the operation.
     #[inline(always)]
@@ -76,20 +131,20 @@ impl Flags {
         } else {
             ((carries << (64 - bits)) & (CARRY | OVERFLOW_DELTA)) | (carries & ADJUST)
         };
-        Self { result, aux }
+        Self::new(result, aux)
     }
 
     /// After AND, OR, XOR, TEST: no carry, no overflow; AF is undefined and reads as zero.
     #[inline(always)]
     pub fn from_logic(result: u64) -> Self {
-        Self { result, aux: 0 }
+        Self::new(result, 0)
     }
 
     /// From a sign-extended result with carry and overflow given; AF reads as zero.
     #[inline(always)]
     pub fn from_result(result: u64, carry: bool, overflow: bool) -> Self {
         let aux = (u64::from(carry) << 63) | (u64::from(carry ^ overflow) << 62);
-        Self { result, aux }
+        Self::new(result, aux)
     }
 
     /// From the bits of RFLAGS.
@@ -103,49 +158,56 @@ impl Flags {
             | (u64::from(has(AF)) << 3)
             | (u64::from(has(PF) != low_is_even) << 8)
             | u64::from(has(SF));
-        Self { result, aux }
+        Self::new(result, aux)
     }
 
     /// As bits of RFLAGS.
     pub fn to_rflags(self) -> u64 {
         use rflags::{AF, CF, OF, PF, SF, ZF};
         let bit = |set: bool, bit: u64| if set { bit } else { 0 };
-        bit(self.carry(), CF)
-            | bit(self.parity(), PF)
-            | bit(self.adjust(), AF)
-            | bit(self.zero(), ZF)
-            | bit(self.sign(), SF)
-            | bit(self.overflow(), OF)
+        let flags = self.settled();
+        bit(flags.carry(), CF)
+            | bit(flags.parity(), PF)
+            | bit(flags.adjust(), AF)
+            | bit(flags.zero(), ZF)
+            | bit(flags.sign(), SF)
+            | bit(flags.overflow(), OF)
     }
 
     #[inline(always)]
     pub fn carry(self) -> bool {
-        self.aux & CARRY != 0
+        let flags = self.settled();
+        flags.aux & CARRY != 0
     }
 
     #[inline(always)]
     pub fn overflow(self) -> bool {
-        (self.aux ^ (self.aux << 1)) & CARRY != 0
+        let flags = self.settled();
+        (flags.aux ^ (flags.aux << 1)) & CARRY != 0
     }
 
     #[inline(always)]
     pub fn zero(self) -> bool {
-        self.result == 0
+        let flags = self.settled();
+        flags.result == 0
     }
 
     #[inline(always)]
     pub fn sign(self) -> bool {
-        ((self.result >> 63) ^ self.aux) & SIGN_FLIP != 0
+        let flags = self.settled();
+        ((flags.result >> 63) ^ flags.aux) & SIGN_FLIP != 0
     }
 
     #[inline(always)]
     pub fn adjust(self) -> bool {
-        self.aux & ADJUST != 0
+        let flags = self.settled();
+        flags.aux & ADJUST != 0
     }
 
     #[inline(always)]
     pub fn parity(self) -> bool {
-        ((self.result ^ (self.aux >> 8)) & 0xFF)
+        let flags = self.settled();
+        ((flags.result ^ (flags.aux >> 8)) & 0xFF)
             .count_ones()
             .is_multiple_of(2)
     }
@@ -154,37 +216,35 @@ impl Flags {
     #[inline(always)]
     #[must_use]
     pub fn with_carry(self, carry: bool) -> Self {
-        let (old, new) = (self.aux >> 63, u64::from(carry));
+        let flags = self.settled();
+        let (old, new) = (flags.aux >> 63, u64::from(carry));
         // CF ^ OF must change along with CF, so that OF stays.
-        Self {
-            result: self.result,
-            aux: self.aux ^ ((old ^ new) * (CARRY | OVERFLOW_DELTA)),
-        }
+        let change = (old ^ new) * (CARRY | OVERFLOW_DELTA);
+        Self::new(flags.result, flags.aux ^ change)
     }
 
     /// The same flags with another overflow.
     #[inline(always)]
     #[must_use]
     pub fn with_overflow(self, overflow: bool) -> Self {
-        let flip = u64::from(self.overflow() != overflow);
-        Self {
-            result: self.result,
-            aux: self.aux ^ (flip * OVERFLOW_DELTA),
-        }
+        let flags = self.settled();
+        let flip = u64::from(flags.overflow() != overflow);
+        Self::new(flags.result, flags.aux ^ (flip * OVERFLOW_DELTA))
     }
 
     /// The condition with this number in the low four bits of Jcc, SETcc and CMOVcc opcodes.
     #[inline(always)]
     pub fn condition(self, number: u8) -> bool {
+        let flags = self.settled();
         let holds = match number >> 1 {
-            0 => self.overflow(),
-            1 => self.carry(),
-            2 => self.zero(),
-            3 => self.carry() || self.zero(),
-            4 => self.sign(),
-            5 => self.parity(),
-            6 => self.sign() != self.overflow(),
-            _ => self.zero() || self.sign() != self.overflow(),
+            0 => flags.overflow(),
+            1 => flags.carry(),
+            2 => flags.zero(),
+            3 => flags.carry() || flags.zero(),
+            4 => flags.sign(),
+            5 => flags.parity(),
+            6 => flags.sign() != flags.overflow(),
+            _ => flags.zero() || flags.sign() != flags.overflow(),
         };
         holds != (number & 1 != 0)
     }
@@ -193,6 +253,8 @@ impl Flags {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fast::alu::{compute, kind};
+    use crate::int::Int;
 
     #[test]
     fn every_combination_survives_the_round_trip() {
@@ -232,6 +294,52 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// Operands of a size, and what they give at once and when somebody asks.
+    fn check_pending<T: Int>(size: u32) {
+        let edges = [
+            0,
+            1,
+            2,
+            0x7F,
+            0x80,
+            0xFF,
+            0x7FFF,
+            0x8000,
+            0x8000_0000,
+            u64::MAX,
+            1 << 63,
+        ];
+        let all = || edges.iter().map(|edge| T::cut(*edge));
+        for (a, b) in all().flat_map(|a| all().map(move |b| (a, b))) {
+            let old = Flags::from_rflags(0);
+            let later = |result: T, aux: T, what| Flags {
+                result: result.zx(),
+                aux: aux.zx(),
+                pending: what | size,
+            };
+            let (and, at_once) = compute::<T, { kind::AND }>(old, a, b);
+            assert_eq!(later(and, b, pending::LOGIC), at_once);
+            let (_, at_once) = compute::<T, { kind::ADD }>(old, a, b);
+            assert_eq!(later(a, b, pending::SUM), at_once);
+            let (_, at_once) = compute::<T, { kind::SUB }>(old, a, b);
+            let later = later(a, b, pending::DIFFERENCE);
+            assert_eq!(later, at_once);
+            assert_eq!(later.with_carry(true), at_once.with_carry(true));
+            assert_eq!(later.with_overflow(true), at_once.with_overflow(true));
+            for condition in 0..16 {
+                assert_eq!(later.condition(condition), at_once.condition(condition));
+            }
+        }
+    }
+
+    #[test]
+    fn flags_that_are_put_off_are_those_of_the_operation() {
+        check_pending::<u8>(0);
+        check_pending::<u16>(1);
+        check_pending::<u32>(2);
+        check_pending::<u64>(3);
     }
 
     #[test]

@@ -169,9 +169,9 @@ impl Code {
         self.with_memory(size, &[opcode], from, at);
     }
 
-    /// Writes a constant of eight bytes that is the sign-extension of four.
-    pub(super) fn store_constant(&mut self, value: i32, at: At) {
-        self.with_memory(8, &[0xC7], 0, at);
+    /// Writes a constant of four bytes.
+    pub(super) fn store_constant(&mut self, value: u32, at: At) {
+        self.with_memory(4, &[0xC7], 0, at);
         self.put(&value.to_le_bytes());
     }
 
@@ -222,9 +222,10 @@ impl Code {
         }
     }
 
-    /// `into op= from`, in `size` of 4 or 8 bytes.
+    /// `into op= from`, in `size` bytes; those above the size stay, or become zero if it is 4.
     pub(super) fn arithmetic(&mut self, size: usize, number: u8, into: u8, from: u8) {
-        self.with_registers(size, &[number << 3 | 3], into, from);
+        let form = if size == 1 { 2 } else { 3 };
+        self.with_registers(size, &[number << 3 | form], into, from);
     }
 
     /// `into op= value`, in `size` of 4 or 8 bytes.
@@ -244,9 +245,9 @@ impl Code {
         self.with_memory(size, &[number << 3 | form], reg, at);
     }
 
-    /// Compares eight bytes of memory with the sign-extension of a small constant.
-    pub(super) fn compare_memory(&mut self, at: At, value: i8) {
-        self.with_memory(8, &[0x83], alu::CMP, at);
+    /// Compares `size` of 4 or 8 bytes of memory with the sign-extension of a small constant.
+    pub(super) fn compare_memory(&mut self, size: usize, at: At, value: i8) {
+        self.with_memory(size, &[0x83], alu::CMP, at);
         self.put(&value.to_le_bytes());
     }
 

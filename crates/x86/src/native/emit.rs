@@ -15,7 +15,7 @@ use crate::cache::JumpEntry;
 use crate::cpu::{Cpu, slot};
 use crate::fast::alu::{Form, kind};
 use crate::fast::{RSP, shift};
-use crate::flags::Flags;
+use crate::flags::{Flags, pending};
 use crate::op::Op;
 use crate::run::{Run, interest_bit};
 
@@ -40,6 +40,10 @@ pub(super) struct Emitter<'a> {
     given_up: Option<Target>,
     /// The op that is being translated.
     at: usize,
+    /// What is [`pending`] of the flags if the ops before were executed by this code and not by their handlers.
+    pending: u32,
+    /// The flags of the host are those of the guest here, unless somebody comes from elsewhere.
+    has_host_flags: bool,
 }
 
 /// Machine code and where each op begins in it.
@@ -69,6 +73,8 @@ impl<'a> Emitter<'a> {
             leaving: None,
             given_up: None,
             at: 0,
+            pending: pending::NONE,
+            has_host_flags: false,
         }
     }
 
@@ -78,9 +84,14 @@ impl<'a> Emitter<'a> {
             (self.at, self.given_up) = (at, None);
             if *template == Template::Interpreted {
                 self.entries.push(None);
+                (self.pending, self.has_host_flags) = (pending::NONE, false);
                 continue;
             }
-            self.entries.push(Some(self.code.here()));
+            // Whoever comes from elsewhere does not bring the host's flags, and takes the handler.
+            let is_inside = template.reads_flags() && self.has_host_flags;
+            let entry = (!is_inside).then(|| self.code.here());
+            self.entries.push(entry);
+            self.has_host_flags &= is_inside;
             self.one(*template);
             let next = templates.get(at + 1);
             if !template.is_last() && next.is_none_or(|next| *next == Template::Interpreted) {
@@ -312,7 +323,7 @@ impl<'a> Emitter<'a> {
             .arithmetic_memory(8, alu::CMP, RAX, At::new(RDX, offset_of!(Run, skip_point)));
         self.give_up_if(host_condition::EQUAL);
         let left = At::new(RDX, offset_of!(Run, points_left));
-        self.code.compare_memory(left, 0);
+        self.code.compare_memory(8, left, 0);
         self.give_up_if(host_condition::EQUAL);
         self.code
             .load(8, RAX, At::new(RDX, offset_of!(Run, interest)));
@@ -351,6 +362,11 @@ impl<'a> Emitter<'a> {
         if !writes && !sets_flags {
             return;
         }
+        let keeps_carry = matches!(kind, kind::INC | kind::DEC);
+        if keeps_carry {
+            self.code.compare_memory(4, pending_at(), 0);
+            self.give_up_if(host_condition::NOT_EQUAL);
+        }
         let op = self.op();
         let result = match form {
             Form::RegReg | Form::RegImm => {
@@ -377,9 +393,31 @@ impl<'a> Emitter<'a> {
         } else if writes {
             self.set(size, op.dst, R10);
         }
-        if sets_flags && kind != kind::NOT {
-            routines::flags(&mut self.code, kind, size);
+        if keeps_carry {
+            routines::increment_flags(&mut self.code, kind == kind::INC, size);
+            self.pending = pending::NONE;
+        } else if sets_flags && kind != kind::NOT {
+            self.put_off(kind, size);
         }
+    }
+
+    /// Leaves the flags of the operation that [`Self::compute`] has just done to whoever reads them.
+    fn put_off(&mut self, kind: u8, size: usize) {
+        let what = match kind {
+            kind::ADD => pending::SUM,
+            kind::SUB | kind::CMP | kind::NEG => pending::DIFFERENCE,
+            _ => pending::LOGIC,
+        };
+        self.pending = what | size.trailing_zeros();
+        // None of these stores changes the flags of the host.
+        if what == pending::LOGIC {
+            self.code.store(8, R10, result());
+        } else {
+            self.code.store(8, RAX, result());
+            self.code.store(8, R9, aux());
+        }
+        self.code.store_constant(self.pending, pending_at());
+        self.has_host_flags = true;
     }
 
     /// The operands of a register form into RAX and R9.
@@ -401,24 +439,28 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// R10 = RAX op R9, zero-extended. NEG becomes a subtraction from zero.
+    /// R10 = RAX op R9, zero-extended, of CMP only flags; leaves the flags of the host as the guest's are to be, except
+    /// for NOT, INC and DEC. NEG becomes a subtraction from zero.
     fn compute(&mut self, kind: u8, size: usize) {
         if kind == kind::NEG {
             self.code.copy(R9, RAX);
             self.code.constant(RAX, 0);
         }
-        self.code.copy(R10, RAX);
-        let wide = size.max(4);
-        match kind {
-            kind::ADD | kind::INC => self.code.arithmetic(wide, alu::ADD, R10, R9),
-            kind::OR => self.code.arithmetic(wide, alu::OR, R10, R9),
-            kind::AND | kind::TEST => self.code.arithmetic(wide, alu::AND, R10, R9),
-            kind::XOR => self.code.arithmetic(wide, alu::XOR, R10, R9),
-            kind::NOT => self.code.not(R10),
-            _ => self.code.arithmetic(wide, alu::SUB, R10, R9),
+        if kind == kind::CMP {
+            self.code.compare(size, RAX, R9);
+            return;
         }
-        if size < 4 || kind == kind::NOT {
-            self.code.extend(size, R10, R10);
+        self.code.copy(R10, RAX);
+        match kind {
+            kind::ADD | kind::INC => self.code.arithmetic(size, alu::ADD, R10, R9),
+            kind::OR => self.code.arithmetic(size, alu::OR, R10, R9),
+            kind::AND | kind::TEST => self.code.arithmetic(size, alu::AND, R10, R9),
+            kind::XOR => self.code.arithmetic(size, alu::XOR, R10, R9),
+            kind::NOT => {
+                self.code.not(R10);
+                self.code.extend(size, R10, R10);
+            }
+            _ => self.code.arithmetic(size, alu::SUB, R10, R9),
         }
     }
 
@@ -474,10 +516,38 @@ impl<'a> Emitter<'a> {
         }
         code.arithmetic(8, alu::OR, R9, R11);
         code.store(8, R9, aux());
+        code.store_constant(pending::NONE, pending_at());
+        self.pending = pending::NONE;
     }
 
     /// Finds out whether a condition (not parity) holds; gives the host condition that says so.
     fn condition(&mut self, number: u8) -> u8 {
+        if self.has_host_flags {
+            return number;
+        }
+        let what = i8::try_from(self.pending).expect("a small number");
+        self.code.compare_memory(4, pending_at(), what);
+        self.give_up_if(host_condition::NOT_EQUAL);
+        let size = 1 << (self.pending & 3);
+        match self.pending & !3 {
+            pending::NONE => self.settled_condition(number),
+            pending::LOGIC => {
+                self.code.load(size, RAX, result());
+                self.code.test(size, RAX, RAX);
+                number
+            }
+            what => {
+                let is_sum = what == pending::SUM;
+                let operation = if is_sum { alu::ADD } else { alu::CMP };
+                self.code.load(size, RAX, result());
+                self.code.arithmetic_memory(size, operation, RAX, aux());
+                number
+            }
+        }
+    }
+
+    /// The same where nothing is pending.
+    fn settled_condition(&mut self, number: u8) -> u8 {
         let code = &mut self.code;
         let holds = match number >> 1 {
             0 => {
@@ -487,11 +557,11 @@ impl<'a> Emitter<'a> {
                 host_condition::SIGN
             }
             1 => {
-                code.compare_memory(aux(), 0);
+                code.compare_memory(8, aux(), 0);
                 host_condition::SIGN
             }
             2 => {
-                code.compare_memory(result(), 0);
+                code.compare_memory(8, result(), 0);
                 host_condition::EQUAL
             }
             3 => {
@@ -532,7 +602,7 @@ impl<'a> Emitter<'a> {
 
     /// Whether R9 is not zero, or ZF is set.
     fn or_zero(&mut self) -> u8 {
-        self.code.compare_memory(result(), 0);
+        self.code.compare_memory(8, result(), 0);
         self.code.set_if(host_condition::EQUAL, RAX);
         self.code.extend(1, RAX, RAX);
         self.code.arithmetic(8, alu::OR, R9, RAX);
@@ -542,13 +612,7 @@ impl<'a> Emitter<'a> {
     fn branch(&mut self, form: Form, kind: u8, size: usize, condition: u8) {
         self.operands(form, kind, size);
         self.compute(kind, size);
-        routines::flags(&mut self.code, kind, size);
-        self.operands(form, kind, size);
-        if kind == kind::CMP {
-            self.code.compare(size, RAX, R9);
-        } else {
-            self.code.test(size, RAX, R9);
-        }
+        self.put_off(kind, size);
         self.exits(condition);
     }
 
@@ -623,6 +687,11 @@ fn register(operand: u8) -> At {
 /// The result of which the flags are.
 pub(super) fn result() -> At {
     At::new(RDI, FLAGS + Flags::RESULT_OFFSET)
+}
+
+/// What is pending of the flags.
+fn pending_at() -> At {
+    At::new(RDI, FLAGS + Flags::PENDING_OFFSET)
 }
 
 /// The carries of the flags.

@@ -6,7 +6,6 @@ use super::code::host::{R8, R9, R10, R11, RAX, RDX, RSI};
 use super::code::{At, Code, Target, alu, shift};
 use super::emit::{aux, result};
 use crate::cache::{JUMP_ENTRIES, JumpEntry};
-use crate::fast::alu::kind;
 use crate::fast::branch;
 use crate::op::{Handler, Op};
 use crate::run::{Run, TLB_ENTRIES, TlbEntry};
@@ -25,17 +24,6 @@ pub(super) enum Need {
     Write,
 }
 
-/// Operations whose flags come about in different ways.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Carries {
-    Sum,
-    Difference,
-    /// A sum or difference that leaves the carry flag as it was.
-    Increment,
-    Decrement,
-    None,
-}
-
 /// Where the routines are.
 #[derive(Debug)]
 pub(super) struct Routines {
@@ -52,16 +40,6 @@ impl Routines {
             out_of_budget: emit_out_of_budget(code),
             to_handler: emit_to_handler(code, base),
         }
-    }
-}
-
-fn carries(kind: u8) -> Carries {
-    match kind {
-        kind::ADD => Carries::Sum,
-        kind::INC => Carries::Increment,
-        kind::DEC => Carries::Decrement,
-        kind::OR | kind::AND | kind::XOR | kind::TEST => Carries::None,
-        _ => Carries::Difference,
     }
 }
 
@@ -90,17 +68,12 @@ pub(super) fn translate(code: &mut Code, size: usize, need: Need, keeps: bool) {
     code.sum(RAX, RAX, R10, 0, 0);
 }
 
-/// The flags of R10 = RAX op R9, as [`crate::flags::Flags`] keeps them. Changes all of the three, and R11.
-pub(super) fn flags(code: &mut Code, kind: u8, size: usize) {
-    let carries = carries(kind);
+/// The flags of R10 = RAX + 1 or RAX - 1, with R9 = 1, but for the carry, which stays. There is nothing pending.
+/// Changes all of the three, and R11.
+pub(super) fn increment_flags(code: &mut Code, is_sum: bool, size: usize) {
     code.extend_signed(size, R11, R10);
     code.store(8, R11, result());
-    if carries == Carries::None {
-        code.store_constant(0, aux());
-        return;
-    }
     // Carries of a sum are (a & b) | ((a | b) & !r), borrows of a difference (!a & b) | ((!a | b) & r).
-    let is_sum = matches!(carries, Carries::Sum | Carries::Increment);
     code.not(if is_sum { R10 } else { RAX });
     code.copy(R11, RAX);
     code.arithmetic(8, alu::AND, R11, R9);
@@ -117,14 +90,12 @@ pub(super) fn flags(code: &mut Code, kind: u8, size: usize) {
     code.shift(8, shift::SHR, RAX, 62);
     code.shift(8, shift::SHL, RAX, 62);
     code.arithmetic(8, alu::OR, RAX, R11);
-    if matches!(carries, Carries::Increment | Carries::Decrement) {
-        // Where the old carry is another one, both of the highest bits change.
-        code.load(8, R11, aux());
-        code.arithmetic(8, alu::XOR, R11, RAX);
-        code.shift(8, shift::SAR, R11, 63);
-        code.shift(8, shift::SHL, R11, 62);
-        code.arithmetic(8, alu::XOR, RAX, R11);
-    }
+    // Where the old carry is another one, both of the highest bits change.
+    code.load(8, R11, aux());
+    code.arithmetic(8, alu::XOR, R11, RAX);
+    code.shift(8, shift::SAR, R11, 63);
+    code.shift(8, shift::SHL, R11, 62);
+    code.arithmetic(8, alu::XOR, RAX, R11);
     code.store(8, RAX, aux());
 }
 

@@ -127,6 +127,14 @@ impl Template {
         }
     }
 
+    /// Whether it does different things for different flags.
+    pub(super) fn reads_flags(self) -> bool {
+        matches!(
+            self,
+            Self::JumpIf { .. } | Self::SetIf { .. } | Self::CopyIf { .. }
+        )
+    }
+
     /// Whether it ends its block.
     pub(super) fn is_last(self) -> bool {
         matches!(

@@ -12,6 +12,7 @@ use crate::cpu::{Cpu, FxState};
 
 /// Where things are, relative to RDI.
 const XMM: usize = offset_of!(Cpu, xmm);
+const _: () = assert!(XMM.is_multiple_of(16), "MOVAPS needs it");
 const MM: usize = offset_of!(Cpu, fx) + offset_of!(FxState, st);
 const REGS: usize = offset_of!(Cpu, regs);
 const MXCSR: usize = offset_of!(Cpu, fx) + offset_of!(FxState, mxcsr);
