@@ -427,10 +427,12 @@ private:
     auto *data = mdconst::extract<GlobalVariable>(check.site->getOperand(1));
     std::string levels = std::to_string(mdconst::extract<ConstantInt>(check.site->getOperand(2))->getZExtValue());
     return "\n\t.long " + at + "-.\n\t.long " + again + "\n\t.long " + function.getTarget().getSymbol(data)->getName().str() +
-           "-.\n\t.long " + std::to_string(check.bound) + "\n\t.short " + std::to_string(how) + ", " + levels;
+           "-.\n\t.long " + std::to_string(check.bound) + "\n\t.short " + std::to_string(how) + ", " + levels +
+           (levels == "0" ? "" : "\n\t.reloc ., R_X86_64_NONE, raddle_harden_unwind");
   }
 
   // The table goes and stays with the code, in whose section the label in front of it is, and has the runtime linked.
+  // The part that looks into callers, and with it the unwinder, is only linked for sites that may have prepared ones.
   void write(MachineBasicBlock &block, const std::string &entries) const {
     MachineFunction &function = *block.getParent();
     std::string home = ".Lraddle_faults" + std::to_string(function.getFunctionNumber());

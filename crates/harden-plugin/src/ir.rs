@@ -544,6 +544,11 @@ impl Value {
         llvm!(LLVMSetInitializer(self.0, value.0));
     }
 
+    pub(crate) fn set_section(self, name: &str) {
+        let name = c_string(name);
+        llvm!(LLVMSetSection(self.0, name.as_ptr()));
+    }
+
     pub(crate) fn set_internal(self) {
         llvm!(LLVMSetLinkage(self.0, LLVMLinkage::LLVMInternalLinkage));
     }

@@ -29,7 +29,8 @@ pub struct Settings {
     /// Debug information was asked for by us, not by the user: remove it afterwards.
     pub strip_debug: bool,
     pub mechanism: Mechanism,
-    pub checks: Checks,
+    /// How invalid pointers are noticed; by default by faults in survival mode and by comparisons in fix mode.
+    pub checks: Option<Checks>,
     /// How long regions are; by default cheap in survival mode and longest in fix mode.
     pub reach: Option<Reach>,
     /// Leave sites alone whose re-execution could change nothing; off only to measure what that saves.
@@ -55,7 +56,7 @@ impl Default for Settings {
             report: None,
             strip_debug: false,
             mechanism: Mechanism::Branch,
-            checks: Checks::Fault,
+            checks: None,
             reach: None,
             prunes: true,
             count_points: false,
@@ -65,9 +66,14 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether an access may be its own check.
+    /// Whether an access may be its own check. That needs a handler of SIGSEGV in the program and its calls of
+    /// `sigaction` redirected, which the few sites of fix mode are not worth.
     pub fn leaves_checks_to_accesses(&self) -> bool {
-        self.checks == Checks::Fault && self.mechanism == Mechanism::Branch
+        let checks = self.checks.unwrap_or(match self.mode {
+            Mode::Survival => Checks::Fault,
+            Mode::Fix => Checks::Compare,
+        });
+        checks == Checks::Fault && self.mechanism == Mechanism::Branch
     }
 
     /// The reach that was asked for, or that of the mode.
