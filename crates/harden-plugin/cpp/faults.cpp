@@ -64,8 +64,9 @@ public:
   StringRef getPassName() const override { return "raddle: accesses as checks"; }
 
   bool runOnMachineFunction(MachineFunction &function) override {
+    bool cleansUp = cleanUpFirst(function);
     if (!function.getFunction().hasFnAttribute("raddle-faults"))
-      return false;
+      return cleansUp;
     target = function.getSubtarget().getInstrInfo();
     registers = function.getSubtarget().getRegisterInfo();
     struct Found {
@@ -93,12 +94,33 @@ public:
       entries += entryOf(one.check, *one.access, one.how, unsigned(&one - found.data()));
     if (!found.empty())
       write(function.back(), entries);
-    return !found.empty();
+    return cleansUp || !found.empty();
   }
 
 private:
   const TargetInstrInfo *target = nullptr;
   const TargetRegisterInfo *registers = nullptr;
+
+  // Rust's personality looks at the first action of a pad only, and takes a type for a handler at which panics end.
+  // LLVM puts the cleaning up last. With the order reversed, the pads of ours are cleanups to Rust, and the runtime
+  // still finds the type behind.
+  static bool cleanUpFirst(MachineFunction &function) {
+    const Function &origin = function.getFunction();
+    if (!origin.hasPersonalityFn() || origin.getPersonalityFn()->getName() != "rust_eh_personality")
+      return false;
+    bool changed = false;
+    for (const LandingPadInfo &pad : function.getLandingPads()) {
+      if (pad.TypeIds.size() != 2 || pad.TypeIds[0] != 0 || pad.TypeIds[1] <= 0)
+        continue;
+      const GlobalValue *type = function.getTypeInfos()[pad.TypeIds[1] - 1];
+      if (!type || !type->getName().starts_with("raddle_harden_"))
+        continue;
+      LandingPadInfo &ours = function.getOrCreateLandingPadInfo(pad.LandingPadBlock);
+      std::swap(ours.TypeIds[0], ours.TypeIds[1]);
+      changed = true;
+    }
+    return changed;
+  }
 
   StringRef name(const MachineInstr &inst) const { return target->getName(inst.getOpcode()); }
 

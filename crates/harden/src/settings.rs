@@ -28,6 +28,8 @@ pub struct Settings {
     pub report: Option<String>,
     /// Debug information was asked for by us, not by the user: remove it afterwards.
     pub strip_debug: bool,
+    /// The result is bitcode, and some other compiler makes code of it, without our pass over the machine code.
+    pub yields_bitcode: bool,
     pub mechanism: Mechanism,
     /// How invalid pointers are noticed; by default by faults in survival mode and by comparisons in fix mode.
     pub checks: Option<Checks>,
@@ -55,6 +57,7 @@ impl Default for Settings {
             allocators: Vec::new(),
             report: None,
             strip_debug: false,
+            yields_bitcode: false,
             mechanism: Mechanism::Branch,
             checks: None,
             reach: None,

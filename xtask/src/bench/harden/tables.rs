@@ -63,12 +63,13 @@ impl Sums {
     }
 }
 
-/// The first hardened site of a report, as fix mode names it.
+/// The first hardened site of a report that has a line, as fix mode names it.
 pub(super) fn first_hardened(report: &Path) -> anyhow::Result<String> {
     for line in fs::read_to_string(report)?.lines() {
         let line: Value = serde_json::from_str(line)?;
         let site = &line["site"];
         if let (Some(file), Some(number)) = (site["file"].as_str(), site["line"].as_u64())
+            && number > 0
             && site["outcome"]["pruned"].is_null()
         {
             return Ok(format!("{file}:{number}"));
