@@ -106,8 +106,9 @@ pub(super) struct Median {
 pub(super) fn median(sorted: &[f64]) -> Option<Median> {
     let count = sorted.len();
     let margin = rank_margin(count);
+    let (below, above) = (sorted.get(count.checked_sub(1)? / 2)?, sorted[count / 2]);
     Some(Median {
-        value: *sorted.get(count / 2)?,
+        value: f64::midpoint(*below, above),
         low: sorted[margin],
         high: sorted[count - 1 - margin],
     })
@@ -144,6 +145,8 @@ mod tests {
         };
         assert_eq!(median(&values), Some(expected));
         assert_eq!(rank_margin(6), 0);
+        let even = median(&[1.0, 2.0, 4.0, 8.0]).map(|median| median.value);
+        assert_eq!(even, Some(3.0));
         assert_eq!(median(&[]), None);
     }
 }
