@@ -212,7 +212,8 @@ impl Harden {
             for (built, binary) in builds.into_iter().zip(&binaries) {
                 built.lay_out(&layout, binary)?;
             }
-            ratios = self.pairs_of(program, [&*binaries[0], &*binaries[1]], &mut total)?;
+            let binaries = [&*binaries[0], &*binaries[1]];
+            ratios = self.pairs_of(program, binaries, number % 2 == 1, &mut total)?;
             medians.extend(tables::median(&ratios).map(|median| median.value));
         }
         medians.sort_by(f64::total_cmp);
@@ -232,16 +233,18 @@ impl Harden {
         Ok(())
     }
 
-    /// The ratios of interleaved pairs, sorted. Every other pair runs in the other order.
+    /// The ratios of interleaved pairs, sorted. Every other pair runs in the other order, beginning with that if
+    /// `turned`: it matters which of two servers starts first.
     fn pairs_of(
         &self,
         program: &Program,
         [plain, other]: [&Path; 2],
+        turned: bool,
         total: &mut Total,
     ) -> anyhow::Result<Vec<f64>> {
         let mut ratios = Vec::new();
         for pair in 0..self.pairs {
-            let spent = if pair % 2 == 0 {
+            let spent = if (pair % 2 == 0) != turned {
                 program.workload.pair(plain, other)?
             } else {
                 let [second, first] = program.workload.pair(other, plain)?;
