@@ -20,7 +20,7 @@ fn main() {
         .cargo_metadata(false)
         .compile_intermediates();
     cc::Build::new()
-        .files(["rt/fault.c", "rt/lock.c", "rt/unwind.c"])
+        .files(["rt/fault.c", "rt/lock.c", "rt/setjmp.c", "rt/unwind.c"])
         .objects(core)
         .opt_level(2)
         .debug(false)

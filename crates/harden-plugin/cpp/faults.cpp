@@ -64,8 +64,9 @@ public:
   StringRef getPassName() const override { return "raddle: accesses as checks"; }
 
   bool runOnMachineFunction(MachineFunction &function) override {
+    bool cleansUp = cleanUpFirst(function);
     if (!function.getFunction().hasFnAttribute("raddle-faults"))
-      return false;
+      return cleansUp;
     target = function.getSubtarget().getInstrInfo();
     registers = function.getSubtarget().getRegisterInfo();
     struct Found {
@@ -93,12 +94,33 @@ public:
       entries += entryOf(one.check, *one.access, one.how, unsigned(&one - found.data()));
     if (!found.empty())
       write(function.back(), entries);
-    return !found.empty();
+    return cleansUp || !found.empty();
   }
 
 private:
   const TargetInstrInfo *target = nullptr;
   const TargetRegisterInfo *registers = nullptr;
+
+  // Rust's personality looks at the first action of a pad only, and takes a type for a handler at which panics end.
+  // LLVM puts the cleaning up last. With the order reversed, the pads of ours are cleanups to Rust, and the runtime
+  // still finds the type behind.
+  static bool cleanUpFirst(MachineFunction &function) {
+    const Function &origin = function.getFunction();
+    if (!origin.hasPersonalityFn() || origin.getPersonalityFn()->getName() != "rust_eh_personality")
+      return false;
+    bool changed = false;
+    for (const LandingPadInfo &pad : function.getLandingPads()) {
+      if (pad.TypeIds.size() != 2 || pad.TypeIds[0] != 0 || pad.TypeIds[1] <= 0)
+        continue;
+      const GlobalValue *type = function.getTypeInfos()[pad.TypeIds[1] - 1];
+      if (!type || !type->getName().starts_with("raddle_harden_"))
+        continue;
+      LandingPadInfo &ours = function.getOrCreateLandingPadInfo(pad.LandingPadBlock);
+      std::swap(ours.TypeIds[0], ours.TypeIds[1]);
+      changed = true;
+    }
+    return changed;
+  }
 
   StringRef name(const MachineInstr &inst) const { return target->getName(inst.getOpcode()); }
 
@@ -427,10 +449,12 @@ private:
     auto *data = mdconst::extract<GlobalVariable>(check.site->getOperand(1));
     std::string levels = std::to_string(mdconst::extract<ConstantInt>(check.site->getOperand(2))->getZExtValue());
     return "\n\t.long " + at + "-.\n\t.long " + again + "\n\t.long " + function.getTarget().getSymbol(data)->getName().str() +
-           "-.\n\t.long " + std::to_string(check.bound) + "\n\t.short " + std::to_string(how) + ", " + levels;
+           "-.\n\t.long " + std::to_string(check.bound) + "\n\t.short " + std::to_string(how) + ", " + levels +
+           (levels == "0" ? "" : "\n\t.reloc ., R_X86_64_NONE, raddle_harden_unwind");
   }
 
   // The table goes and stays with the code, in whose section the label in front of it is, and has the runtime linked.
+  // The part that looks into callers, and with it the unwinder, is only linked for sites that may have prepared ones.
   void write(MachineBasicBlock &block, const std::string &entries) const {
     MachineFunction &function = *block.getParent();
     std::string home = ".Lraddle_faults" + std::to_string(function.getFunctionNumber());

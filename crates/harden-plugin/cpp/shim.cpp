@@ -274,12 +274,18 @@ bool rdl_is_unsupported(LLVMValueRef function) {
   return false;
 }
 
-// Whether the call may be turned into an invoke: nothing on the stack for it, no bundles, not a tail position promise.
+// Whether the call may be an invoke with a pad of ours: nothing on the stack for it, no bundles, not a tail position
+// promise. An invoke may have a pad that cleans up, but none that catches.
 bool rdl_can_be_invoke(LLVMValueRef value) {
-  auto *call = dyn_cast<CallInst>(unwrap(value));
+  auto *call = dyn_cast<CallBase>(unwrap(value));
   if (!call || call->isInlineAsm() || call->hasOperandBundles() || call->isMustTailCall() ||
       !call->getCalledFunction() || call->getCalledFunction()->isIntrinsic())
     return false;
+  if (auto *invoke = dyn_cast<InvokeInst>(call)) {
+    const LandingPadInst *pad = invoke->getLandingPadInst();
+    if (!pad->isCleanup() || pad->getNumClauses() != 0)
+      return false;
+  }
   unsigned words = 0, floats = 0;
   for (Value *argument : call->args()) {
     if (argument->getType()->isFloatingPointTy())
@@ -307,6 +313,38 @@ LLVMBasicBlockRef rdl_to_invoke(LLVMValueRef value, LLVMBasicBlockRef pad) {
   call->removeFnAttr(Attribute::NoUnwind);
   call->setTailCallKind(CallInst::TCK_None);
   return wrap(changeToInvokeAndSplitBasicBlock(call, unwrap(pad)));
+}
+
+// A landing pad of its own for a call or invoke in a Rust function. The marker's clause tells the runtime what it is
+// for; to Rust it is a pad that cleans up (rdl_register_faults sees to that). Panics bring an exception, and go on to
+// what was cleaned up before or to the next frame; the runtime brings none. Returns the block for the latter.
+LLVMBasicBlockRef rdl_rust_pad(LLVMValueRef value, LLVMValueRef marker, LLVMBasicBlockRef *pad) {
+  auto *call = cast<CallBase>(unwrap(value));
+  Function *function = call->getFunction();
+  LandingPadInst *landing;
+  Instruction *panics;
+  if (auto *invoke = dyn_cast<InvokeInst>(call)) {
+    SmallVector<BasicBlock *, 2> blocks;
+    SplitLandingPadPredecessors(invoke->getUnwindDest(), invoke->getParent(), ".raddle", ".others", blocks);
+    landing = invoke->getLandingPadInst();
+    panics = landing->getParent()->getTerminator();
+  } else {
+    IRBuilder<> builder(BasicBlock::Create(function->getContext(), "raddle.pad", function));
+    Type *type = StructType::get(builder.getPtrTy(), builder.getInt32Ty());
+    landing = builder.CreateLandingPad(type, 1);
+    panics = builder.CreateResume(landing);
+  }
+  landing->setCleanup(true);
+  landing->addClause(cast<Constant>(unwrap(marker)));
+  BasicBlock *block = landing->getParent();
+  BasicBlock *goesOn = block->splitBasicBlock(panics, "raddle.panic");
+  BasicBlock *again = BasicBlock::Create(function->getContext(), "raddle.again", function);
+  IRBuilder<> builder(block->getTerminator());
+  Value *exception = builder.CreateExtractValue(landing, 0);
+  builder.CreateCondBr(builder.CreateIsNull(exception), again, goesOn);
+  block->getTerminator()->eraseFromParent();
+  *pad = wrap(block);
+  return wrap(again);
 }
 
 // Rewrites every use that its definition no longer dominates. On the paths where the definition did not run, the value

@@ -26,6 +26,8 @@ use crate::extract::{Acquired, Candidate, Check, Extracted};
 use crate::ir::{Block, Builder, Module, Opcode, Predicate, Value};
 use crate::names::{Lock, LockSite};
 
+mod pads;
+
 /// What our lock functions return instead of waiting for ever; known to the runtime.
 const DEADLOCK: u64 = 0x7_adde;
 /// The failing edge releases locks before it pauses; known to the runtime.
@@ -44,7 +46,7 @@ const FAULT_ON_PURPOSE: &str = ".Lraddle_purpose${:uid}: movb $$0, 0
 \t.long ${0:c}-.
 \t.long 1
 \t.short 18, ${1:c}
-\t.reloc ., R_X86_64_NONE, raddle_harden_add_faults
+\t.reloc ., R_X86_64_NONE, raddle_harden_add_faults; .reloc ., R_X86_64_NONE, raddle_harden_unwind
 \t.popsection";
 
 /// A site to harden.
@@ -656,65 +658,6 @@ impl Emitter<'_> {
         }
     }
 
-    /// Turns a call into one from which a failing callee may come back.
-    fn pad(&mut self, call: InstId, mark: &Mark) {
-        let function = self.extracted.function;
-        let personality = function.personality();
-        let is_cpp = personality.is_some_and(|routine| routine.name() == "__gxx_personality_v0");
-        if personality.is_none() {
-            let ty = self.module.function_type(self.module.int_type(32), &[]);
-            function.set_personality(self.module.function("raddle_harden_personality", ty));
-        }
-        let name = match mark {
-            Mark::Pad(_) => "raddle_harden_marker",
-            Mark::Through => "raddle_harden_through",
-        };
-        let marker = if is_cpp {
-            self.marker_type(name)
-        } else {
-            self.module
-                .named_global(name)
-                .unwrap_or_else(|| self.module.add_global(name, self.module.int_type(64)))
-        };
-        let inst = self.extracted.insts[call];
-        let pad = function.append_block("raddle.pad");
-        // The debug location of the call survives in the invoke.
-        self.builder.at_end(pad);
-        self.builder.landing_pad(marker);
-        match mark {
-            Mark::Through => self.builder.unreachable(),
-            Mark::Pad(plan) => {
-                let ty = self.module.function_type(self.module.void_type(), &[]);
-                self.builder.assembly("", "~{memory}", ty, &[]);
-                self.undo(plan, inst);
-            }
-        }
-        inst.to_invoke(pad);
-    }
-
-    /// A C++ type that nobody throws, as a mark in exception tables.
-    fn marker_type(&self, name: &str) -> Value {
-        let symbol = format!("{name}_type");
-        if let Some(known) = self.module.named_global(&symbol) {
-            return known;
-        }
-        let pointer = self.module.pointer_type();
-        let table_name = "_ZTVN10__cxxabiv117__class_type_infoE";
-        let table = self
-            .module
-            .named_global(table_name)
-            .unwrap_or_else(|| self.module.add_global(table_name, pointer));
-        let label = self.text(&format!("{}{name}", name.len()));
-        let fields = [self.module.constant_offset(table, 16), label];
-        let marker = self
-            .module
-            .add_global(&symbol, self.module.struct_type(&[pointer, pointer]));
-        marker.set_initializer(self.module.struct_constant(&fields));
-        marker.set_constant();
-        marker.set_once_hidden();
-        marker
-    }
-
     fn text(&self, content: &str) -> Value {
         let name = format!("raddle.text.{content}");
         if let Some(known) = self.module.named_global(&name) {
@@ -758,6 +701,8 @@ impl Emitter<'_> {
         let global = self.module.add_global("raddle.site", initial.ty());
         global.set_initializer(initial);
         global.set_internal();
+        // Not among the program's own variables, which thereby stay on as few cache lines as they were.
+        global.set_section("raddle_sites");
         global
     }
 

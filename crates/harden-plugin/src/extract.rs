@@ -9,7 +9,7 @@ use raddle_harden::analysis::model::{
 };
 use raddle_harden::settings::Settings;
 
-use crate::ir::{Opcode, Place, Type, Value};
+use crate::ir::{Opcode, Personality, Place, Type, Value};
 use crate::names::{self, Callee, Checked, Lock, LockSite};
 
 /// A function with everything that emission needs.
@@ -90,7 +90,7 @@ struct Extractor<'a> {
     arg_numbers: BTreeMap<usize, usize>,
     slots: BTreeMap<usize, usize>,
     slot_privacy: BTreeMap<usize, bool>,
-    may_have_pads: bool,
+    personality: Personality,
     model: Function,
     out: Extracted,
 }
@@ -111,9 +111,6 @@ pub(crate) fn extract(
         acquires: BTreeMap::new(),
         candidates: Vec::new(),
     };
-    let may_have_pads = function
-        .personality()
-        .is_none_or(|routine| routine.name() == "__gxx_personality_v0");
     let mut extractor = Extractor {
         settings,
         numbers,
@@ -122,7 +119,7 @@ pub(crate) fn extract(
         arg_numbers: BTreeMap::new(),
         slots: BTreeMap::new(),
         slot_privacy: BTreeMap::new(),
-        may_have_pads,
+        personality: function.personality(),
         model: Function::default(),
         out,
     };
@@ -215,7 +212,9 @@ impl Extractor<'_> {
         match inst.opcode() {
             Opcode::LLVMPHI => Shape::Phi,
             Opcode::LLVMBr | Opcode::LLVMSwitch if inst.successors().len() > 1 => Shape::Choice,
-            Opcode::LLVMCall if self.may_have_pads && inst.can_be_invoke() => {
+            Opcode::LLVMCall | Opcode::LLVMInvoke
+                if self.may_have_pad(inst) && inst.can_be_invoke() =>
+            {
                 match self.numbers.get(&inst.called().key()) {
                     Some(&callee) => Shape::Call {
                         callee,
@@ -229,6 +228,15 @@ impl Extractor<'_> {
                 }
             }
             _ => Shape::Plain,
+        }
+    }
+
+    /// Whether a call may get a landing pad of ours. Those in Rust functions are finished in the machine code.
+    fn may_have_pad(&self, call: Value) -> bool {
+        match self.personality {
+            Personality::None | Personality::Cpp => call.opcode() == Opcode::LLVMCall,
+            Personality::Rust => !self.settings.yields_bitcode,
+            Personality::Other => false,
         }
     }
 

@@ -20,6 +20,15 @@ macro_rules! llvm {
     };
 }
 
+/// Who decides where an exception that comes by a function stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Personality {
+    None,
+    Cpp,
+    Rust,
+    Other,
+}
+
 mod builder;
 
 pub(crate) use builder::Builder;
@@ -49,6 +58,11 @@ unsafe extern "C" {
     fn rdl_can_be_invoke(value: LLVMValueRef) -> bool;
     fn rdl_split_before(value: LLVMValueRef, name: *const c_char) -> LLVMBasicBlockRef;
     fn rdl_to_invoke(value: LLVMValueRef, pad: LLVMBasicBlockRef) -> LLVMBasicBlockRef;
+    fn rdl_rust_pad(
+        value: LLVMValueRef,
+        marker: LLVMValueRef,
+        pad: *mut LLVMBasicBlockRef,
+    ) -> LLVMBasicBlockRef;
     fn rdl_repair_ssa(function: LLVMValueRef);
     fn rdl_promote(function: LLVMValueRef, slots: *mut LLVMValueRef, count: usize);
     fn rdl_cold_edge(branch: LLVMValueRef, first_is_cold: bool);
@@ -531,9 +545,15 @@ impl Value {
         })
     }
 
-    pub(crate) fn personality(self) -> Option<Value> {
-        (llvm!(LLVMHasPersonalityFn(self.0)) != 0)
-            .then(|| Value(llvm!(LLVMGetPersonalityFn(self.0))))
+    pub(crate) fn personality(self) -> Personality {
+        if llvm!(LLVMHasPersonalityFn(self.0)) == 0 {
+            return Personality::None;
+        }
+        match Value(llvm!(LLVMGetPersonalityFn(self.0))).name().as_str() {
+            "__gxx_personality_v0" => Personality::Cpp,
+            "rust_eh_personality" => Personality::Rust,
+            _ => Personality::Other,
+        }
     }
 
     pub(crate) fn set_personality(self, routine: Value) {
@@ -542,6 +562,11 @@ impl Value {
 
     pub(crate) fn set_initializer(self, value: Value) {
         llvm!(LLVMSetInitializer(self.0, value.0));
+    }
+
+    pub(crate) fn set_section(self, name: &str) {
+        let name = c_string(name);
+        llvm!(LLVMSetSection(self.0, name.as_ptr()));
     }
 
     pub(crate) fn set_internal(self) {
@@ -572,6 +597,13 @@ impl Value {
     /// Turns a call into an invoke; returns the block where it goes on.
     pub(crate) fn to_invoke(self, pad: Block) -> Block {
         Block(llvm!(rdl_to_invoke(self.0, pad.0)))
+    }
+
+    /// A landing pad for a call in a Rust function, and the block in it to which only the runtime comes.
+    pub(crate) fn rust_pad(self, marker: Value) -> (Block, Block) {
+        let mut pad = std::ptr::null_mut();
+        let again = llvm!(rdl_rust_pad(self.0, marker.0, &raw mut pad));
+        (Block(pad), Block(again))
     }
 
     pub(crate) fn repair_ssa(self) {

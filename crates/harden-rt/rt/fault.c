@@ -122,7 +122,7 @@ static int re_executes(const siginfo_t *info, ucontext_t *context)
         registers[REG_RIP] = (greg_t)at;
         registers[REG_RSP] += 8;
     }
-    if (fault->levels > 0 && find_prepared(&prepared, fault->levels, at) &&
+    if (fault->levels > 0 && find_prepared != NULL && find_prepared(&prepared, fault->levels, at) &&
         raddle_harden_retry(site, prepared.registers[6])) {
         continue_in(context, &prepared);
         return 1;

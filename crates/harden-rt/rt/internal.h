@@ -55,8 +55,8 @@ struct prepared {
 };
 
 /* Looks for one at most `levels` callers above the frame that stands at `failing`, or if that is 0, above the function
-   that called the runtime. */
-HIDDEN int find_prepared(struct prepared *prepared, uint32_t levels, uintptr_t failing);
+   that called the runtime. Only linked, and with it the unwinder, if some site has levels. */
+__attribute__((weak)) HIDDEN int find_prepared(struct prepared *prepared, uint32_t levels, uintptr_t failing);
 
 uint32_t raddle_harden_inject(void);
 uint32_t raddle_harden_retry(struct raddle_site *site, uintptr_t frame);

@@ -6,7 +6,6 @@
 #include "internal.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <unwind.h>
 
 /* Frames between this code and the deepest caller that may be prepared: ours, the failing function, three callers. */
@@ -202,15 +201,6 @@ _Unwind_Reason_Code raddle_harden_personality(int version, _Unwind_Action action
 {
     (void)version, (void)actions, (void)exception_class, (void)exception, (void)context;
     return _URC_CONTINUE_UNWIND;
-}
-
-/* The paper's mechanism, only for the comparison in the benchmark: registers saved at every point, per thread. */
-__thread jmp_buf raddle_harden_registers;
-
-void raddle_harden_longjmp(struct raddle_site *site)
-{
-    if (raddle_harden_retry(site, (uintptr_t)__builtin_frame_address(0)))
-        longjmp(raddle_harden_registers, 1);
 }
 
 __attribute__((noinline)) HIDDEN int find_prepared(struct prepared *prepared, uint32_t levels, uintptr_t failing)

@@ -28,8 +28,11 @@ pub struct Settings {
     pub report: Option<String>,
     /// Debug information was asked for by us, not by the user: remove it afterwards.
     pub strip_debug: bool,
+    /// The result is bitcode, and some other compiler makes code of it, without our pass over the machine code.
+    pub yields_bitcode: bool,
     pub mechanism: Mechanism,
-    pub checks: Checks,
+    /// How invalid pointers are noticed; by default by faults in survival mode and by comparisons in fix mode.
+    pub checks: Option<Checks>,
     /// How long regions are; by default cheap in survival mode and longest in fix mode.
     pub reach: Option<Reach>,
     /// Leave sites alone whose re-execution could change nothing; off only to measure what that saves.
@@ -54,8 +57,9 @@ impl Default for Settings {
             allocators: Vec::new(),
             report: None,
             strip_debug: false,
+            yields_bitcode: false,
             mechanism: Mechanism::Branch,
-            checks: Checks::Fault,
+            checks: None,
             reach: None,
             prunes: true,
             count_points: false,
@@ -65,9 +69,14 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether an access may be its own check.
+    /// Whether an access may be its own check. That needs a handler of SIGSEGV in the program and its calls of
+    /// `sigaction` redirected, which the few sites of fix mode are not worth.
     pub fn leaves_checks_to_accesses(&self) -> bool {
-        self.checks == Checks::Fault && self.mechanism == Mechanism::Branch
+        let checks = self.checks.unwrap_or(match self.mode {
+            Mode::Survival => Checks::Fault,
+            Mode::Fix => Checks::Compare,
+        });
+        checks == Checks::Fault && self.mechanism == Mechanism::Branch
     }
 
     /// The reach that was asked for, or that of the mode.

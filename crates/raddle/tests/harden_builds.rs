@@ -138,6 +138,25 @@ fn accesses_are_their_own_checks() {
 }
 
 #[test]
+fn fix_mode_without_a_site_here_is_the_plain_program() {
+    let Some(workshop) = Workshop::open() else {
+        return;
+    };
+    let source = format!(
+        "{LIBRARY}#include <signal.h>\nint main(void) {{ signal(SIGUSR1, SIG_IGN); return direct(); }}\n"
+    );
+    let source = workshop.write("program.c", &source);
+    let plain = std::fs::read(workshop.plain(&["-O2"], &source)).unwrap();
+    let built = |option: &str| {
+        let program = workshop.harden("cc", &["-O2", option], &[&source], "fix");
+        std::fs::read(program).unwrap()
+    };
+    assert!(built("--harden-mode=fix") == plain);
+    assert!(built("--harden-site=other.c:5") == plain);
+    assert!(built("--harden-site=program.c:5") != plain);
+}
+
+#[test]
 fn link_time_optimisation_shared_and_static_libraries_recover() {
     let Some(workshop) = Workshop::open() else {
         return;

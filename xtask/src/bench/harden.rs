@@ -4,15 +4,14 @@
 //! machine's own stays as it is) and built with `raddle cc` of the release profile. All times are ratios of pairs that
 //! run one right after the other, so that a busy machine disturbs both.
 
+use std::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use anyhow::Context as _;
 use clap::Args;
 
-use super::cpu;
-
+mod build;
 mod packages;
 mod programs;
 mod recovery;
@@ -21,15 +20,20 @@ mod server;
 mod tables;
 mod workload;
 
+use build::{Built, Layout, Place};
 use programs::Program;
 use tables::{Median, Sums, share_gone};
+use workload::Spent;
 
 /// How much is measured.
 #[derive(Debug, Args)]
 pub(crate) struct Harden {
-    /// Interleaved pairs of runs per ratio; 0 measures no time.
+    /// Interleaved pairs of runs per layout; 0 measures no time.
     #[arg(long, default_value_t = 31)]
     pairs: usize,
+    /// Layouts of code and data per ratio: the first is that of the sources, the others are random.
+    #[arg(long, default_value_t = 1)]
+    layouts: u64,
     /// Only these: chase, sqlite3, pbzip2, memcached, recovery, ripgrep, coreutils.
     #[arg(long)]
     only: Vec<String>,
@@ -90,39 +94,35 @@ impl Harden {
             Self::sites(program, &folder, &hardened)?;
             println!(
                 "text {} -> {} bytes",
-                text_size(&plain.program)?,
-                text_size(&hardened.program)?
+                plain.text_size()?,
+                hardened.text_size()?
             );
             if let (Some(before), Some(after)) = (plain.seconds, hardened.seconds) {
                 println!("compile time {before:.1} s -> {after:.1} s");
             }
             Self::points(place, program, &folder, &hardened)?;
         }
-        self.noise(program, &plain.program)?;
-        self.ratio("survival mode", program, &plain.program, &hardened.program)?;
-        let fix = place.build(program, &folder, "fix", Some("--harden-mode=fix"))?;
-        self.ratio(
-            "fix mode, no site here",
-            program,
-            &plain.program,
-            &fix.program,
-        )?;
+        // No smaller difference than this means anything.
+        self.times("the plain build again", program, &folder, [&plain, &plain])?;
+        self.ratio("survival mode", program, &folder, [&plain, &hardened])?;
+        let fix = place.build(program, &folder, "fix-none", Some("--harden-mode=fix"))?;
+        self.ratio("fix mode, no site here", program, &folder, [&plain, &fix])?;
+        let site = tables::first_hardened(&hardened.report)?;
+        let options = format!("--harden-site={site}");
+        let fix = place.build(program, &folder, "fix", Some(&options))?;
+        let what = format!("fix mode, {site}");
+        self.ratio(&what, program, &folder, [&plain, &fix])?;
         if self.setjmp {
             let options = "--harden-mechanism=setjmp --harden-caller-levels=0";
             let setjmp = place.build(program, &folder, "setjmp", Some(options))?;
-            self.ratio(
-                "the paper's setjmp",
-                program,
-                &plain.program,
-                &setjmp.program,
-            )?;
+            self.ratio("the paper's setjmp", program, &folder, [&plain, &setjmp])?;
         }
         Ok(())
     }
 
     /// Table 5.4.
     #[expect(clippy::print_stdout, reason = "the table is the result")]
-    fn sites(program: &Program, folder: &Path, hardened: &Built) -> anyhow::Result<()> {
+    fn sites(program: &Program, folder: &Path, hardened: &Built<'_>) -> anyhow::Result<()> {
         let sums = Sums::of(&hardened.report)?;
         let kloc = program.kloc(folder)?;
         println!(
@@ -145,11 +145,11 @@ impl Harden {
         place: &Place,
         program: &Program,
         folder: &Path,
-        hardened: &Built,
+        hardened: &Built<'_>,
     ) -> anyhow::Result<()> {
         let count = "--harden-count-points";
         let counting = place.build(program, folder, "counting", Some(count))?;
-        let (all, for_locks) = program.workload.points(&counting.program)?;
+        let (all, for_locks) = program.workload.points(&counting.binary)?;
         let sums = Sums::of(&hardened.report)?;
         println!(
             "points: static {} ({} pads in callers), dynamic {all}",
@@ -157,7 +157,7 @@ impl Harden {
         );
         let options = format!("{count} --harden-no-pruning");
         let unpruned = place.build(program, folder, "unpruned", Some(&options))?;
-        let (all_before, for_locks_before) = program.workload.points(&unpruned.program)?;
+        let (all_before, for_locks_before) = program.workload.points(&unpruned.binary)?;
         let before = Sums::of(&unpruned.report)?;
         let of = |sums: &Sums| {
             let for_locks = f64::from(sums.lock_points);
@@ -174,166 +174,120 @@ impl Harden {
         Ok(())
     }
 
-    /// What a copy of the plain build measures beside it: no smaller difference means anything.
-    fn noise(&self, program: &Program, plain: &Path) -> anyhow::Result<()> {
-        let copy = plain.with_extension("copy");
-        fs::copy(plain, &copy)?;
-        self.times("a copy of the plain build", program, plain, &copy)
-    }
-
+    #[expect(clippy::print_stdout, reason = "the table is the result")]
     fn ratio(
         &self,
         what: &str,
         program: &Program,
-        plain: &Path,
-        other: &Path,
+        folder: &Path,
+        builds: [&Built<'_>; 2],
     ) -> anyhow::Result<()> {
-        self.times(what, program, plain, other)?;
+        if fs::read(&builds[0].binary)? == fs::read(&builds[1].binary)? {
+            println!("{what}: the same file as the plain build, byte for byte");
+            return Ok(());
+        }
+        self.times(what, program, folder, builds)?;
         if !self.time_only {
-            Self::instructions(what, program, plain, other);
+            Self::instructions(what, program, builds);
         }
         Ok(())
     }
 
-    /// The median of the ratios of interleaved pairs. Every other pair runs in the other order.
+    /// The median of the ratios of interleaved pairs; of several layouts, the median of their medians.
     #[expect(clippy::print_stdout, reason = "the table is the result")]
     fn times(
         &self,
         what: &str,
         program: &Program,
-        plain: &Path,
-        other: &Path,
+        folder: &Path,
+        builds: [&Built<'_>; 2],
     ) -> anyhow::Result<()> {
+        let mut total = Total::default();
+        let mut medians = Vec::new();
         let mut ratios = Vec::new();
-        let (mut all, mut user) = ([0.0; 2], [0.0; 2]);
+        for number in 0..self.layouts {
+            // Names of one length: that of the command line moves the stack.
+            let binaries = ["one", "two"].map(|one| folder.join(format!("{}-{one}", program.name)));
+            let layout = Layout::new(program, folder, number)?;
+            for (built, binary) in builds.into_iter().zip(&binaries) {
+                built.lay_out(&layout, binary)?;
+            }
+            let binaries = [&*binaries[0], &*binaries[1]];
+            ratios = self.pairs_of(program, binaries, number % 2 == 1, &mut total)?;
+            medians.extend(tables::median(&ratios).map(|median| median.value));
+        }
+        medians.sort_by(f64::total_cmp);
+        let (sample, of) = if self.layouts > 1 {
+            (&medians, "layouts")
+        } else {
+            (&ratios, "pairs")
+        };
+        if let Some(Median { value, low, high }) = tables::median(sample) {
+            println!(
+                "{what}: time ratio {value:.4} (95 % confidence {low:.4} to {high:.4}, {} {of}, {:.4} to {:.4}); {total}",
+                sample.len(),
+                sample[0],
+                sample[sample.len() - 1],
+            );
+        }
+        Ok(())
+    }
+
+    /// The ratios of interleaved pairs, sorted. Every other pair runs in the other order, beginning with that if
+    /// `turned`: it matters which of two servers starts first.
+    fn pairs_of(
+        &self,
+        program: &Program,
+        [plain, other]: [&Path; 2],
+        turned: bool,
+        total: &mut Total,
+    ) -> anyhow::Result<Vec<f64>> {
+        let mut ratios = Vec::new();
         for pair in 0..self.pairs {
-            let spent = if pair % 2 == 0 {
+            let spent = if (pair % 2 == 0) != turned {
                 program.workload.pair(plain, other)?
             } else {
                 let [second, first] = program.workload.pair(other, plain)?;
                 [first, second]
             };
             ratios.push(spent[1].all / spent[0].all);
-            for (which, spent) in spent.into_iter().enumerate() {
-                all[which] += spent.all;
-                user[which] += spent.user;
-            }
+            total.add(spent);
         }
         ratios.sort_by(f64::total_cmp);
-        if let Some(Median { value, low, high }) = tables::median(&ratios) {
-            println!(
-                "{what}: time ratio {value:.4} (95 % confidence {low:.4} to {high:.4}, {} pairs); \
-                 all pairs together {:.2} s to {:.2} s, {:.2} s to {:.2} s of them user time",
-                ratios.len(),
-                all[0],
-                all[1],
-                user[0],
-                user[1]
-            );
-        }
-        Ok(())
+        Ok(ratios)
     }
 
     #[expect(clippy::print_stdout, reason = "the table is the result")]
-    fn instructions(what: &str, program: &Program, plain: &Path, other: &Path) {
-        if let (Some(before), Some(after)) = (
-            program.workload.instructions(plain),
-            program.workload.instructions(other),
-        ) {
+    fn instructions(what: &str, program: &Program, builds: [&Built<'_>; 2]) {
+        let [before, after] = builds.map(|built| program.workload.instructions(&built.binary));
+        if let (Some(before), Some(after)) = (before, after) {
             println!("{what}: instruction ratio {:.4}", after / before);
         }
     }
 }
 
-/// Folders and programs of a measurement.
-struct Place {
-    raddle: PathBuf,
-    work: PathBuf,
-    /// What is there is not built again.
-    reuse: bool,
+/// What all pairs of a measurement cost.
+#[derive(Default)]
+struct Total {
+    all: [f64; 2],
+    user: [f64; 2],
 }
 
-/// A finished build.
-struct Built {
-    program: PathBuf,
-    report: PathBuf,
-    /// Processor time of the compilation, if it was made now.
-    seconds: Option<f64>,
-}
-
-impl Place {
-    fn new(reuse: bool) -> anyhow::Result<Self> {
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| crate::shell::root().join("target"), PathBuf::from);
-        let work = target.join("bench/harden");
-        fs::create_dir_all(&work)?;
-        Ok(Self {
-            raddle: target.join("release/raddle"),
-            work,
-            reuse,
-        })
-    }
-
-    /// Builds with clang if there are no options of ours, else with `raddle cc`.
-    fn build(
-        &self,
-        program: &Program,
-        folder: &Path,
-        what: &str,
-        options: Option<&str>,
-    ) -> anyhow::Result<Built> {
-        let output = folder.join(format!("{}-{what}", program.name));
-        let report = folder.join(format!("{what}.jsonl"));
-        if self.reuse && output.exists() {
-            return Ok(Built {
-                program: output,
-                report,
-                seconds: None,
-            });
+impl Total {
+    fn add(&mut self, spent: [Spent; 2]) {
+        for (which, spent) in spent.into_iter().enumerate() {
+            self.all[which] += spent.all;
+            self.user[which] += spent.user;
         }
-        if report.exists() {
-            fs::remove_file(&report)?;
-        }
-        let mut command = match options {
-            None => Command::new(program.plain_compiler()),
-            Some(options) => {
-                let mut command = Command::new(&self.raddle);
-                let options = format!(
-                    "--harden-strict --harden-report={} {options}",
-                    report.display()
-                );
-                command
-                    .arg(program.driver)
-                    .env("RADDLE_HARDEN_OPTIONS", options);
-                command
-            }
-        };
-        command
-            .args(program.flags)
-            .args(program.sources)
-            .args(program.libraries)
-            .arg("-o")
-            .arg(&output)
-            .current_dir(folder);
-        let before = cpu::of_children();
-        let status = command.status()?;
-        anyhow::ensure!(status.success(), "{command:?} ended with {status}");
-        Ok(Built {
-            program: output,
-            report,
-            seconds: Some(cpu::of_children() - before),
-        })
     }
 }
 
-/// The size of all code and constant data, as `size` counts it.
-fn text_size(program: &Path) -> anyhow::Result<u64> {
-    let output = Command::new("size").arg(program).output()?;
-    let text = String::from_utf8(output.stdout)?;
-    let number = text
-        .lines()
-        .nth(1)
-        .and_then(|line| line.split_whitespace().next())
-        .context("`size` printed no table")?;
-    Ok(number.parse()?)
+impl fmt::Display for Total {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([all, all_after], [user, user_after]) = (self.all, self.user);
+        write!(
+            formatter,
+            "all pairs together {all:.2} s to {all_after:.2} s, {user:.2} s to {user_after:.2} s of them user time"
+        )
+    }
 }

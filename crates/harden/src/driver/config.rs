@@ -93,11 +93,11 @@ fn take_option(option: &str, options: &mut Options) -> Result<(), OptionError> {
             });
         }
         "checks" => {
-            settings.checks = match value {
+            settings.checks = Some(match value {
                 "fault" => Checks::Fault,
                 "compare" => Checks::Compare,
                 _ => return Err(not_allowed(name, value, "fault, compare")),
-            }
+            });
         }
         "mechanism" => {
             settings.mechanism = match value {

@@ -73,6 +73,7 @@ impl Harden {
         let (Some(input), Some(output)) = (self.input, self.output) else {
             return Err(anyhow::anyhow!("give an input and, with -o, an output").into());
         };
+        options.settings.yields_bitcode = true;
         let listing = PathBuf::from(format!("{}.sites", output.display()));
         if self.report {
             options.settings.report = Some(

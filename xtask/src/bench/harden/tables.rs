@@ -63,6 +63,21 @@ impl Sums {
     }
 }
 
+/// The first hardened site of a report that has a line, as fix mode names it.
+pub(super) fn first_hardened(report: &Path) -> anyhow::Result<String> {
+    for line in fs::read_to_string(report)?.lines() {
+        let line: Value = serde_json::from_str(line)?;
+        let site = &line["site"];
+        if let (Some(file), Some(number)) = (site["file"].as_str(), site["line"].as_u64())
+            && number > 0
+            && site["outcome"]["pruned"].is_null()
+        {
+            return Ok(format!("{file}:{number}"));
+        }
+    }
+    anyhow::bail!("{} has no hardened site", report.display())
+}
+
 fn number(module: &Value, name: &str) -> anyhow::Result<u32> {
     let value = module[name]
         .as_u64()
@@ -91,8 +106,9 @@ pub(super) struct Median {
 pub(super) fn median(sorted: &[f64]) -> Option<Median> {
     let count = sorted.len();
     let margin = rank_margin(count);
+    let (below, above) = (sorted.get(count.checked_sub(1)? / 2)?, sorted[count / 2]);
     Some(Median {
-        value: *sorted.get(count / 2)?,
+        value: f64::midpoint(*below, above),
         low: sorted[margin],
         high: sorted[count - 1 - margin],
     })
@@ -129,6 +145,8 @@ mod tests {
         };
         assert_eq!(median(&values), Some(expected));
         assert_eq!(rank_margin(6), 0);
+        let even = median(&[1.0, 2.0, 4.0, 8.0]).map(|median| median.value);
+        assert_eq!(even, Some(3.0));
         assert_eq!(median(&[]), None);
     }
 }
