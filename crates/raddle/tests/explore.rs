@@ -2,6 +2,7 @@
 
 mod gdb_common;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -12,14 +13,22 @@ const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explore");
 /// Where raddle.h is.
 const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel/agent");
 
+/// The program of a source in C, or in Rust if the name ends in `.rs`.
 fn build(folder: &Path, name: &str) -> PathBuf {
-    let program = folder.join(name);
-    let status = Command::new("gcc")
-        .args(["-g", "-O0", "-pthread", "-I", HEADERS, "-o"])
+    let (compiler, flags, source) = if name.ends_with(".rs") {
+        ("rustc", ["-g"].as_slice(), format!("{SOURCES}/{name}"))
+    } else {
+        let flags = ["-g", "-O0", "-pthread", "-I", HEADERS].as_slice();
+        ("gcc", flags, format!("{SOURCES}/{name}.c"))
+    };
+    let program = folder.join(name.trim_end_matches(".rs"));
+    let status = Command::new(compiler)
+        .args(flags)
+        .arg("-o")
         .arg(&program)
-        .arg(format!("{SOURCES}/{name}.c"))
+        .arg(source)
         .status()
-        .expect("gcc is installed");
+        .expect("the compiler is installed");
     assert!(status.success());
     program
 }
@@ -94,6 +103,33 @@ fn a_lost_update_is_found_explained_and_replayed() {
             "minimal: 1 preemption, 4 context switches in all",
         ],
     );
+}
+
+/// The names of the memory that the steps of a report tell of.
+fn accessed(text: &str) -> BTreeSet<&str> {
+    let steps = text.lines().filter(|line| line.starts_with("  ("));
+    steps.filter_map(|line| line.split('`').nth(1)).collect()
+}
+
+#[test]
+fn variables_of_functions_have_names() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let all: [(&str, &[&str]); 2] = [
+        ("statics", &["add::count.misses", "add::table.used"]),
+        (
+            "statics.rs",
+            &[
+                "statics::add::COUNT",
+                "statics::main::{{closure}}::TICKS[1]",
+            ],
+        ),
+    ];
+    for (name, expected) in all {
+        let (code, text) = explore(folder.path(), name, &[]);
+        assert_eq!(code, 1, "{text}");
+        assert!(accessed(&text).iter().eq(expected), "{text}");
+        assert!(!text.contains("memory at"), "{text}");
+    }
 }
 
 #[test]
