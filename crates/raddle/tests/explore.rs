@@ -544,6 +544,20 @@ fn the_time_limit_holds_in_a_run_that_does_not_end() {
 }
 
 #[test]
+fn the_summary_says_that_the_time_was_up_and_findings_are_kept() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let endless = ["--schedules", "100000000", "--time", "10"];
+    let program = build(folder.path(), "lost");
+    let program = program.to_string_lossy();
+    let arguments = [&["explore"], &endless[..], &["--", &program]].concat();
+    let output = raddle(folder.path(), &arguments);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("stopped by the time limit"), "{text}");
+    assert_replays(folder.path());
+}
+
+#[test]
 fn schedules_begin_where_the_program_says() {
     let folder = TempDir::new().expect("a temporary folder");
     let (code, text) = explore(folder.path(), "hint", &[]);
