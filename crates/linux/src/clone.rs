@@ -280,6 +280,7 @@ fn make_thread(kernel: &mut Kernel, creator: Tid, tid: Tid, pid: Pid, request: &
         vfork_child: None,
         is_stopped: false,
         has_yielded: false,
+        yielded_at: None,
         torn: None,
         stopped_at_point: None,
         hooked_calls: Vec::new(),

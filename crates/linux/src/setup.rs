@@ -215,6 +215,7 @@ fn add_first_thread(kernel: &mut Kernel, pid: Pid, tid: Tid) {
             vfork_child: None,
             is_stopped: false,
             has_yielded: false,
+            yielded_at: None,
             torn: None,
             stopped_at_point: None,
             hooked_calls: Vec::new(),

@@ -44,6 +44,8 @@ pub(crate) struct Thread {
     pub(crate) is_stopped: bool,
     /// Asked to be scheduled later.
     pub(crate) has_yielded: bool,
+    /// Its steps when it last yielded: it has done nothing since if it has made no more.
+    pub(crate) yielded_at: Option<u64>,
     /// Calls of hooked functions that have not returned.
     pub(crate) hooked_calls: Vec<PendingCall>,
     /// Locks obtained through hooked functions, oldest first.

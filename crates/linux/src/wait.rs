@@ -128,6 +128,14 @@ impl Kernel {
         self.state.contexts.get_mut(thread.context).liveness = liveness;
     }
 
+    /// Whether nobody can run who has not just yielded.
+    pub(crate) fn all_have_yielded(&self) -> bool {
+        self.state.threads.values().all(|thread| {
+            let context = self.state.contexts.get(thread.context);
+            context.liveness != Liveness::Runnable || thread.yielded_at == Some(context.steps)
+        })
+    }
+
     /// The next moment at which something happens by itself.
     pub(crate) fn next_deadline(&self) -> Option<VirtualTime> {
         let sleeper = self

@@ -2,6 +2,7 @@
 
 mod gdb_common;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -12,14 +13,22 @@ const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explore");
 /// Where raddle.h is.
 const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel/agent");
 
+/// The program of a source in C, or in Rust if the name ends in `.rs`.
 fn build(folder: &Path, name: &str) -> PathBuf {
-    let program = folder.join(name);
-    let status = Command::new("gcc")
-        .args(["-g", "-O0", "-pthread", "-I", HEADERS, "-o"])
+    let (compiler, flags, source) = if name.ends_with(".rs") {
+        ("rustc", ["-g"].as_slice(), format!("{SOURCES}/{name}"))
+    } else {
+        let flags = ["-g", "-O0", "-pthread", "-I", HEADERS].as_slice();
+        ("gcc", flags, format!("{SOURCES}/{name}.c"))
+    };
+    let program = folder.join(name.trim_end_matches(".rs"));
+    let status = Command::new(compiler)
+        .args(flags)
+        .arg("-o")
         .arg(&program)
-        .arg(format!("{SOURCES}/{name}.c"))
+        .arg(source)
         .status()
-        .expect("gcc is installed");
+        .expect("the compiler is installed");
     assert!(status.success());
     program
 }
@@ -94,6 +103,33 @@ fn a_lost_update_is_found_explained_and_replayed() {
             "minimal: 1 preemption, 4 context switches in all",
         ],
     );
+}
+
+/// The names of the memory that the steps of a report tell of.
+fn accessed(text: &str) -> BTreeSet<&str> {
+    let steps = text.lines().filter(|line| line.starts_with("  ("));
+    steps.filter_map(|line| line.split('`').nth(1)).collect()
+}
+
+#[test]
+fn variables_of_functions_have_names() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let all: [(&str, &[&str]); 2] = [
+        ("statics", &["add::count.misses", "add::table.used"]),
+        (
+            "statics.rs",
+            &[
+                "statics::add::COUNT",
+                "statics::main::{{closure}}::TICKS[1]",
+            ],
+        ),
+    ];
+    for (name, expected) in all {
+        let (code, text) = explore(folder.path(), name, &[]);
+        assert_eq!(code, 1, "{text}");
+        assert!(accessed(&text).iter().eq(expected), "{text}");
+        assert!(!text.contains("memory at"), "{text}");
+    }
 }
 
 #[test]
@@ -505,6 +541,20 @@ fn the_time_limit_holds_in_a_run_that_does_not_end() {
         assert!(text.contains("nothing was tested"), "{text}");
         assert!(text.contains("--time"), "{text}");
     }
+}
+
+#[test]
+fn the_summary_says_that_the_time_was_up_and_findings_are_kept() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let endless = ["--schedules", "100000000", "--time", "10"];
+    let program = build(folder.path(), "lost");
+    let program = program.to_string_lossy();
+    let arguments = [&["explore"], &endless[..], &["--", &program]].concat();
+    let output = raddle(folder.path(), &arguments);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("stopped by the time limit"), "{text}");
+    assert_replays(folder.path());
 }
 
 #[test]

@@ -227,6 +227,16 @@ fn limits_end_runs_cleanly() {
 }
 
 #[test]
+fn time_passes_fast_while_everybody_yields() {
+    let program = compile("yielding", &[]);
+    for seed in ["0", "1", "2"] {
+        // The sleep alone takes 400 million instructions of time.
+        let output = run(&["--seed", seed, "--max-instructions", "2000000"], &program);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn an_interrupt_shows_where_the_program_is() {
     let program = compile("limits", &["-g"]);
     let mut child = raddle()

@@ -51,7 +51,8 @@ pub struct Segment {
 }
 
 impl Segment {
-    pub(crate) fn range(&self) -> Range<u64> {
+    /// The addresses in memory as the file states them.
+    pub fn range(&self) -> Range<u64> {
         self.address.0..self.address.0.saturating_add(self.size)
     }
 }

@@ -51,6 +51,8 @@ pub struct FileMapping {
     pub file_offset: u64,
     pub is_writable: bool,
     pub is_executable: bool,
+    /// The bias of the mapping of the same file before this one: a loader maps all of a file with one.
+    pub bias_before: Option<u64>,
 }
 
 /// What is known about one code address.
@@ -197,24 +199,29 @@ impl Module {
         let FileMapping {
             at, file_offset, ..
         } = mapping;
+        // The kernel maps whole pages, so a mapping may begin up to a page before its segment.
+        let first_page = |segment: &Segment| segment.file_offset & !0xFFF;
         let holds = |segment: &&Segment| {
             let end = segment.file_offset.saturating_add(segment.file_size);
-            // The kernel maps whole pages, so a mapping may begin up to a page before its segment.
-            (segment.file_offset & !0xFFF..end).contains(&file_offset)
+            (first_page(segment)..end).contains(&file_offset)
+        };
+        let bias = |segment: &Segment| {
+            let into = file_offset.wrapping_sub(segment.file_offset);
+            at.wrapping_sub(segment.address.0.wrapping_add(into))
         };
         // The last page of one segment and the first of the next may be one page of the file.
-        let is_like = |segment: &&&Segment| {
-            segment.is_writable == mapping.is_writable
-                && segment.is_executable == mapping.is_executable
+        let mismatch = |segment: &&Segment| {
+            (
+                mapping
+                    .bias_before
+                    .is_some_and(|known| known != bias(segment)),
+                first_page(segment) != file_offset,
+                segment.is_writable != mapping.is_writable
+                    || segment.is_executable != mapping.is_executable,
+            )
         };
-        let candidates: Vec<&Segment> = self.elf.segments.iter().filter(holds).collect();
-        let segment = candidates.iter().find(is_like).or(candidates.first())?;
-        let link = segment
-            .address
-            .0
-            .wrapping_add(file_offset)
-            .wrapping_sub(segment.file_offset);
-        Some(at.wrapping_sub(link))
+        let candidates = self.elf.segments.iter().filter(holds);
+        candidates.min_by_key(mismatch).map(bias)
     }
 
     /// The call frame information, indexed on first use.

@@ -36,6 +36,10 @@ const BELOW_STEPS_MAX: u64 = 150_000_000;
 const WANDER_REPLAYS_MAX: u32 = 20_000;
 const WANDER_STEPS_MAX: u64 = 200_000_000;
 const WANDER_PREEMPTIONS: u64 = 6;
+/// One of so many orders with a preemption more than the best is gone on from.
+const WANDER_UPHILL_ODDS: u64 = 4;
+/// After so many replays without a smaller order the walk begins again at the best.
+const WANDER_BACK_REPLAYS: u32 = 3_000;
 
 /// While a run that does not end is made small, it counts as hanging after this many times the steps of the default
 /// order and as many rounds in which everybody was interrupted for impatience.
@@ -235,19 +239,37 @@ impl Search<'_> {
         true
     }
 
-    /// Walks at random among orders with no more preemptions than the best.
+    /// Walks at random among orders with hardly more preemptions than the best, until few are left.
     fn wander(&mut self, best: &mut Failing) {
         let mut prng = Prng::new(best.preemptions);
         let mut line = best.line.clone();
+        let mut now = best.preemptions;
         let (replays, steps) = (self.replays, self.steps);
-        while self.replays - replays < WANDER_REPLAYS_MAX && self.steps - steps < WANDER_STEPS_MAX {
+        let mut since = replays;
+        while best.preemptions >= WANDER_PREEMPTIONS
+            && self.replays - replays < WANDER_REPLAYS_MAX
+            && self.steps - steps < WANDER_STEPS_MAX
+        {
             let candidate = wander::changed(&line, &mut prng);
-            let found = self.run(Follower::new(&candidate, &line.jumps));
-            if let Some(found) = found.filter(|found| found.preemptions <= best.preemptions) {
-                line = found.line.clone();
-                if found.size() < best.size() {
-                    *best = found;
+            if let Some(found) = self.run(Follower::new(&candidate, &line.jumps)) {
+                let is_taken = found.preemptions <= now.max(best.preemptions)
+                    || found.preemptions == best.preemptions + 1
+                        && prng.below(WANDER_UPHILL_ODDS) == 0;
+                if is_taken {
+                    line = found.line.clone();
+                    now = found.preemptions;
+                    if found.preemptions < best.preemptions {
+                        since = self.replays;
+                    }
+                    if found.size() < best.size() {
+                        *best = found;
+                    }
                 }
+            }
+            if self.replays - since > WANDER_BACK_REPLAYS {
+                since = self.replays;
+                line = best.line.clone();
+                now = best.preemptions;
             }
         }
     }

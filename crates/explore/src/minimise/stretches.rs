@@ -241,17 +241,23 @@ impl Scheduler for Follower<'_> {
 pub(crate) fn shorter(stretches: &[Stretch]) -> impl Iterator<Item = Vec<Stretch>> {
     (0..stretches.len()).rev().flat_map(move |index| {
         let mut left_out = stretches.to_vec();
-        let moved = left_out.remove(index);
-        let before = left_out[..index]
-            .iter()
-            .rposition(|stretch| stretch.context == moved.context);
-        let joined = before.map(|before| {
-            let mut joined = left_out.clone();
-            joined[before] = moved;
-            joined
-        });
+        left_out.remove(index);
+        let joined = joined(stretches, index);
+        let is_joined = joined != left_out;
+        let joined = is_joined.then_some(joined);
         [Some(left_out), joined].into_iter().flatten()
     })
+}
+
+/// The list with a stretch joined to the previous one of its context, or left out if there is none.
+pub(crate) fn joined(stretches: &[Stretch], index: usize) -> Vec<Stretch> {
+    let mut list = stretches.to_vec();
+    let moved = list.remove(index);
+    let is_same = |stretch: &Stretch| stretch.context == moved.context;
+    if let Some(before) = list[..index].iter().rposition(is_same) {
+        list[before] = moved;
+    }
+    list
 }
 
 /// Preemptions are moved by at most this many stops.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use raddle_mem::{Backing, ObjectId};
+use raddle_mem::{Backing, ObjectId, Vma};
 use raddle_stdx::width::to_usize;
-use raddle_symbols::{DebugFileFinder, FileMapping, Mapping, Module, SymbolSpace};
+use raddle_symbols::{DebugFileFinder, FileMapping, Mapping, Module, Segment, SymbolSpace};
 
 use crate::files;
 use crate::kernel::Kernel;
@@ -25,38 +25,51 @@ impl Modules {
     pub(crate) fn space(&mut self, kernel: &mut Kernel, tid: Tid) -> SymbolSpace {
         let mut symbols = SymbolSpace::default();
         let areas: Vec<_> = kernel.space_of(tid).map.vmas().to_vec();
+        let mut before: Option<(ObjectId, Mapping)> = None;
         for area in areas {
-            let Backing::Object { object, first_page } = area.backing else {
-                continue;
+            let mapping = match area.backing {
+                Backing::Anonymous => before
+                    .as_ref()
+                    .and_then(|(object, file)| Some((*object, zero_filled(file, &area)?))),
+                Backing::Object { object, first_page } => {
+                    let known = before.as_ref().filter(|(known, _)| *known == object);
+                    let known = known.map(|(_, mapping)| mapping.bias);
+                    self.file_mapping(kernel, &area, (object, first_page), known)
+                        .map(|mapping| (object, mapping))
+                }
             };
-            if area.label.is_empty() || area.shared {
-                continue;
+            if let Some((object, mapping)) = mapping {
+                symbols.map(area.start.start().0, mapping.clone());
+                before = Some((object, mapping));
             }
-            let Some(module) = self.module(kernel, object, &area.label) else {
-                continue;
-            };
-            let start = area.start.start().0;
-            let mapping = FileMapping {
-                at: start,
-                file_offset: first_page << raddle_mem::PAGE_BITS,
-                is_writable: area.perm.write,
-                is_executable: area.perm.execute,
-            };
-            let Some(bias) = module.bias_of_mapping(mapping) else {
-                continue;
-            };
-            let name = Arc::clone(&area.label);
-            symbols.map(
-                start,
-                Mapping {
-                    end: area.end.start().0,
-                    bias,
-                    name,
-                    module,
-                },
-            );
         }
         symbols
+    }
+
+    fn file_mapping(
+        &mut self,
+        kernel: &mut Kernel,
+        area: &Vma,
+        (object, first_page): (ObjectId, u64),
+        bias_before: Option<u64>,
+    ) -> Option<Mapping> {
+        if area.label.is_empty() || area.shared {
+            return None;
+        }
+        let module = self.module(kernel, object, &area.label)?;
+        let bias = module.bias_of_mapping(FileMapping {
+            at: area.start.start().0,
+            file_offset: first_page << raddle_mem::PAGE_BITS,
+            is_writable: area.perm.write,
+            is_executable: area.perm.execute,
+            bias_before,
+        })?;
+        Some(Mapping {
+            end: area.end.start().0,
+            bias,
+            name: Arc::clone(&area.label),
+            module,
+        })
     }
 
     fn module(
@@ -76,6 +89,17 @@ impl Modules {
         self.parsed.insert(object, module.clone());
         module
     }
+}
+
+/// The pages of a module's data that its file has no bytes for: anonymous memory right behind the mapped part.
+fn zero_filled(file: &Mapping, area: &Vma) -> Option<Mapping> {
+    let start = area.start.start().0;
+    let holds = |segment: &Segment| segment.range().contains(&start.wrapping_sub(file.bias));
+    let is_data = file.end == start && file.module.segments().iter().any(holds);
+    is_data.then(|| Mapping {
+        end: area.end.start().0,
+        ..file.clone()
+    })
 }
 
 fn read_whole(kernel: &mut Kernel, object: ObjectId) -> Option<Vec<u8>> {

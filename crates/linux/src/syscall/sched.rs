@@ -1,6 +1,7 @@
 //! Scheduling calls. Priorities are kept and reported; who runs next is the scheduler's choice alone.
 
 use raddle_stdx::width::{low_u32, to_u64, to_usize};
+use raddle_world::Duration;
 
 use crate::call::{Call, SysResult, Trouble};
 use crate::errno::Errno;
@@ -31,8 +32,25 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::partial(252, ioprio_get, "always the default class"),
 ];
 
+/// What a yield takes when all who could run have yielded, as if other programs of the machine ran meanwhile.
+///
+/// Without it, threads that yield until a sleeper has done its work make a call every few nanoseconds: millions of
+/// them in a short sleep.
+const IDLE_YIELD: Duration = Duration(50_000);
+
 fn sched_yield(call: &mut Call<'_>) -> SysResult {
-    call.kernel.thread_mut(call.tid).has_yielded = true;
+    let kernel = &mut *call.kernel;
+    let context = kernel.thread(call.tid).context;
+    let steps = kernel.state.contexts.get(context).steps;
+    let thread = kernel.thread_mut(call.tid);
+    thread.has_yielded = true;
+    thread.yielded_at = Some(steps);
+    if let Some(deadline) = kernel.next_deadline()
+        && kernel.all_have_yielded()
+    {
+        let later = kernel.state.now.after(IDLE_YIELD);
+        kernel.state.now = later.min(deadline).max(kernel.state.now);
+    }
     Ok(0)
 }
 

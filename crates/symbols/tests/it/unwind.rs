@@ -62,6 +62,7 @@ impl Dump {
             file_offset,
             is_writable: access.contains('w'),
             is_executable: access.contains('x'),
+            bias_before: None,
         };
         let bias = module
             .bias_of_mapping(mapping)
