@@ -5,7 +5,7 @@
 //! again, so the same command goes on where it was stopped. Parts do not depend on each other.
 #![expect(clippy::print_stdout, reason = "the tables are the result")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -66,6 +66,9 @@ pub(crate) struct KernelCampaign {
     #[arg(long)]
     folder: Option<PathBuf>,
 }
+
+/// Kind of reports of races.
+const RACE: &str = "kernel-data-race";
 
 /// Tests that are explored by one command.
 #[derive(Debug)]
@@ -317,25 +320,33 @@ impl Sum {
     }
 }
 
-/// Each title with the number of its reports and one test that has it.
+/// Each title with the tests that report it and how it is judged.
 fn print_findings(outcomes: &[Outcome]) {
-    let mut titles: BTreeMap<(String, String), (u64, String)> = BTreeMap::new();
-    for finding in outcomes
-        .iter()
-        .flat_map(|outcome| &outcome.document.findings)
-    {
-        let text = |key: &str| finding[key].as_str().unwrap_or_default().to_owned();
-        let entry = titles.entry((text("kind"), text("title"))).or_default();
-        entry.0 += 1;
-        entry.1 = text("object");
+    let mut titles: BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> = BTreeMap::new();
+    for document in outcomes.iter().map(|outcome| &outcome.document) {
+        for finding in &document.findings {
+            let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+            let (tests, judgements) = titles.entry(text(&finding["title"])).or_default();
+            // A race names an address; races are looked for in one test at a time.
+            let is_race = text(&finding["kind"]) == RACE;
+            let of_part = document.summary.first().filter(|_| is_race);
+            let test = of_part.map_or_else(|| text(&finding["objects"][0]), |of| of.test.clone());
+            tests.insert(stem(Path::new(&test)));
+            judgements.insert(if is_race {
+                text(&finding["notes"][0])
+            } else {
+                text(&finding["kind"])
+            });
+        }
     }
     if titles.is_empty() {
         return;
     }
-    println!("| kind | finding | reports | for example in |");
-    println!("|---|---|---|---|");
-    for ((kind, title), (reports, example)) in titles {
-        println!("| {kind} | {title} | {reports} | {example} |");
+    println!("| finding | judged | tests |");
+    println!("|---|---|---|");
+    for (title, (tests, judgements)) in titles {
+        let [tests, judgements] = [tests, judgements].map(|all| Vec::from_iter(all).join("; "));
+        println!("| {title} | {judgements} | {tests} |");
     }
 }
 

@@ -266,11 +266,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
     fn race_finding(&self, group: &RaceGroup, flags: &BTreeSet<(u64, u64)>) -> Finding {
         let first = &group.pairs[0];
         let mut digest = Digest::default();
-        let (a, b) = (
-            self.names.function(first.first_pc),
-            self.names.function(first.second_pc),
-        );
-        let mut names = [a.clone(), b.clone()];
+        let mut names = [first.first_pc, first.second_pc].map(|pc| self.names.function(pc));
         names.sort();
         names.iter().for_each(|name| digest.bytes(name.as_bytes()));
         let named = self.names.name(first.first_pc);
@@ -310,7 +306,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
             kind: "kernel-data-race".to_owned(),
             severity,
             confidence: Confidence::Confirmed,
-            title: format!("data race between {a} and {b}"),
+            title: format!("data race between {}", names.join(" and ")),
             objects: vec![format!("{:#x}", first.addr)],
             steps,
             why: "both were seen to touch these bytes from two processors, at least one writing"
