@@ -13,7 +13,7 @@ pub(crate) struct FuzzCpu {
     /// Only instruction forms whose name contains this.
     #[arg(long)]
     form: Option<String>,
-    /// What is compared: `interpreter`, `engine`, `engine-addr`, `engine-value` or `log`.
+    /// What is compared: `interpreter`, `engine`, `engine-addr`, `engine-value`, `log` or `log-value`.
     #[arg(long, default_value = "engine")]
     subject: String,
     /// Random programs instead of single instructions.

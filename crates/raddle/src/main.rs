@@ -19,6 +19,10 @@ mod output;
 mod program_options;
 mod project;
 
+/// A worker makes and drops thousands of small tables a second; the C library's allocator takes a tenth of its time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Find, explain, reproduce and survive concurrency bugs.
 #[derive(Debug, Parser)]
 #[command(name = "raddle", version, arg_required_else_help = true)]

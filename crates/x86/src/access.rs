@@ -130,12 +130,13 @@ pub(crate) fn read_bytes(
         return supervisor::read(run, addr, into, access);
     }
     check_canonical(addr, into.len())?;
+    if crosses_page(addr, into.len()) {
+        for_each_page(addr, into.len(), |at, range| {
+            translate_checked(run, at, range.len(), access).map(|_| ())
+        })?;
+    }
     for_each_page(addr, into.len(), |at, range| {
-        translate(run, at, access)?;
-        check_forbidden(run, at, range.len(), access)
-    })?;
-    for_each_page(addr, into.len(), |at, range| {
-        let frame = translate(run, at, access)?;
+        let frame = translate_checked(run, at, range.len(), access)?;
         let offset = GuestAddr(at).page_offset();
         // SAFETY: `frames` is valid during a run.
         let frames = unsafe { &*run.frames };
@@ -150,12 +151,13 @@ pub(crate) fn write_bytes(run: &mut Run, addr: u64, bytes: &[u8]) -> Result<(), 
         return supervisor::write(run, addr, bytes);
     }
     check_canonical(addr, bytes.len())?;
+    if crosses_page(addr, bytes.len()) {
+        for_each_page(addr, bytes.len(), |at, range| {
+            translate_checked(run, at, range.len(), Access::Write).map(|_| ())
+        })?;
+    }
     for_each_page(addr, bytes.len(), |at, range| {
-        translate(run, at, Access::Write)?;
-        check_forbidden(run, at, range.len(), Access::Write)
-    })?;
-    for_each_page(addr, bytes.len(), |at, range| {
-        let frame = translate(run, at, Access::Write)?;
+        let frame = translate_checked(run, at, range.len(), Access::Write)?;
         // SAFETY: `frames` is valid during a run and no reference to it is alive.
         let frames = unsafe { &mut *run.frames };
         frames.write(frame, GuestAddr(at).page_offset(), &bytes[range]);
@@ -165,6 +167,23 @@ pub(crate) fn write_bytes(run: &mut Run, addr: u64, bytes: &[u8]) -> Result<(), 
         }
         Ok(())
     })
+}
+
+/// Whether an access needs more than one page, all of which must be there before anything happens.
+pub(crate) fn crosses_page(addr: u64, len: usize) -> bool {
+    GuestAddr(addr).page_offset() + len > PAGE_SIZE
+}
+
+/// The frame of an address for an access of `len` bytes in one page, none of which may be forbidden.
+fn translate_checked(
+    run: &mut Run,
+    addr: u64,
+    len: usize,
+    access: Access,
+) -> Result<FrameId, Fault> {
+    let frame = translate(run, addr, access)?;
+    check_forbidden(run, addr, len, access)?;
+    Ok(frame)
 }
 
 /// Finds the frame of an address for an access and caches the translation.

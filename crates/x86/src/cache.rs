@@ -3,7 +3,7 @@
 //! Blocks are grouped by the digest of the executable mappings ([`raddle_mem::AddressSpace::code_layout`]): two
 //! processes with the same code at the same places share them, and inside a group a link between blocks needs
 //! no check. A block that is no longer true stays allocated (others may link to it), but all its ops become
-//! `stale`, which sends the run back to the loop.
+//! `stale`, which sends the run back to the loop; when there is a new block for the place, the old one leads to it.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,18 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::engine::Observe;
 use crate::fast;
+use crate::lower;
+use crate::native::{Template, Translator};
 use crate::op::Op;
 
 /// Entries of a jump cache; a power of two.
-const JUMP_ENTRIES: usize = 4096;
+pub(crate) const JUMP_ENTRIES: usize = 4096;
 /// Ops (64 bytes each) after which everything is forgotten and decoded again.
 const OPS_MAX: usize = 4 << 20;
+/// Ops of blocks that are no longer true, below which nothing is forgotten for their sake.
+const SCATTERED_MIN: usize = 8 << 10;
+/// Blocks that get successors before links to them are put right.
+const SUCCESSORS_MAX: usize = 32;
 
 /// One remembered target of an indirect jump or return.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +57,8 @@ pub(crate) struct NewBlock {
     /// Address behind the last instruction.
     pub(crate) end: u64,
     pub(crate) ops: Box<[Op]>,
+    /// What the first ops mean; the others are left to their handlers.
+    pub(crate) templates: Vec<Template>,
     /// What generic ops point to.
     pub(crate) instructions: Box<[Instruction]>,
     pub(crate) steps: u8,
@@ -66,6 +74,7 @@ struct Block {
     /// Address behind the last instruction.
     end: u64,
     limit: Option<u8>,
+    is_stale: bool,
     ops: Box<[Op]>,
     _instructions: Box<[Instruction]>,
 }
@@ -86,6 +95,8 @@ pub(crate) struct Found {
 struct Group {
     jumps: Box<[JumpEntry]>,
     blocks: FxHashMap<(u64, Option<u8>), Found>,
+    /// Numbers of whole blocks that are no longer true, by their address.
+    outdated: FxHashMap<u64, Vec<usize>>,
 }
 
 /// All decoded code of one engine.
@@ -107,6 +118,11 @@ pub(crate) struct CodeCache {
     /// Code pages whose translation may have changed.
     unproven: Vec<PageKey>,
     ops: usize,
+    /// Those of them that belong to blocks that are no longer true.
+    stale_ops: usize,
+    /// By the first ops of blocks that got a successor since links were last put right: the successor and its steps.
+    successors: FxHashMap<*const Op, (*const Op, u8)>,
+    translator: Translator,
 }
 
 /// A code page of a paged machine: group and virtual page number.
@@ -122,10 +138,30 @@ struct CodePage {
 impl CodeCache {
     /// Called before a run, when no op is being executed.
     pub(crate) fn prepare(&mut self, frames: &mut Frames) {
-        if self.ops > OPS_MAX {
+        self.drop_stale(frames);
+        // Live code that lies among dead code costs misses of the host's caches.
+        let is_scattered = self.stale_ops > SCATTERED_MIN.max(self.ops / 4);
+        if self.ops > OPS_MAX || is_scattered || self.translator.is_full() {
             self.clear();
         }
-        self.drop_stale(frames);
+        if self.successors.len() >= SUCCESSORS_MAX {
+            self.relink();
+        }
+    }
+
+    /// Lets links that lead to blocks with successors lead to the successors.
+    fn relink(&mut self) {
+        for block in self.blocks.iter_mut().filter(|block| !block.is_stale) {
+            let end = block.ops.len() - 1 - lower::UNLINKED_OPS;
+            let end = &mut block.ops[end];
+            if let Some((op, steps)) = self.successors.get(&end.next) {
+                (end.next, end.next_steps) = (*op, *steps);
+            }
+            if let Some((op, steps)) = self.successors.get(&end.alt) {
+                (end.alt, end.alt_steps) = (*op, *steps);
+            }
+        }
+        self.successors.clear();
     }
 
     /// The jump cache of a group.
@@ -147,6 +183,7 @@ impl CodeCache {
             groups.push(Group {
                 jumps: vec![NO_JUMP; JUMP_ENTRIES].into_boxed_slice(),
                 blocks: FxHashMap::default(),
+                outdated: FxHashMap::default(),
             });
             groups.len() - 1
         });
@@ -175,7 +212,9 @@ impl CodeCache {
         Some(found)
     }
 
-    pub(crate) fn insert(&mut self, key: GroupKey, block: NewBlock) -> Found {
+    pub(crate) fn insert(&mut self, key: GroupKey, mut block: NewBlock) -> Found {
+        self.translator
+            .translate(&mut block.ops, &block.templates, key.observe);
         let found = Found {
             op: block.ops.as_ptr(),
             steps: i64::from(block.steps),
@@ -202,16 +241,31 @@ impl CodeCache {
                 op: found.op,
                 steps: found.steps,
             };
+            self.replace_outdated(key, block.pc, found.op, block.steps);
         }
         self.blocks.push(Block {
             group: key,
             pc: block.pc,
             end: block.end,
             limit: block.limit,
+            is_stale: false,
             ops: block.ops,
             _instructions: block.instructions,
         });
         found
+    }
+
+    /// Lets blocks that are no longer true lead to the one that is.
+    fn replace_outdated(&mut self, key: GroupKey, pc: u64, op: *const Op, steps: u8) {
+        let index = self.look_up_group(key);
+        let outdated = self.groups[index].outdated.get(&pc);
+        for number in outdated.into_iter().flatten() {
+            let first = &mut self.blocks[*number].ops[0];
+            (first.next, first.next_steps) = (op, steps);
+            first.handler = fast::forward;
+            self.successors
+                .insert(std::ptr::from_ref(first), (op, steps));
+        }
     }
 
     /// Makes every block of changed frames stale.
@@ -276,6 +330,11 @@ impl CodeCache {
 
     fn make_stale(&mut self, number: usize) {
         let block = &mut self.blocks[number];
+        if block.is_stale {
+            return;
+        }
+        block.is_stale = true;
+        self.stale_ops += block.ops.len();
         for op in &mut block.ops {
             op.handler = fast::stale;
         }
@@ -296,6 +355,9 @@ impl CodeCache {
         if entry.op == first {
             *entry = NO_JUMP;
         }
+        if limit.is_none() {
+            group.outdated.entry(pc).or_default().push(number);
+        }
     }
 
     /// Makes every block of a layout stale: its executable mappings changed under a running block.
@@ -303,8 +365,10 @@ impl CodeCache {
         for block in self
             .blocks
             .iter_mut()
-            .filter(|block| block.group.layout == layout)
+            .filter(|block| block.group.layout == layout && !block.is_stale)
         {
+            block.is_stale = true;
+            self.stale_ops += block.ops.len();
             for op in &mut block.ops {
                 op.handler = fast::stale;
             }
@@ -313,6 +377,7 @@ impl CodeCache {
             let group = &mut self.groups[*index];
             group.jumps.fill(NO_JUMP);
             group.blocks.clear();
+            group.outdated.clear();
         }
     }
 

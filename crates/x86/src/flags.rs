@@ -64,6 +64,10 @@ impl PartialEq for Flags {
 impl Eq for Flags {}
 
 impl Flags {
+    /// Where its words are, for translated code.
+    pub(crate) const RESULT_OFFSET: usize = std::mem::offset_of!(Self, result);
+    pub(crate) const AUX_OFFSET: usize = std::mem::offset_of!(Self, aux);
+
     /// From a result (sign-extended from `bits` bits) and the carries out of each bit of the operation.
     #[inline(always)]
     pub fn from_carries(result: u64, carries: u64, bits: u32) -> Self {

@@ -16,6 +16,7 @@ mod cache;
 mod cpu;
 mod cpuid;
 mod engine;
+mod executable;
 mod exit;
 mod fast;
 mod fetch;
@@ -26,6 +27,7 @@ mod generic;
 mod int;
 mod log;
 mod lower;
+mod native;
 mod op;
 mod paging;
 mod peek;
@@ -43,7 +45,7 @@ pub use generic::{Origin, Shutdown, SystemBus, deliver, raise};
 pub use log::{Log, Record};
 pub use op::LogKind;
 pub use paging::{Controls, Mapping, PhysicalMemory, walk};
-pub use peek::{NextAccess, Peek};
+pub use peek::{BYTES_MAX, NextAccess, Peek};
 pub use supervisor::{
     DeviceAccess, Devices, HYPERCALL_LEAF, Processor, SystemEngine, SystemExit, SystemOutcome,
     SystemSlice,

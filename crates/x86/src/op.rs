@@ -38,7 +38,9 @@ pub(crate) struct Op {
     pub(crate) alt_steps: u8,
     /// Steps of the whole block of this op.
     pub(crate) block_steps: u8,
-    pub(crate) spare: [u8; 7],
+    pub(crate) spare: [u8; 3],
+    /// Of a translated op: where its handler is, see `native`.
+    pub(crate) original: i32,
 }
 
 /// Program counter and access description, packed so that one store puts it into the log:
@@ -129,7 +131,8 @@ impl Op {
             next_steps: 0,
             alt_steps: 0,
             block_steps: 0,
-            spare: [0; 7],
+            spare: [0; 3],
+            original: 0,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the next instruction would access, without executing it.
 
 use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, Register, UsedMemory};
-use raddle_mem::{AddressSpace, Frames, GuestAddr};
+use raddle_mem::{AddressSpace, Frames};
 use rustc_hash::FxHashMap;
 
 use crate::cpu::Cpu;
@@ -28,7 +28,7 @@ struct Operand {
 }
 
 /// The longest instruction.
-const BYTES_MAX: usize = 15;
+pub const BYTES_MAX: usize = 15;
 
 /// Looks at instructions that have not been executed, and remembers how they decode.
 #[derive(Debug, Default)]
@@ -39,18 +39,18 @@ pub struct Peek {
 
 impl Peek {
     /// Calls `each` for the accesses of the instruction at RIP, in the order of its operands; not at all if it
-    /// cannot be fetched.
+    /// cannot be fetched. The caller has tried to read its bytes; there may be fewer at the end of the last mapped
+    /// page.
     pub fn next_accesses(
         &mut self,
         cpu: &Cpu,
+        bytes: Option<[u8; BYTES_MAX]>,
         frames: &mut Frames,
         space: &mut AddressSpace,
         each: &mut dyn FnMut(NextAccess),
     ) {
-        let mut bytes = [0; BYTES_MAX];
-        // At the end of the last mapped page there are fewer bytes to compare: such a place is decoded anew.
-        let is_whole = space.read(frames, GuestAddr(cpu.rip), &mut bytes).is_ok();
-        if is_whole
+        // Where there are fewer bytes to compare, a place is decoded anew.
+        if let Some(bytes) = bytes
             && let Some((known, operands)) = self.known.get(&cpu.rip)
             && *known == bytes
         {
@@ -63,7 +63,7 @@ impl Peek {
         operands
             .iter()
             .for_each(|operand| operand.resolve(cpu, each));
-        if is_whole {
+        if let Some(bytes) = bytes {
             self.known.insert(cpu.rip, (bytes, operands.into()));
         }
     }

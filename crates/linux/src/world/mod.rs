@@ -17,7 +17,7 @@ use raddle_world::{
     Choice, ContextId, ContextTable, Duration, Event, Location, LockMode, Pending, PendingKind,
     Snapshot, Stop, Until, VirtualTime, World,
 };
-use raddle_x86::{Engine, Exit, Fault, Memory, NextAccess, Observe, Peek, Reg, Slice};
+use raddle_x86::{BYTES_MAX, Engine, Exit, Fault, Memory, NextAccess, Observe, Peek, Reg, Slice};
 
 use crate::hooks::Hooks;
 use crate::kernel::{Kernel, State};
@@ -410,26 +410,58 @@ impl LinuxWorld {
 
     /// The memory accesses of a thread's next instruction.
     fn peek_accesses(&mut self, tid: Tid, each: &mut dyn FnMut(NextAccess)) {
+        let bytes = self.next_bytes(tid);
+        self.accesses_of(tid, bytes, each);
+    }
+
+    /// The bytes of a thread's next instruction, and those behind it; none if there are too few.
+    fn next_bytes(&mut self, tid: Tid) -> Option<[u8; BYTES_MAX]> {
         let kernel = &mut self.kernel;
-        // Code that nobody has executed yet may still have to be fetched from its file.
         let at = GuestAddr(kernel.thread(tid).cpu.rip);
-        if kernel.read_user(tid, at, &mut [0; 15]).is_err() {
-            kernel.read_user(tid, at, &mut [0]).ok();
+        let mut bytes = [0; BYTES_MAX];
+        if kernel.read_user(tid, at, &mut bytes).is_ok() {
+            return Some(bytes);
         }
+        // Code that nobody has executed yet may still have to be fetched from its file.
+        kernel.read_user(tid, at, &mut [0]).ok();
+        None
+    }
+
+    /// The memory accesses of a thread's next instruction, which has these bytes.
+    fn accesses_of(
+        &mut self,
+        tid: Tid,
+        bytes: Option<[u8; BYTES_MAX]>,
+        each: &mut dyn FnMut(NextAccess),
+    ) {
+        let kernel = &mut self.kernel;
         let thread = &kernel.state.threads[&tid];
         let space = kernel.state.processes[&thread.process].space;
-        if let Some(space) = kernel.state.spaces.get_mut(&space) {
-            self.peek
-                .next_accesses(&thread.cpu, &mut kernel.frames, &mut space.map, each);
+        let Some(space) = kernel.state.spaces.get_mut(&space) else {
+            return;
+        };
+        let (frames, map) = (&mut kernel.frames, &mut space.map);
+        self.peek
+            .next_accesses(&thread.cpu, bytes, frames, map, each);
+    }
+
+    /// Whether a thread's next instruction, which has these bytes, is SYSCALL.
+    fn is_syscall(&mut self, tid: Tid, bytes: Option<[u8; BYTES_MAX]>) -> bool {
+        const SYSCALL: [u8; 2] = [0x0F, 0x05];
+        if let Some(bytes) = bytes {
+            return bytes.starts_with(&SYSCALL);
         }
+        let at = GuestAddr(self.kernel.thread(tid).cpu.rip);
+        let mut bytes = [0; SYSCALL.len()];
+        self.kernel.read_user(tid, at, &mut bytes).is_ok() && bytes == SYSCALL
     }
 
     /// The first memory operand of the next instruction that is not on the thread's own stack, else the first.
-    fn pending_access(&mut self, tid: Tid) -> PendingKind {
+    fn pending_access(&mut self, tid: Tid, bytes: Option<[u8; BYTES_MAX]>) -> PendingKind {
         let sp = self.kernel.thread(tid).cpu.reg(Reg::Rsp);
         let is_local = |access: &NextAccess| access.addr.wrapping_sub(sp).wrapping_add(128) < 4096;
         let (mut first, mut shared) = (None, None);
-        self.peek_accesses(tid, &mut |access| {
+        self.accesses_of(tid, bytes, &mut |access| {
             first = first.or(Some(access));
             if shared.is_none() && !is_local(&access) {
                 shared = Some(access);
@@ -492,14 +524,11 @@ impl World for LinuxWorld {
                     let kind = PendingKind::Sync { object };
                     return Pending { pc, kind };
                 }
-                let mut bytes = [0; 2];
-                let at = raddle_mem::GuestAddr(pc);
-                let is_syscall =
-                    self.kernel.read_user(tid, at, &mut bytes).is_ok() && bytes == [0x0F, 0x05];
-                if is_syscall {
+                let bytes = self.next_bytes(tid);
+                if self.is_syscall(tid, bytes) {
                     PendingKind::Syscall { number }
                 } else {
-                    self.pending_access(tid)
+                    self.pending_access(tid, bytes)
                 }
             }
         };

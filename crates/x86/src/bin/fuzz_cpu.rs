@@ -9,7 +9,7 @@ use raddle_x86::fuzz::{
     fuzz_log,
 };
 
-const USAGE: &str = "usage: fuzz-cpu [--cases N] [--seed S] [--form NAME] [--programs] [--list]\n       [--subject interpreter|engine|engine-addr|engine-value|log]";
+const USAGE: &str = "usage: fuzz-cpu [--cases N] [--seed S] [--form NAME] [--programs] [--list]\n       [--subject interpreter|engine|engine-addr|engine-value|log|log-value]";
 
 fn main() -> ExitCode {
     let options = match arguments() {
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     };
     let config = &options.config;
     let report = match (options.subject, options.has_programs) {
-        (Chosen::Log, has_programs) => fuzz_log(config, has_programs),
+        (Chosen::Log(observe), has_programs) => fuzz_log(config, observe, has_programs),
         (Chosen::Interpreter, false) => fuzz_interpreter(config),
         (Chosen::Interpreter, true) => fuzz_interpreter_programs(config),
         (Chosen::Engine(observe), false) => fuzz_engine(config, observe),
@@ -48,7 +48,7 @@ enum Chosen {
     Interpreter,
     Engine(Observe),
     /// The engine's log with the accesses of the generic interpreter.
-    Log,
+    Log(Observe),
 }
 
 struct Options {
@@ -94,7 +94,8 @@ fn arguments() -> Result<Options, String> {
                 subject = match value.as_str() {
                     "interpreter" => Chosen::Interpreter,
                     "engine" => Chosen::Engine(Observe::None),
-                    "log" => Chosen::Log,
+                    "log" => Chosen::Log(Observe::Addr),
+                    "log-value" => Chosen::Log(Observe::AddrValue),
                     "engine-addr" => Chosen::Engine(Observe::Addr),
                     "engine-value" => Chosen::Engine(Observe::AddrValue),
                     _ => return Err(format!("`{value}` is not a subject")),

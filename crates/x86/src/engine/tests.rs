@@ -257,3 +257,45 @@ fn instructions_may_cross_pages_but_not_into_nothing() {
     };
     assert_eq!(fixture.run(1).exit, Exit::Fault(Fault::Memory(fault)));
 }
+
+#[test]
+fn blocks_whose_points_change_lead_to_their_successors() {
+    // dec ecx
+    const COUNTING: u64 = CODE + 10;
+    let mut fixture = Fixture::new(SUM);
+    let mut stops = 0;
+    let mut is_flagged = false;
+    // More changes than blocks may have successors before links are put right.
+    for _ in 0..300 {
+        is_flagged = !is_flagged;
+        if is_flagged {
+            fixture.engine.add_point(COUNTING);
+        } else {
+            fixture.engine.remove_point(COUNTING);
+        }
+        let outcome = fixture.run(7);
+        stops += u64::from(matches!(outcome.exit, Exit::Point(_)));
+    }
+    fixture.engine.remove_point(COUNTING);
+    fixture.run(2 + 3 * 1000 + 10);
+    assert!(stops > 100, "{stops}");
+    assert_eq!(fixture.cpu.reg(Reg::Rax), 1000 * 1001 / 2);
+}
+
+/// A block of 40 instructions at each of two addresses that jump to each other.
+#[test]
+fn code_that_is_mostly_stale_is_forgotten() {
+    let mut code = [0x90; 4096];
+    code[..3].copy_from_slice(&[0x48, 0xFF, 0xC0]);
+    code[40..42].copy_from_slice(&[0xEB, 0xD6]);
+    let mut fixture = Fixture::new(&code);
+    for round in 0..400 {
+        fixture.engine.add_point(CODE + 3 + round % 30);
+        fixture.run(200);
+        fixture.engine.remove_point(CODE + 3 + round % 30);
+        fixture.run(200);
+    }
+    let rounds = fixture.cpu.reg(Reg::Rax);
+    fixture.run(39 * 10);
+    assert_eq!(fixture.cpu.reg(Reg::Rax), rounds + 10);
+}

@@ -331,6 +331,12 @@ handlers! {
         (*run).patch = std::ptr::null_mut();
     }
 
+    /// The first op of a block that is no longer true and has a successor: its steps are given back first.
+    fn forward[](cpu, op, run, log, budget) {
+        let budget = budget + (*op).refund();
+        branch::enter!((*op).next, i64::from((*op).next_steps), cpu, run, log, budget)
+    }
+
     /// A flagged program point: stop here unless the run began here or may pass it.
     fn point[](cpu, op, run, log, budget) {
         if (*run).skip_point == (*op).meta.pc() {

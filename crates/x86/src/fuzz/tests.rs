@@ -29,7 +29,9 @@ fn the_engine_agrees_with_the_host_on_every_form() {
 
 #[test]
 fn the_observing_engine_agrees_with_the_host_on_every_form() {
-    check(&fuzz_engine(&SLICE, Observe::AddrValue).unwrap());
+    for observe in [Observe::Addr, Observe::AddrValue] {
+        check(&fuzz_engine(&SLICE, observe).unwrap());
+    }
 }
 
 #[test]
@@ -41,6 +43,7 @@ fn programs_end_in_the_same_state_as_on_the_host() {
     let reports = [
         fuzz_interpreter_programs(&config).unwrap(),
         fuzz_engine_programs(&config, Observe::None).unwrap(),
+        fuzz_engine_programs(&config, Observe::Addr).unwrap(),
         fuzz_engine_programs(&config, Observe::AddrValue).unwrap(),
     ];
     reports.iter().for_each(check_programs);
@@ -61,10 +64,12 @@ fn the_log_shows_the_accesses_of_the_generic_interpreter() {
         cases: 20_000,
         ..SLICE
     };
-    for has_programs in [false, true] {
-        let report = fuzz_log(&config, has_programs).unwrap();
-        let texts: Vec<String> = report.mismatches.iter().map(ToString::to_string).collect();
-        assert!(texts.is_empty(), "{}", texts.join("\n"));
+    for observe in [Observe::Addr, Observe::AddrValue] {
+        for has_programs in [false, true] {
+            let report = fuzz_log(&config, observe, has_programs).unwrap();
+            let texts: Vec<String> = report.mismatches.iter().map(ToString::to_string).collect();
+            assert!(texts.is_empty(), "{}", texts.join("\n"));
+        }
     }
 }
 

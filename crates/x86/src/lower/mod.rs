@@ -7,6 +7,7 @@ use crate::engine::Observe;
 use crate::fast::{
     self, OBSERVE_ADDR, OBSERVE_NONE, OBSERVE_VALUE, branch, fused, string, system, vector,
 };
+use crate::native::Template;
 use crate::op::{Handler, LogKind, Op};
 use crate::stub::{MemoryUse, StubCache, StubRef};
 
@@ -18,6 +19,9 @@ use select::{FlagUse, Lowered};
 
 /// Most instructions in one block; small enough for the `u8` fields of an op.
 pub(crate) const STEPS_MAX: u8 = 64;
+
+/// Ops behind the last one of a block, to which its exits lead until they are linked.
+pub(crate) const UNLINKED_OPS: usize = 2;
 
 /// What a block is built from.
 #[derive(Debug)]
@@ -61,7 +65,10 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
         if OBS != OBSERVE_NONE {
             let mut head = Op::new(fast::block_head::<OBS>, self.source.pc, 0);
             head.meta = head.meta.with_access(LogKind::Block, 1);
-            self.lowered.push(Lowered::plain(head));
+            self.lowered.push(Lowered {
+                template: Template::BlockHead,
+                ..Lowered::plain(head)
+            });
         }
         let mut at = 0;
         while at < instructions.len() {
@@ -77,13 +84,17 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
         let instruction = &instructions[at];
         let index = u8::try_from(at).expect("blocks are short");
         if self.source.points.contains(&instruction.ip()) {
-            self.lowered.push(Lowered::barrier(Op::new(
-                fast::point,
-                instruction.ip(),
-                index,
-            )));
+            let point = Op::new(fast::point, instruction.ip(), index);
+            self.lowered.push(Lowered {
+                template: Template::Point,
+                ..Lowered::barrier(point)
+            });
         }
         let lowered = select::lower_one::<OBS>(instruction, index)
+            .map(|lowered| Lowered {
+                template: Template::of(instruction),
+                ..lowered
+            })
             .unwrap_or_else(|| self.generic(instruction, index));
         if let Some(next) = instructions.get(at + 1)
             && !self.source.points.contains(&next.ip())
@@ -119,6 +130,7 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
                 FlagUse::WritesAll { without } => {
                     if !is_live {
                         lowered.op.handler = without;
+                        lowered.template = lowered.template.without_flags();
                     }
                     is_live = false;
                 }
@@ -132,15 +144,18 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
             .instructions
             .last()
             .expect("a block has an instruction");
+        let mut templates: Vec<Template> = Vec::with_capacity(self.lowered.len() + 1);
+        templates.extend(self.lowered.iter().map(|lowered| lowered.template));
         let mut ops: Vec<Op> = self.lowered.into_iter().map(|lowered| lowered.op).collect();
         let falls_through = last.flow_control() == FlowControl::Next;
         let next_pc = last.next_ip();
         if falls_through {
-            let handler: Handler = if self.source.limit.is_some() {
-                fast::cut
+            let (handler, template): (Handler, _) = if self.source.limit.is_some() {
+                (fast::cut, Template::Interpreted)
             } else {
-                branch::jmp
+                (branch::jmp, Template::Jump)
             };
+            templates.push(template);
             ops.push(Op::new(handler, next_pc, steps));
         }
         let end = ops.len() - 1;
@@ -166,6 +181,7 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
             pc: self.source.pc,
             end: next_pc,
             ops,
+            templates,
             instructions: Box::default(),
             steps,
             limit: self.source.limit,
@@ -225,8 +241,17 @@ fn fuse(first: &Lowered, second: &Instruction) -> Option<Lowered> {
         return None;
     }
     let handler = fused::select(form, kind, size, condition)?;
-    Some(Lowered::barrier(Op {
-        handler,
-        ..first.op
-    }))
+    let template = Template::Branch {
+        form,
+        kind,
+        size,
+        condition,
+    };
+    Some(Lowered {
+        template,
+        ..Lowered::barrier(Op {
+            handler,
+            ..first.op
+        })
+    })
 }

@@ -5,6 +5,7 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use super::operand::{condition, immediate, memory, register};
 use crate::fast::alu::{self, Exchange, Form, kind};
 use crate::fast::{RBP, RSP, bits, branch, mov, muldiv, shift, stack};
+use crate::native::Template;
 use crate::op::{Handler, LogKind, Op};
 
 /// What an op does to the flags.
@@ -27,6 +28,8 @@ pub(super) struct Lowered {
     pub(super) flags: FlagUse,
     /// Form, kind and size, if it is an arithmetic operation that could be fused.
     pub(super) alu: Option<(Form, u8, usize)>,
+    /// What it means for translated code.
+    pub(super) template: Template,
 }
 
 impl Lowered {
@@ -35,6 +38,7 @@ impl Lowered {
             op,
             flags: FlagUse::None,
             alu: None,
+            template: Template::Interpreted,
         }
     }
 
@@ -43,6 +47,7 @@ impl Lowered {
             op,
             flags: FlagUse::Barrier,
             alu: None,
+            template: Template::Interpreted,
         }
     }
 
@@ -51,6 +56,7 @@ impl Lowered {
             op,
             flags: FlagUse::Reads,
             alu: None,
+            template: Template::Interpreted,
         }
     }
 }
@@ -354,6 +360,7 @@ impl Context<'_> {
                 op,
                 flags,
                 alu: Some((form, alu, size)),
+                template: Template::Interpreted,
             });
         }
         let access = if matches!(form, Form::RegMem) || matches!(alu, kind::CMP | kind::TEST) {
@@ -406,6 +413,7 @@ impl Context<'_> {
             op,
             flags,
             alu: None,
+            template: Template::Interpreted,
         })
     }
 

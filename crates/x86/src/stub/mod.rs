@@ -19,7 +19,6 @@
     reason = "machine code made at run time must be mapped and called"
 )]
 
-mod area;
 mod assemble;
 mod call;
 
@@ -27,8 +26,8 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashMap;
 
 use crate::cpu::Cpu;
+use crate::executable::{ExecutableArea, Part};
 use crate::exit::Fault;
-use area::Area;
 pub(crate) use call::{FxImage, X87Outcome};
 
 /// Sixteen bytes for a memory operand, aligned as every SSE instruction wants.
@@ -86,7 +85,7 @@ pub(crate) struct StubRef {
 #[derive(Debug, Default)]
 pub(crate) struct StubCache {
     stubs: FxHashMap<u64, Option<StubRef>>,
-    area: Option<Area>,
+    area: Option<ExecutableArea>,
 }
 
 impl StubCache {
@@ -130,9 +129,13 @@ impl StubCache {
     fn make(&mut self, instruction: &Instruction, control: Control) -> Option<StubRef> {
         let (code, template) = assemble::assemble(instruction, control)?;
         if self.area.is_none() {
-            self.area = Area::new();
+            self.area = ExecutableArea::new();
         }
-        let entry = self.area.as_mut()?.add(&code)?;
+        let start = self.area.as_mut()?.add(Part::Hot, &code)?;
+        // SAFETY: the bytes are a complete function with this signature, made by `assemble`.
+        let entry = unsafe {
+            std::mem::transmute::<*const u8, unsafe extern "C" fn(*mut u8, *mut u8) -> u64>(start)
+        };
         Some(StubRef { entry, ..template })
     }
 

@@ -9,7 +9,7 @@ use raddle_mem::{Access, FrameId, Frames, GuestAddr, PAGE_BITS, PAGE_SIZE, PageF
 use raddle_stdx::width::{low_u8, low_u32, to_u64};
 
 use super::SystemRun;
-use crate::access::{check_canonical, for_each_page};
+use crate::access::{check_canonical, crosses_page, for_each_page};
 use crate::cache::PageKey;
 use crate::exit::{Fault, MemoryFault};
 use crate::paging::{self, Controls, PhysicalMemory};
@@ -46,10 +46,13 @@ impl PhysicalMemory for Ram<'_> {
         let Some(frame) = frame_of(addr, self.pages) else {
             return 0;
         };
-        let offset = GuestAddr(addr).page_offset();
-        let mut word = [0; 8];
-        word[..bytes].copy_from_slice(&self.frames.bytes(frame)[offset..offset + bytes]);
-        u64::from_le_bytes(word)
+        let page = self.frames.bytes(frame);
+        let entry = &page[GuestAddr(addr).page_offset()..];
+        match (entry.first_chunk(), entry.first_chunk()) {
+            (Some(entry), _) if bytes == 8 => u64::from_le_bytes(*entry),
+            (_, Some(entry)) => u64::from(u32::from_le_bytes(*entry)),
+            _ => 0,
+        }
     }
 
     fn store(&mut self, addr: u64, value: u64, bytes: usize) {
@@ -148,8 +151,7 @@ fn check_address(run: &Run, addr: u64, len: usize) -> Result<(), Fault> {
 /// Loads at the run's privilege level; nothing is read if any page faults.
 pub(crate) fn read(run: &mut Run, addr: u64, into: &mut [u8], access: Access) -> Result<(), Fault> {
     check_address(run, addr, into.len())?;
-    let offset = GuestAddr(addr).page_offset();
-    if offset + into.len() > PAGE_SIZE {
+    if crosses_page(addr, into.len()) {
         for_each_page(addr, into.len(), |at, _| {
             translate(run, at, access).map(|_| ())
         })?;
@@ -173,8 +175,7 @@ pub(crate) fn read(run: &mut Run, addr: u64, into: &mut [u8], access: Access) ->
 /// Stores at the run's privilege level; nothing is written if any page faults.
 pub(crate) fn write(run: &mut Run, addr: u64, bytes: &[u8]) -> Result<(), Fault> {
     check_address(run, addr, bytes.len())?;
-    let offset = GuestAddr(addr).page_offset();
-    if offset + bytes.len() > PAGE_SIZE {
+    if crosses_page(addr, bytes.len()) {
         for_each_page(addr, bytes.len(), |at, _| {
             translate(run, at, Access::Write).map(|_| ())
         })?;

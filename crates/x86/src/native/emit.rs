@@ -1,0 +1,645 @@
+//! The machine code of a block's ops.
+//!
+//! All of the guest's state is where handlers have it, so that every op is an entry, and every op can be left to
+//! its handler: that is what happens when an access misses the TLB, or when a point may not be passed.
+
+use std::mem::offset_of;
+
+use raddle_stdx::width::{low_u8, to_usize};
+
+use super::code::host::{R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI};
+use super::code::{At, Code, Target, alu, condition as host_condition, shift as host_shift};
+use super::routines::{self, Need, Routines};
+use super::template::Template;
+use crate::cache::JumpEntry;
+use crate::cpu::{Cpu, slot};
+use crate::fast::alu::{Form, kind};
+use crate::fast::{RSP, shift};
+use crate::flags::Flags;
+use crate::op::Op;
+use crate::run::{Run, interest_bit};
+
+const ZERO: u8 = slot::ZERO * 8;
+const FLAGS: usize = offset_of!(Cpu, flags);
+
+/// The code of some ops of a block.
+#[derive(Debug)]
+pub(super) struct Emitter<'a> {
+    ops: &'a [Op],
+    /// Accesses are recorded, without values.
+    records: bool,
+    routines: &'a Routines,
+    code: Code,
+    /// What is seldom executed, elsewhere.
+    cold: Code,
+    /// Where each op begins, by its number; none if it is left to its handler.
+    entries: Vec<Option<Target>>,
+    /// Where the block's ops are left to their handlers.
+    leaving: Option<Target>,
+    /// The way to the handler of the op that is being translated.
+    given_up: Option<Target>,
+    /// The op that is being translated.
+    at: usize,
+}
+
+/// Machine code and where each op begins in it.
+#[derive(Debug)]
+pub(super) struct Emitted {
+    pub(super) code: Vec<u8>,
+    pub(super) cold: Vec<u8>,
+    pub(super) entries: Vec<Option<Target>>,
+}
+
+impl<'a> Emitter<'a> {
+    /// Code that will be at the two places.
+    pub(super) fn new(
+        ops: &'a [Op],
+        records: bool,
+        routines: &'a Routines,
+        code: Target,
+        cold: Target,
+    ) -> Self {
+        Self {
+            ops,
+            records,
+            routines,
+            code: Code::at(code),
+            cold: Code::at(cold),
+            entries: Vec::with_capacity(ops.len()),
+            leaving: None,
+            given_up: None,
+            at: 0,
+        }
+    }
+
+    /// The code of all ops that have a template.
+    pub(super) fn emit(mut self, templates: &[Template]) -> Emitted {
+        for (at, template) in templates.iter().enumerate() {
+            (self.at, self.given_up) = (at, None);
+            if *template == Template::Interpreted {
+                self.entries.push(None);
+                continue;
+            }
+            self.entries.push(Some(self.code.here()));
+            self.one(*template);
+            let next = templates.get(at + 1);
+            if !template.is_last() && next.is_none_or(|next| *next == Template::Interpreted) {
+                self.go_on_with(at + 1);
+            }
+        }
+        Emitted {
+            code: self.code.bytes,
+            cold: self.cold.bytes,
+            entries: self.entries,
+        }
+    }
+
+    fn op(&self) -> &'a Op {
+        &self.ops[self.at]
+    }
+
+    /// Continues with an op that is not translated, or no longer true.
+    fn go_on_with(&mut self, at: usize) {
+        self.code.constant(RSI, address_of(&self.ops[at]));
+        self.code.jump_memory(At::new(RSI, offset_of!(Op, handler)));
+    }
+
+    /// Leaves the op to its handler under a condition.
+    fn give_up_if(&mut self, condition: u8) {
+        let to = match self.given_up {
+            Some(to) => to,
+            None => self.way_to_handler(),
+        };
+        self.given_up = Some(to);
+        self.code.jump_if_to(condition, to);
+    }
+
+    fn way_to_handler(&mut self) -> Target {
+        let leaving = match self.leaving {
+            Some(leaving) => leaving,
+            None => {
+                let here = self.cold.here();
+                self.cold.constant(RAX, address_of(&self.ops[0]));
+                self.cold.jump_to(self.routines.to_handler);
+                here
+            }
+        };
+        self.leaving = Some(leaving);
+        let here = self.cold.here();
+        self.cold.constant(RSI, (self.at * size_of::<Op>()) as u64);
+        self.cold.jump_to(leaving);
+        here
+    }
+
+    fn one(&mut self, template: Template) {
+        let op = self.op();
+        match template {
+            Template::Interpreted | Template::Nothing => {}
+            Template::Point => self.point(),
+            Template::BlockHead => self.block_head(),
+            Template::PushRegister => self.push(|code| code.load(8, R9, register(op.src))),
+            Template::PushConstant => self.push(|code| code.constant(R9, op.imm)),
+            Template::PopRegister => self.pop(),
+            Template::Arithmetic {
+                form,
+                kind,
+                size,
+                sets_flags,
+            } => self.arithmetic(form, kind, size, sets_flags),
+            Template::Shift {
+                kind,
+                size,
+                sets_flags,
+            } => self.shift(kind, size, sets_flags),
+            Template::Branch {
+                form,
+                kind,
+                size,
+                condition,
+            } => self.branch(form, kind, size, condition),
+            Template::JumpIf { condition } => {
+                let holds = self.condition(condition);
+                self.exits(holds);
+            }
+            Template::Jump => self.exit(),
+            Template::Call => {
+                self.push(|code| code.constant(R9, op.imm));
+                self.exit();
+            }
+            Template::Return => self.ret(),
+            moving => self.movement(moving),
+        }
+    }
+
+    /// An op that only moves data.
+    fn movement(&mut self, template: Template) {
+        let op = self.op();
+        match template {
+            Template::CopyRegister { size } => {
+                self.code.load(size, RAX, register(op.src));
+                self.set(size, op.dst, RAX);
+            }
+            Template::Constant { size } => {
+                self.code.constant(RAX, cut(op.imm, size));
+                self.set(size, op.dst, RAX);
+            }
+            Template::Load { size } => {
+                self.access(size, Need::Read);
+                self.code.load(size, RAX, At::plain(RAX));
+                self.set(size, op.dst, RAX);
+            }
+            Template::StoreRegister { size } => {
+                self.access(size, Need::Write);
+                self.code.load(size, R9, register(op.src));
+                self.code.store(size, R9, At::plain(RAX));
+            }
+            Template::StoreConstant { size } => {
+                self.access(size, Need::Write);
+                self.code.constant(R9, cut(op.imm, size));
+                self.code.store(size, R9, At::plain(RAX));
+            }
+            Template::ExtendRegister {
+                from,
+                to,
+                is_signed,
+            } => self.extend(register(op.src), from, to, is_signed),
+            Template::ExtendMemory {
+                from,
+                to,
+                is_signed,
+            } => {
+                self.access(from, Need::Read);
+                self.extend(At::plain(RAX), from, to, is_signed);
+            }
+            Template::Address { size } => {
+                self.address();
+                self.code.extend(size, RAX, RAX);
+                self.set(size, op.dst, RAX);
+            }
+            Template::SetIf { condition } => {
+                let holds = self.condition(condition);
+                self.code.set_if(holds, RAX);
+                self.set(1, op.dst, RAX);
+            }
+            Template::CopyIf { condition, size } => {
+                let holds = self.condition(condition);
+                self.code.load(size, RAX, register(op.dst));
+                self.code.load(size, R9, register(op.src));
+                self.code.copy_if(holds, RAX, R9);
+                self.set(size, op.dst, RAX);
+            }
+            other => unreachable!("{other:?} does more than move data"),
+        }
+    }
+
+    /// Writes a register operand whose value is zero-extended; 32-bit writes clear the upper half.
+    fn set(&mut self, size: usize, operand: u8, from: u8) {
+        let size = if size == 4 { 8 } else { size };
+        self.code.store(size, from, register(operand));
+    }
+
+    fn extend(&mut self, source: At, from: usize, to: usize, is_signed: bool) {
+        if is_signed {
+            self.code.load_signed(from, RAX, source);
+            self.code.extend(to, RAX, RAX);
+        } else {
+            self.code.load(from, RAX, source);
+        }
+        self.set(to, self.op().dst, RAX);
+    }
+
+    /// The effective address into RAX.
+    fn address(&mut self) {
+        let op = self.op();
+        let disp = i32::try_from(op.disp.cast_signed());
+        if op.base == ZERO && op.index == ZERO {
+            self.code.constant(RAX, op.disp);
+        } else {
+            self.code.load(8, RAX, register(op.base));
+            if op.index != ZERO {
+                self.code.load(8, R9, register(op.index));
+                self.code.sum(RAX, RAX, R9, op.scale, disp.unwrap_or(0));
+            } else if let Ok(disp) = disp
+                && disp != 0
+            {
+                self.code.arithmetic_constant(8, alu::ADD, RAX, disp);
+            }
+            if disp.is_err() {
+                self.code.constant(R9, op.disp);
+                self.code.arithmetic(8, alu::ADD, RAX, R9);
+            }
+        }
+        if op.seg != ZERO {
+            self.code
+                .arithmetic_memory(8, alu::ADD, RAX, register(op.seg));
+        }
+    }
+
+    /// The host address of the memory operand into RAX, with its record.
+    fn access(&mut self, size: usize, need: Need) {
+        self.address();
+        self.translate(size, need);
+    }
+
+    /// Turns the guest address in RAX into a host address, or leaves the op to its handler.
+    fn translate(&mut self, size: usize, need: Need) {
+        routines::translate(&mut self.code, size, need, self.records);
+        self.give_up_if(host_condition::NOT_EQUAL);
+        if self.records {
+            self.record();
+        }
+    }
+
+    /// A record of the access to the guest address in R11.
+    fn record(&mut self) {
+        self.code.store(8, R11, At::plain(RCX));
+        self.code.constant(R11, self.op().meta.0);
+        self.code.store(8, R11, At::new(RCX, 8));
+        self.code.arithmetic_constant(8, alu::ADD, RCX, 16);
+    }
+
+    fn block_head(&mut self) {
+        let steps = i32::from(self.op().block_steps);
+        self.code.offset(R11, R8, steps);
+        self.record();
+    }
+
+    /// Passes a flagged point if it may be passed.
+    fn point(&mut self) {
+        let pc = self.op().meta.pc();
+        self.code.constant(RAX, pc);
+        self.code
+            .arithmetic_memory(8, alu::CMP, RAX, At::new(RDX, offset_of!(Run, skip_point)));
+        self.give_up_if(host_condition::EQUAL);
+        let left = At::new(RDX, offset_of!(Run, points_left));
+        self.code.compare_memory(left, 0);
+        self.give_up_if(host_condition::EQUAL);
+        self.code
+            .load(8, RAX, At::new(RDX, offset_of!(Run, interest)));
+        let (word, bit) = interest_bit(pc);
+        let byte = bit.trailing_zeros() / 8;
+        let bit = low_u8(bit >> (byte * 8));
+        let at = At::new(RAX, word * 8 + to_usize(u64::from(byte)));
+        self.code.test_byte(at, bit);
+        self.give_up_if(host_condition::NOT_EQUAL);
+        self.code.decrement_memory(left);
+    }
+
+    /// Pushes what `value` puts into R9.
+    fn push(&mut self, value: impl FnOnce(&mut Code)) {
+        self.code.load(8, RAX, register(RSP));
+        self.code.arithmetic_constant(8, alu::SUB, RAX, 8);
+        self.code.copy(RSI, RAX);
+        self.translate(8, Need::Write);
+        value(&mut self.code);
+        self.code.store(8, R9, At::plain(RAX));
+        self.code.store(8, RSI, register(RSP));
+    }
+
+    /// POP RSP keeps the popped value: the increment comes first.
+    fn pop(&mut self) {
+        self.code.load(8, RAX, register(RSP));
+        self.code.offset(RSI, RAX, 8);
+        self.translate(8, Need::Read);
+        self.code.load(8, RAX, At::plain(RAX));
+        self.code.store(8, RSI, register(RSP));
+        self.set(8, self.op().dst, RAX);
+    }
+
+    fn arithmetic(&mut self, form: Form, kind: u8, size: usize, sets_flags: bool) {
+        let writes = !matches!(kind, kind::CMP | kind::TEST);
+        if !writes && !sets_flags {
+            return;
+        }
+        let op = self.op();
+        let result = match form {
+            Form::RegReg | Form::RegImm => {
+                self.operands(form, kind, size);
+                register(op.dst)
+            }
+            Form::RegMem => {
+                self.access(size, Need::Read);
+                self.code.load(size, R9, At::plain(RAX));
+                self.code.load(size, RAX, register(op.dst));
+                register(op.dst)
+            }
+            Form::MemReg | Form::MemImm => {
+                self.access(size, if writes { Need::Write } else { Need::Read });
+                self.code.copy(RSI, RAX);
+                self.code.load(size, RAX, At::plain(RSI));
+                self.second(form, kind, size);
+                At::plain(RSI)
+            }
+        };
+        self.compute(kind, size);
+        if writes && matches!(form, Form::MemReg | Form::MemImm) {
+            self.code.store(size, R10, result);
+        } else if writes {
+            self.set(size, op.dst, R10);
+        }
+        if sets_flags && kind != kind::NOT {
+            routines::flags(&mut self.code, kind, size);
+        }
+    }
+
+    /// The operands of a register form into RAX and R9.
+    fn operands(&mut self, form: Form, kind: u8, size: usize) {
+        self.code.load(size, RAX, register(self.op().dst));
+        self.second(form, kind, size);
+    }
+
+    /// The second operand into R9.
+    fn second(&mut self, form: Form, kind: u8, size: usize) {
+        let op = self.op();
+        match kind {
+            kind::INC | kind::DEC => self.code.constant(R9, 1),
+            kind::NEG | kind::NOT => {}
+            _ if matches!(form, Form::RegReg | Form::MemReg) => {
+                self.code.load(size, R9, register(op.src));
+            }
+            _ => self.code.constant(R9, cut(op.imm, size)),
+        }
+    }
+
+    /// R10 = RAX op R9, zero-extended. NEG becomes a subtraction from zero.
+    fn compute(&mut self, kind: u8, size: usize) {
+        if kind == kind::NEG {
+            self.code.copy(R9, RAX);
+            self.code.constant(RAX, 0);
+        }
+        self.code.copy(R10, RAX);
+        let wide = size.max(4);
+        match kind {
+            kind::ADD | kind::INC => self.code.arithmetic(wide, alu::ADD, R10, R9),
+            kind::OR => self.code.arithmetic(wide, alu::OR, R10, R9),
+            kind::AND | kind::TEST => self.code.arithmetic(wide, alu::AND, R10, R9),
+            kind::XOR => self.code.arithmetic(wide, alu::XOR, R10, R9),
+            kind::NOT => self.code.not(R10),
+            _ => self.code.arithmetic(wide, alu::SUB, R10, R9),
+        }
+        if size < 4 || kind == kind::NOT {
+            self.code.extend(size, R10, R10);
+        }
+    }
+
+    /// A shift by a constant; what OF is for counts above one, `fast::shift` says.
+    fn shift(&mut self, kind: u8, size: usize, sets_flags: bool) {
+        let op = self.op();
+        let count = low_u8(op.imm);
+        let bits = u8::try_from(size * 8).expect("at most 64");
+        let code = &mut self.code;
+        if kind == shift::kind::SAR {
+            code.load_signed(size, RAX, register(op.dst));
+        } else {
+            code.load(size, RAX, register(op.dst));
+        }
+        code.copy(R10, RAX);
+        let which = match kind {
+            shift::kind::SHL => host_shift::SHL,
+            shift::kind::SHR => host_shift::SHR,
+            _ => host_shift::SAR,
+        };
+        code.shift(8, which, R10, count);
+        code.extend(size, R10, R10);
+        self.set(size, op.dst, R10);
+        if !sets_flags {
+            return;
+        }
+        let code = &mut self.code;
+        code.extend_signed(size, R11, R10);
+        code.store(8, R11, result());
+        // The bit that was shifted out last, at the top; behind it the exclusive or of carry and overflow.
+        code.copy(R9, RAX);
+        let last = if kind == shift::kind::SHL {
+            bits - count
+        } else {
+            count - 1
+        };
+        code.shift(8, host_shift::SHR, R9, last);
+        code.shift(8, host_shift::SHL, R9, 63);
+        match kind {
+            shift::kind::SHL => {
+                code.shift(8, host_shift::SHR, R11, 63);
+                code.shift(8, host_shift::SHL, R11, 62);
+            }
+            _ => {
+                code.copy(R11, R9);
+                code.shift(8, host_shift::SHR, R11, 1);
+            }
+        }
+        if kind == shift::kind::SHR && count == 1 {
+            code.shift(8, host_shift::SHR, RAX, bits - 1);
+            code.shift(8, host_shift::SHL, RAX, 62);
+            code.arithmetic(8, alu::XOR, R11, RAX);
+        }
+        code.arithmetic(8, alu::OR, R9, R11);
+        code.store(8, R9, aux());
+    }
+
+    /// Finds out whether a condition (not parity) holds; gives the host condition that says so.
+    fn condition(&mut self, number: u8) -> u8 {
+        let code = &mut self.code;
+        let holds = match number >> 1 {
+            0 => {
+                code.load(8, RAX, aux());
+                code.sum(R9, RAX, RAX, 0, 0);
+                code.arithmetic(8, alu::XOR, RAX, R9);
+                host_condition::SIGN
+            }
+            1 => {
+                code.compare_memory(aux(), 0);
+                host_condition::SIGN
+            }
+            2 => {
+                code.compare_memory(result(), 0);
+                host_condition::EQUAL
+            }
+            3 => {
+                code.load(8, R9, aux());
+                code.shift(8, host_shift::SHR, R9, 63);
+                self.or_zero()
+            }
+            4 => {
+                self.sign();
+                self.code.arithmetic_constant(4, alu::AND, R9, 1);
+                host_condition::NOT_EQUAL
+            }
+            number => {
+                self.sign();
+                let code = &mut self.code;
+                code.load(8, RAX, aux());
+                code.sum(R10, RAX, RAX, 0, 0);
+                code.arithmetic(8, alu::XOR, RAX, R10);
+                code.shift(8, host_shift::SHR, RAX, 63);
+                code.arithmetic(8, alu::XOR, R9, RAX);
+                code.arithmetic_constant(4, alu::AND, R9, 1);
+                if number == 6 {
+                    host_condition::NOT_EQUAL
+                } else {
+                    self.or_zero()
+                }
+            }
+        };
+        holds ^ (number & 1)
+    }
+
+    /// SF into bit 0 of R9.
+    fn sign(&mut self) {
+        self.code.load(8, R9, result());
+        self.code.shift(8, host_shift::SHR, R9, 63);
+        self.code.arithmetic_memory(8, alu::XOR, R9, aux());
+    }
+
+    /// Whether R9 is not zero, or ZF is set.
+    fn or_zero(&mut self) -> u8 {
+        self.code.compare_memory(result(), 0);
+        self.code.set_if(host_condition::EQUAL, RAX);
+        self.code.extend(1, RAX, RAX);
+        self.code.arithmetic(8, alu::OR, R9, RAX);
+        host_condition::NOT_EQUAL
+    }
+
+    fn branch(&mut self, form: Form, kind: u8, size: usize, condition: u8) {
+        self.operands(form, kind, size);
+        self.compute(kind, size);
+        routines::flags(&mut self.code, kind, size);
+        self.operands(form, kind, size);
+        if kind == kind::CMP {
+            self.code.compare(size, RAX, R9);
+        } else {
+            self.code.test(size, RAX, R9);
+        }
+        self.exits(condition);
+    }
+
+    /// Leaves the block one way if the host condition holds, and the other way if not.
+    fn exits(&mut self, taken_if: u8) {
+        self.code.constant(RSI, address_of(self.op()));
+        let taken = self.code.jump_if(taken_if);
+        self.follow(Side::NotTaken);
+        self.code.land(taken);
+        self.follow(Side::Taken);
+    }
+
+    fn exit(&mut self) {
+        self.code.constant(RSI, address_of(self.op()));
+        self.follow(Side::Taken);
+    }
+
+    /// Charges the steps of the block that the op at RSI leads to, and goes there.
+    fn follow(&mut self, side: Side) {
+        let (next, steps) = match side {
+            Side::Taken => (offset_of!(Op, next), offset_of!(Op, next_steps)),
+            Side::NotTaken => (offset_of!(Op, alt), offset_of!(Op, alt_steps)),
+        };
+        self.code.load(1, RAX, At::new(RSI, steps));
+        self.code.load(8, RSI, At::new(RSI, next));
+        self.enter();
+    }
+
+    /// Goes to the block at RSI, which has RAX steps, unless they are too many.
+    fn enter(&mut self) {
+        self.code.arithmetic(8, alu::SUB, R8, RAX);
+        let over = self.routines.out_of_budget;
+        self.code.jump_if_to(host_condition::SIGN, over);
+        self.code.jump_memory(At::new(RSI, offset_of!(Op, handler)));
+    }
+
+    /// RET through the jump cache; targets that it does not know are the handler's.
+    fn ret(&mut self) {
+        self.code.load(8, RAX, register(RSP));
+        let by = 8 + i32::try_from(self.op().imm).expect("sixteen bits");
+        self.code.offset(RSI, RAX, by);
+        routines::translate(&mut self.code, 8, Need::Read, self.records);
+        self.give_up_if(host_condition::NOT_EQUAL);
+        self.code.load(8, RAX, At::plain(RAX));
+        routines::find_target(&mut self.code);
+        self.give_up_if(host_condition::NOT_EQUAL);
+        // Not before it is certain that the handler, which makes its own record, does not take over.
+        if self.records {
+            self.record();
+        }
+        self.code.store(8, RSI, register(RSP));
+        self.code
+            .load(8, RAX, At::new(R9, offset_of!(JumpEntry, steps)));
+        self.code
+            .load(8, RSI, At::new(R9, offset_of!(JumpEntry, op)));
+        self.enter();
+    }
+}
+
+/// A way out of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Taken,
+    NotTaken,
+}
+
+/// A register operand of an op.
+fn register(operand: u8) -> At {
+    At::new(RDI, offset_of!(Cpu, regs) + usize::from(operand))
+}
+
+/// The result of which the flags are.
+pub(super) fn result() -> At {
+    At::new(RDI, FLAGS + Flags::RESULT_OFFSET)
+}
+
+/// The carries of the flags.
+pub(super) fn aux() -> At {
+    At::new(RDI, FLAGS + Flags::AUX_OFFSET)
+}
+
+fn address_of(op: &Op) -> u64 {
+    std::ptr::from_ref(op).expose_provenance() as u64
+}
+
+/// The low bytes of a constant.
+fn cut(value: u64, size: usize) -> u64 {
+    match size {
+        1 => value & 0xFF,
+        2 => value & 0xFFFF,
+        4 => value & 0xFFFF_FFFF,
+        _ => value,
+    }
+}

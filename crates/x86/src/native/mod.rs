@@ -1,0 +1,120 @@
+//! Blocks as machine code of the host: what the specialised handlers do, without going from op to op.
+//!
+//! Translated code is called as a handler is and takes its arguments in the same registers; guest registers, flags,
+//! TLB and log stay in memory where handlers have them. So each op of a block can be entered by itself, and can be
+//! left to its handler where something unusual happens:
+//!
+//! ```text
+//!   ops      handler ──►  code                                       when the TLB misses
+//!   [0] mov     ───────►  load, ask the TLB ────────────────────────► rsi = &ops[0]; jmp mov's handler
+//!   [1] add     ───────►  add                                           └► goes on with ops[1].handler
+//!   [2] divsd   divsd     rsi = &ops[2]; jmp [ops[2].handler]
+//!   [3] jne     ───────►  test, charge the steps of the next block, jmp [next.handler]
+//! ```
+//! A block that is no longer true gets `stale` for all its handlers, as before: only slow paths, which are
+//! handlers, can make it so while it runs. Programs see no difference, and neither do step counts and logs.
+#![expect(
+    unsafe_code,
+    reason = "machine code made at run time is called as a handler"
+)]
+
+mod code;
+mod emit;
+mod routines;
+mod template;
+
+use crate::engine::Observe;
+use crate::executable::{ExecutableArea, Part};
+use crate::fast;
+use crate::op::{Handler, Op};
+use code::{Code, Target};
+use emit::{Emitted, Emitter};
+use routines::{Routines, address_of};
+pub(crate) use template::Template;
+
+/// What the distances of handlers in [`Op::original`] are measured from.
+const BASE: Handler = fast::stale;
+
+/// Makes machine code of blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Translator {
+    place: Option<Place>,
+    /// No such memory could be had: everything is interpreted.
+    is_missing: bool,
+    is_full: bool,
+}
+
+/// Where code is put, and what is there already.
+#[derive(Debug)]
+struct Place {
+    area: ExecutableArea,
+    routines: Routines,
+}
+
+impl Place {
+    fn new() -> Option<Self> {
+        let mut area = ExecutableArea::new()?;
+        let mut code = Code::at(target(area.end(Part::Hot)));
+        let routines = Routines::new(&mut code, BASE);
+        area.add(Part::Hot, &code.bytes)?;
+        Some(Self { area, routines })
+    }
+
+    /// The code of a block; where each op begins, or nothing if it is left to its handler.
+    fn add(&mut self, ops: &[Op], templates: &[Template], records: bool) -> Option<Emitted> {
+        let hot = target(self.area.end(Part::Hot));
+        let cold = target(self.area.end(Part::Cold));
+        let emitted = Emitter::new(ops, records, &self.routines, hot, cold).emit(templates);
+        self.area.add(Part::Hot, &emitted.code)?;
+        self.area.add(Part::Cold, &emitted.cold)?;
+        Some(emitted)
+    }
+}
+
+impl Translator {
+    /// Replaces the handlers of ops by machine code. The ops must stay where they are.
+    pub(crate) fn translate(&mut self, ops: &mut [Op], templates: &[Template], observe: Observe) {
+        if self.is_missing || observe == Observe::AddrValue || !measure(ops) {
+            return;
+        }
+        if self.place.is_none() {
+            self.place = Place::new();
+            self.is_missing = self.place.is_none();
+        }
+        let Some(place) = &mut self.place else { return };
+        let Some(emitted) = place.add(ops, templates, observe == Observe::Addr) else {
+            self.is_full = true;
+            return;
+        };
+        for (op, entry) in ops.iter_mut().zip(emitted.entries) {
+            if let Some(Target(entry)) = entry {
+                let entry = raddle_stdx::width::to_usize(entry);
+                let entry: *const u8 = std::ptr::with_exposed_provenance(entry);
+                // SAFETY: the code at this address is a handler, made by `Emitter`, and lives as long as the blocks
+                // of the cache that this translator belongs to.
+                op.handler = unsafe { std::mem::transmute::<*const u8, Handler>(entry) };
+            }
+        }
+    }
+
+    /// Whether there was no room for the last block.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
+    }
+}
+
+/// Notes where the handlers of ops are; false if one is too far away.
+fn measure(ops: &mut [Op]) -> bool {
+    let base = address_of(BASE);
+    ops.iter_mut().all(|op| {
+        let distance = address_of(op.handler).wrapping_sub(base).cast_signed();
+        i32::try_from(distance).is_ok_and(|distance| {
+            op.original = distance;
+            true
+        })
+    })
+}
+
+fn target(place: *const u8) -> Target {
+    Target(place.expose_provenance() as u64)
+}
