@@ -7,6 +7,7 @@ mod engine;
 mod explore;
 mod harden;
 mod kernel;
+mod kernel_campaign;
 mod kernel_races;
 mod replay;
 mod scan;
@@ -21,6 +22,8 @@ pub(crate) enum Bench {
     Harden(harden::Harden),
     /// Kernels: schedules to known bugs, throughput, heuristics, determinism.
     Kernel(kernel::Kernel),
+    /// Many tests on the packaged kernel, in parts that can be taken up again.
+    KernelCampaign(kernel_campaign::KernelCampaign),
     /// Real races of Linux: kernels with their fixes undone, built, explored, replayed.
     KernelRaces(kernel_races::KernelRaces),
     /// Replay: 10,000 replays of 20 findings.
@@ -39,6 +42,7 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
         Bench::Explore(explore) => explore.run(),
         Bench::Harden(harden) => harden.run(),
         Bench::Kernel(kernel) => kernel.run(),
+        Bench::KernelCampaign(campaign) => campaign.run(),
         Bench::KernelRaces(races) => races.run(),
         Bench::Replay { raddle } => replay::run(raddle.as_deref()),
         Bench::Scan(scan) => scan.run(),

@@ -22,6 +22,7 @@ static const struct {
 	[BUG_DOUBLE_FREE / 10] = { double_free_call },
 	[BUG_COUNTER / 10] = { counter_call },
 	[BUG_LOST_WAKEUP / 10] = { lost_wakeup_call },
+	[BUG_PUBLISH / 10] = { publish_call },
 };
 static DEFINE_MUTEX(lock);
 

@@ -5,7 +5,9 @@
 pub mod communication;
 pub mod failure;
 pub mod race;
+mod reading;
 
 pub use communication::Communication;
 pub use failure::{Failure, assertion_message};
 pub use race::{Race, Races, Side};
+pub use reading::HandOver;

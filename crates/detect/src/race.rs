@@ -2,7 +2,8 @@
 //!
 //! Order comes from locks, conditions, semaphores, barriers, creation, joining, and from every location that a
 //! locked instruction ever touched. What it misses: an access remembered for eight bytes is the last one only.
-//! Plain stores that a language calls atomic cannot be told apart here; the caller knows types and lines.
+//! Plain stores that a language calls atomic cannot be told apart here; the caller knows types and lines. A race whose
+//! second context had read what the first one wrote later says so ([`HandOver`]).
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,8 @@ use raddle_trace::VectorClock;
 use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, Location};
 use rustc_hash::FxHashMap;
 
+use crate::reading::{HandOver, Readings};
+
 /// Two conflicting accesses that nothing orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Race {
@@ -18,6 +21,8 @@ pub struct Race {
     pub size: u8,
     pub first: Side,
     pub second: Side,
+    /// The plain store and load that order the two in this run.
+    pub handed_over: Option<HandOver>,
 }
 
 /// One of the two accesses.
@@ -36,6 +41,8 @@ pub struct Side {
 #[derive(Debug, Clone, Copy)]
 struct Epoch {
     clock: u32,
+    /// Number among all accesses of the run.
+    number: u64,
     mask: u8,
     side: Side,
 }
@@ -61,7 +68,10 @@ pub struct Races {
     /// Locks that each context holds, and the sets that were seen.
     held: Vec<Vec<u64>>,
     locksets: Vec<Vec<u64>>,
-    /// One race for each pair of instructions.
+    /// Accesses so far.
+    number: u64,
+    readings: Readings,
+    /// One race for each pair of instructions; one that nothing orders at all before one that is handed over.
     found: BTreeMap<(u64, u64), Race>,
 }
 
@@ -204,8 +214,10 @@ impl Races {
             return;
         }
         let lockset = self.lockset(who);
+        self.number += 1;
         let now = Epoch {
             clock: self.clocks[who].get(who),
+            number: self.number,
             mask: mask(location, size),
             side: Side {
                 context: event.context,
@@ -223,6 +235,11 @@ impl Races {
             other != who && old.mask & now.mask != 0 && clock.get(other) < old.clock
         };
         let mut partner = shadow.write.filter(|old| races(old));
+        // What is read, and who wrote it, if it is another one and all of it.
+        let seen = shadow.write.filter(|old| {
+            let other = old.side.context.0 as usize;
+            access.how != AccessKind::Write && other != who && now.mask & !old.mask == 0
+        });
         if writes {
             partner = partner.or_else(|| shadow.reads.iter().copied().find(|old| races(old)));
             shadow.reads.clear();
@@ -232,13 +249,32 @@ impl Races {
             shadow.reads.push(now);
         }
         if let Some(old) = partner {
-            let pair = (old.side.pc.min(event.pc), old.side.pc.max(event.pc));
-            self.found.entry(pair).or_insert(Race {
-                addr,
-                size,
-                first: old.side,
-                second: now.side,
-            });
+            self.note_race(&old, &now, access);
+        }
+        if let Some(old) = seen {
+            let by = HandOver {
+                store: old.side.pc,
+                load: event.pc,
+            };
+            let writer = old.side.context.0 as usize;
+            self.readings.note(who, writer, old.number, by);
+        }
+    }
+
+    fn note_race(&mut self, old: &Epoch, now: &Epoch, access: &Access) {
+        let (first, second) = (old.side, now.side);
+        let [writer, reader] = [first, second].map(|side| side.context.0 as usize);
+        let race = Race {
+            addr: access.addr,
+            size: access.size,
+            first,
+            second,
+            handed_over: self.readings.after(reader, writer, old.number),
+        };
+        let pair = (first.pc.min(second.pc), first.pc.max(second.pc));
+        let known = self.found.entry(pair).or_insert(race);
+        if known.handed_over.is_some() && race.handed_over.is_none() {
+            *known = race;
         }
     }
 
@@ -292,22 +328,19 @@ mod tests {
         }
     }
 
+    fn access(context: u32, pc: u64, how: AccessKind, offset: u16) -> Event {
+        let kind = EventKind::Access(Access {
+            how,
+            size: 4,
+            location: Location { frame: 3, offset },
+            addr: 0x3000 + u64::from(offset),
+            value: None,
+        });
+        event(context, pc, kind)
+    }
+
     fn write(context: u32, pc: u64) -> Event {
-        let location = Location {
-            frame: 3,
-            offset: 16,
-        };
-        event(
-            context,
-            pc,
-            EventKind::Access(Access {
-                how: AccessKind::Write,
-                size: 4,
-                location,
-                addr: 0x3010,
-                value: None,
-            }),
-        )
+        access(context, pc, AccessKind::Write, 16)
     }
 
     fn lock(context: u32, takes: bool) -> Event {
@@ -362,6 +395,51 @@ mod tests {
                 write(1, 20)
             ]),
             1
+        );
+    }
+
+    /// Whether each race is one that a plain store and load order, by pair of instructions.
+    fn handed_over(events: &[Event]) -> Vec<(u64, u64, bool)> {
+        let mut detector = Races::default();
+        events.iter().for_each(|event| detector.event(event));
+        let told = detector.found.iter();
+        told.map(|((a, b), race)| (*a, *b, race.handed_over.is_some()))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_written_before_a_flag_is_handed_over_by_it() {
+        let flag = |context, pc, how| access(context, pc, how, 64);
+        let (store, load) = (AccessKind::Write, AccessKind::Read);
+        assert_eq!(
+            handed_over(&[
+                write(0, 10),
+                flag(0, 11, store),
+                flag(1, 20, load),
+                write(1, 21)
+            ]),
+            [(10, 21, true), (11, 20, false)]
+        );
+        // The flag is set too early.
+        assert_eq!(
+            handed_over(&[
+                flag(0, 11, store),
+                write(0, 10),
+                flag(1, 20, load),
+                write(1, 21)
+            ]),
+            [(10, 21, false), (11, 20, false)]
+        );
+        // The flag is looked at and not obeyed: one run in which it does not help is enough.
+        assert_eq!(
+            handed_over(&[
+                write(0, 10),
+                flag(0, 11, store),
+                flag(1, 20, load),
+                write(1, 21),
+                write(0, 10)
+            ]),
+            [(10, 21, false), (11, 20, false)]
         );
     }
 }

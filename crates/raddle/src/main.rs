@@ -15,6 +15,7 @@ mod exit;
 mod gdb;
 mod interrupt;
 mod message;
+mod output;
 mod program_options;
 mod project;
 

@@ -406,6 +406,23 @@ fn a_trace_names_threads_and_lines() {
     let line = line.unwrap_or_else(|| panic!("no access in\n{trace}"));
     assert!(line.starts_with("thread 2"), "{line}");
     assert!(line.ends_with("= 0x64"), "{line}");
+    let file = "--trace=lost.trace";
+    raddle(
+        folder.path(),
+        &["replay", file, &recording.to_string_lossy()],
+    );
+    let written = std::fs::read_to_string(folder.path().join("lost.trace")).expect("a trace");
+    assert!(written.lines().any(|other| other == line), "{written}");
+    let output = raddle(
+        folder.path(),
+        &["replay", "--console", &recording.to_string_lossy()],
+    );
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(
+        errors.contains("is not a recording of a kernel"),
+        "{errors}"
+    );
 }
 
 #[test]

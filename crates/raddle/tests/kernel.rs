@@ -134,6 +134,32 @@ fn workers_do_not_change_what_is_found() {
     assert_eq!(figures("1"), figures("2"));
 }
 
+/// What is written before a flag and touched behind it is not judged by its form.
+#[test]
+fn a_message_behind_a_flag_is_not_called_harmful() {
+    let folder = TempDir::new().expect("a folder");
+    let schedules = ["--races", "--schedules", "150"];
+    let judged = |test: &str| {
+        let (code, text) = explore(folder.path(), test, &schedules);
+        assert_eq!(code, 0, "{text}");
+        let (_, report) = text
+            .split_once("data race between publish_call and publish_call")
+            .unwrap_or_else(|| panic!("the flag itself is a race:\n{text}"));
+        report.lines().take(40).collect::<Vec<_>>().join("\n")
+    };
+    let early = judged("bugs/publish");
+    assert!(early.contains("probably harmful: both write"), "{early}");
+    let behind = judged("bugs/publish-fixed");
+    assert!(
+        behind.contains("perhaps benign: one aligned word that hands over"),
+        "{behind}"
+    );
+    assert!(
+        behind.contains("ordered by what was read before"),
+        "{behind}"
+    );
+}
+
 /// Every access of a schedule is the same, however often it is run and by how many workers.
 #[test]
 fn the_same_schedule_gives_the_same_trace() {
@@ -267,6 +293,29 @@ fn a_bundle_has_all_that_a_replay_needs() {
     );
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("bit for bit"), "{text}");
+    replays_without_the_word_kernel(folder.path(), &recording);
+}
+
+/// `raddle replay` sees what kind of recording it is given.
+#[track_caller]
+fn replays_without_the_word_kernel(folder: &Path, recording: &str) {
+    let cache = cache();
+    for given in [recording, "bundle"] {
+        let arguments = ["replay", "--times", "2", "--cache", &cache, given];
+        let (code, text) = raddle(folder, &arguments);
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains("replayed 2 times"), "{text}");
+        assert!(text.contains("bit for bit; the same failure"), "{text}");
+    }
+    let (code, text) = raddle(folder, &["replay", "--trace", "--cache", &cache, recording]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("torn_call"), "{text}");
+    let (code, text) = raddle(folder, &["replay", "--relaxed", recording]);
+    assert_eq!(code, 2, "{text}");
+    assert!(
+        text.contains("--relaxed is for recordings of programs"),
+        "{text}"
+    );
 }
 
 /// All tests end well in so many schedules each.

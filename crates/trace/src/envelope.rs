@@ -30,19 +30,23 @@ pub trait Enveloped: Serialize + DeserializeOwned {
         format!("{} {} {checksum:016x}\n{body}", Self::MAGIC, Self::FORMAT)
     }
 
+    /// Whether a text that begins so would be of this kind, whatever its version and state.
+    fn is_kind_of(start: &str) -> bool {
+        start
+            .strip_prefix(Self::MAGIC)
+            .is_some_and(|rest| rest.starts_with(' '))
+    }
+
     /// Reads a file's text.
     ///
     /// # Errors
     /// It is not such a file, of another version, or damaged.
     fn parse(text: &str) -> Result<Self, RecordingError> {
-        let foreign = RecordingError::NotARecording { magic: Self::MAGIC };
-        let Some((head, body)) = text.split_once('\n') else {
-            return Err(foreign);
-        };
-        let mut words = head.split(' ');
-        if words.next() != Some(Self::MAGIC) {
-            return Err(foreign);
-        }
+        let (head, body) = text
+            .split_once('\n')
+            .filter(|_| Self::is_kind_of(text))
+            .ok_or(RecordingError::NotARecording { magic: Self::MAGIC })?;
+        let mut words = head.split(' ').skip(1);
         let format = words.next().unwrap_or_default();
         if format != Self::FORMAT.to_string() {
             return Err(RecordingError::Format {
@@ -127,11 +131,13 @@ mod tests {
             Err(RecordingError::Damaged { .. })
         ));
         for foreign in ["\u{7f}ELF\n", "small-other 2 0\n{}", "small"] {
+            assert!(!Small::is_kind_of(foreign), "{foreign}");
             assert_eq!(
                 Small::parse(foreign),
                 Err(RecordingError::NotARecording { magic: "small" })
             );
         }
+        assert!(Small::is_kind_of(&text));
         assert!(matches!(
             Small::parse(&text.replacen(" 2 ", " 1 ", 1)),
             Err(RecordingError::Format { .. })

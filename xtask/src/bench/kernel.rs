@@ -13,6 +13,7 @@ use clap::{Args, ValueEnum};
 use super::cpu;
 use crate::shell;
 use guest::{Guest, Summary};
+pub(super) use guest::{machine_options, packaged, target};
 
 /// The races of the module that fail in some way.
 const BUGS: [&str; 9] = [

@@ -13,6 +13,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use serde_json::Value;
 
+use super::kernel::target;
 use crate::shell;
 
 const SOURCE: &str = "/usr/src/linux-source-6.1.tar.xz";
@@ -239,6 +240,9 @@ impl Builder<'_> {
             self.apply(file, true)?;
         }
         built?;
+        // For `--symbols`: source lines of this very kernel.
+        let vmlinux = image.with_extension("vmlinux");
+        std::fs::copy(self.folder.join("build/vmlinux"), vmlinux)?;
         std::fs::copy(self.folder.join("build/arch/x86/boot/bzImage"), &image)?;
         std::fs::write(&key_file, key)?;
         Ok(image)
@@ -296,8 +300,4 @@ impl Builder<'_> {
         arguments.extend(goals);
         shell::run("make", &arguments)
     }
-}
-
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| shell::root().join("target"), PathBuf::from)
 }

@@ -1,6 +1,6 @@
 //! From a failing schedule to a finding: minimised, replayed, told in steps with names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Place, Severity, Step};
@@ -228,9 +228,13 @@ impl<'a, 'b> Explainer<'a, 'b> {
                 .and_modify(|known| known.pairs.extend_from_slice(&group.pairs))
                 .or_insert(group);
         }
+        let orders = data.iter().filter_map(|pair| pair.by);
+        let flags = orders
+            .map(|by| (by.store.min(by.load), by.store.max(by.load)))
+            .collect();
         let mut findings: Vec<Finding> = groups
             .values()
-            .map(|group| self.race_finding(group))
+            .map(|group| self.race_finding(group, &flags))
             .collect();
         findings.sort_by(|a, b| {
             b.severity
@@ -245,14 +249,24 @@ impl<'a, 'b> Explainer<'a, 'b> {
         self.session.target.race_rules.is_lock(&function)
     }
 
-    fn race_finding(&self, group: &RaceGroup) -> Finding {
+    fn counts(&self, group: &RaceGroup) -> String {
+        let sum = |count: fn(&RacePair) -> u64| group.pairs.iter().map(count).sum::<u64>();
+        let handed_over = match sum(|pair| pair.handed_over) {
+            0 => String::new(),
+            count => format!(" ({count} of them ordered by what was read before)"),
+        };
+        format!(
+            "{} pairs of instructions in this group, seen {} times{handed_over}; seed {}",
+            group.pairs.len(),
+            sum(|pair| pair.count),
+            self.seed
+        )
+    }
+
+    fn race_finding(&self, group: &RaceGroup, flags: &BTreeSet<(u64, u64)>) -> Finding {
         let first = &group.pairs[0];
         let mut digest = Digest::default();
-        let (a, b) = (
-            self.names.function(first.first_pc),
-            self.names.function(first.second_pc),
-        );
-        let mut names = [a.clone(), b.clone()];
+        let mut names = [first.first_pc, first.second_pc].map(|pc| self.names.function(pc));
         names.sort();
         names.iter().for_each(|name| digest.bytes(name.as_bytes()));
         let named = self.names.name(first.first_pc);
@@ -261,7 +275,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
             .session
             .target
             .race_rules
-            .rank(group, &|pc| self.names.function(pc));
+            .rank(group, flags, &|pc| self.names.function(pc));
         let (severity, judgement) = match rank {
             Rank::Harmful(why) => (Severity::Warning, format!("probably harmful: {why}")),
             // A module is the user's own code: nothing in it is on purpose until he says so.
@@ -292,20 +306,12 @@ impl<'a, 'b> Explainer<'a, 'b> {
             kind: "kernel-data-race".to_owned(),
             severity,
             confidence: Confidence::Confirmed,
-            title: format!("data race between {a} and {b}"),
+            title: format!("data race between {}", names.join(" and ")),
             objects: vec![format!("{:#x}", first.addr)],
             steps,
             why: "both were seen to touch these bytes from two processors, at least one writing"
                 .to_owned(),
-            notes: vec![
-                judgement,
-                format!(
-                    "{} pairs of instructions in this group, seen {} times; seed {}",
-                    group.pairs.len(),
-                    group.pairs.iter().map(|pair| pair.count).sum::<u64>(),
-                    self.seed
-                ),
-            ],
+            notes: vec![judgement, self.counts(group)],
             fingerprint: format!("{:016x}", digest.value()),
             replay: None,
         }

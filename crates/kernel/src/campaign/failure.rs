@@ -2,6 +2,7 @@
 
 use raddle_stdx::Digest;
 
+use super::session::OUT_OF_MEMORY;
 use crate::program::ResultKind;
 use crate::test_case::TestCase;
 use crate::world::{KernelWorld, RunEnd, Splat};
@@ -139,6 +140,9 @@ impl Failure {
     /// One sentence on why that is wrong.
     pub(super) fn why(&self) -> &'static str {
         match self {
+            Self::Splat(splat) if splat.title.starts_with(OUT_OF_MEMORY) => {
+                "in this order the calls need more memory at once than the guest has, and not when one runs after the other: if they may, give it more with --memory"
+            }
             Self::Splat(_) => {
                 "the kernel's own check failed in this order of the two processors, and does not fail when one runs after the other"
             }
@@ -155,5 +159,28 @@ impl Failure {
                 "a kernel resets the machine only after a fault that it could not handle"
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::SplatKind;
+
+    /// A guest that is too small in some orders only is told apart from a kernel that gives up.
+    #[test]
+    fn a_panic_for_want_of_memory_names_the_option() {
+        let panic = |title: &str| {
+            Failure::Splat(Splat {
+                kind: SplatKind::Panic,
+                title: title.to_owned(),
+                lines: Vec::new(),
+            })
+        };
+        let small =
+            panic("Kernel panic - not syncing: Out of memory: compulsory panic_on_oom is enabled");
+        assert!(small.why().contains("--memory"), "{}", small.why());
+        let other = panic("Kernel panic - not syncing: Fatal exception");
+        assert!(!other.why().contains("--memory"), "{}", other.why());
     }
 }

@@ -312,7 +312,7 @@ impl<'a> Campaign<'a> {
         for race in &learned.races {
             self.races
                 .entry(race.key())
-                .and_modify(|known| known.count += race.count)
+                .and_modify(|known| known.add(race))
                 .or_insert_with(|| race.clone());
         }
     }

@@ -1,9 +1,11 @@
 //! What is known of a kernel's functions, and what a data race is likely to be because of it.
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashMap;
 
 use super::known_functions::{KnownFunctions, fits};
-use super::ski_race::RaceGroup;
+use super::ski_race::{RaceGroup, RacePair};
 use crate::symbols::Symbols;
 
 /// Functions that synchronise, and functions that race on purpose.
@@ -39,15 +41,33 @@ impl RaceRules {
         self.locks.iter().any(|pattern| fits(pattern, function))
     }
 
-    /// Judges a group of pairs; `function` names instructions.
-    pub fn rank(&self, group: &RaceGroup, function: &dyn Fn(u64) -> String) -> Rank {
+    /// Judges a group of pairs; `function` names instructions, and `flags` are pairs that order others.
+    pub fn rank(
+        &self,
+        group: &RaceGroup,
+        flags: &BTreeSet<(u64, u64)>,
+        function: &dyn Fn(u64) -> String,
+    ) -> Rank {
+        let (handed_over, open): (Vec<RacePair>, Vec<RacePair>) = group
+            .pairs
+            .iter()
+            .cloned()
+            .partition(RacePair::is_handed_over);
+        if let ([], Some(by)) = (&open[..], handed_over.iter().find_map(|pair| pair.by)) {
+            return Rank::False(format!(
+                "each time the second one had read in {} what the first one wrote in {} after its own access: a release store and an acquiring load are plain moves",
+                function(by.load),
+                function(by.store)
+            ));
+        }
+        let group = &RaceGroup { pairs: open };
         if let Some(why) = all_known(group, &self.ordered, function) {
             return Rank::False(why);
         }
         if let Some(why) = all_known(group, &self.benign, function) {
             return Rank::Benign(why);
         }
-        let torn = |pair: &&super::ski_race::RacePair| {
+        let torn = |pair: &&RacePair| {
             pair.differs || pair.size > 8 || !pair.addr.is_multiple_of(u64::from(pair.size.max(1)))
         };
         if let Some(pair) = group.pairs.iter().find(torn) {
@@ -60,8 +80,7 @@ impl RaceRules {
             .pairs
             .iter()
             .filter(|pair| pair.first_writes && pair.second_writes);
-        let is_counter =
-            |pair: &super::ski_race::RacePair| pair.first_updates && pair.second_updates;
+        let is_counter = |pair: &RacePair| pair.first_updates && pair.second_updates;
         let (counters, plain): (Vec<_>, Vec<_>) = writes.partition(|pair| is_counter(pair));
         if !plain.is_empty() {
             return Rank::Harmful("both write: one of them is lost".to_owned());
@@ -69,6 +88,12 @@ impl RaceRules {
         if !counters.is_empty() {
             return Rank::Benign(
                 "both add to it in one instruction, as statistics do: a step can be lost"
+                    .to_owned(),
+            );
+        }
+        if group.pairs.iter().all(|pair| flags.contains(&pair.key())) {
+            return Rank::Benign(
+                "one aligned word that hands over what was written before it, as a flag or a pointer does"
                     .to_owned(),
             );
         }
@@ -110,7 +135,8 @@ impl LockCode {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ski_race::RacePair;
+    use raddle_detect::HandOver;
+
     use super::*;
 
     fn pair(first_writes: bool, updates: bool, differs: bool) -> RaceGroup {
@@ -126,6 +152,8 @@ mod tests {
                 addr: 64,
                 size: 8,
                 count: 1,
+                handed_over: 0,
+                by: None,
             }],
         }
     }
@@ -133,7 +161,7 @@ mod tests {
     #[test]
     fn ranks_by_form() {
         let rules = RaceRules::new(&KnownFunctions::default());
-        let rank = |group: &RaceGroup| rules.rank(group, &|_| "f".to_owned());
+        let rank = |group: &RaceGroup| rules.rank(group, &BTreeSet::new(), &|_| "f".to_owned());
         assert!(
             matches!(rank(&pair(true, false, false)), Rank::Harmful(why) if why.contains("lost"))
         );
@@ -146,12 +174,37 @@ mod tests {
         assert!(
             matches!(rank(&pair(false, false, true)), Rank::Harmful(why) if why.contains("half"))
         );
-        let on_purpose = rules.rank(&pair(true, false, false), &|pc| {
+        let on_purpose = rules.rank(&pair(true, false, false), &BTreeSet::new(), &|pc| {
             if pc == 1 { "idle_cpu" } else { "f" }.to_owned()
         });
         assert!(matches!(on_purpose, Rank::Benign(why) if why.contains("idle_cpu")));
-        let ordered = rules.rank(&pair(true, false, false), &|_| "error_entry".to_owned());
+        let ordered = rules.rank(&pair(true, false, false), &BTreeSet::new(), &|_| {
+            "error_entry".to_owned()
+        });
         assert!(matches!(ordered, Rank::False(why) if why.contains("stack")));
+    }
+
+    /// Only pairs that were seen without a hand-over count; none of these makes it a false alarm.
+    #[test]
+    fn what_is_handed_over_is_no_race() {
+        let rules = RaceRules::new(&KnownFunctions::default());
+        let mut group = pair(true, false, false);
+        let by = HandOver { store: 3, load: 4 };
+        (group.pairs[0].count, group.pairs[0].handed_over) = (7, 7);
+        group.pairs[0].by = Some(by);
+        let rank = |group: &RaceGroup| {
+            rules.rank(group, &BTreeSet::from([(1, 2)]), &|pc| format!("f{pc}"))
+        };
+        assert!(
+            matches!(rank(&group), Rank::False(why) if why.contains("read in f4 what the first one wrote in f3"))
+        );
+        let flag = pair(false, false, false).pairs;
+        let with_flag = RaceGroup {
+            pairs: [group.pairs.clone(), flag].concat(),
+        };
+        assert!(matches!(rank(&with_flag), Rank::Benign(why) if why.contains("hands over")));
+        group.pairs[0].count = 8;
+        assert!(matches!(rank(&group), Rank::Harmful(_)));
     }
 
     #[test]

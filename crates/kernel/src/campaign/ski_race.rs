@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use raddle_detect::Race;
+use raddle_detect::{HandOver, Race};
 use raddle_world::{AccessKind, Event, EventKind};
 use rustc_hash::FxHashMap;
 
@@ -33,6 +33,9 @@ pub struct RacePair {
     pub size: u8,
     /// How often it was seen.
     pub count: u64,
+    /// How often of these the second one had read what the first one wrote later, and by what it did so first.
+    pub handed_over: u64,
+    pub by: Option<HandOver>,
 }
 
 impl RacePair {
@@ -48,7 +51,21 @@ impl RacePair {
             addr: race.addr,
             size: race.size,
             count: 1,
+            handed_over: u64::from(race.handed_over.is_some()),
+            by: race.handed_over,
         }
+    }
+
+    /// Takes what another run saw of the same two instructions.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.handed_over += other.handed_over;
+        self.by = self.by.or(other.by);
+    }
+
+    /// Whether it was never seen without something that was read before.
+    pub(super) fn is_handed_over(&self) -> bool {
+        self.handed_over == self.count
     }
 
     /// The same whichever came first.
@@ -126,6 +143,8 @@ impl SkiRaces {
                     addr,
                     size,
                     count: 1,
+                    handed_over: 0,
+                    by: None,
                 };
                 self.found
                     .entry(pair.key())
@@ -250,6 +269,8 @@ mod tests {
             addr: 0,
             size: 8,
             count: 1,
+            handed_over: 0,
+            by: None,
         };
         let groups = group(&[pair(1, 2), pair(5, 6), pair(2, 3), pair(3, 4)]);
         let sizes: Vec<usize> = groups.iter().map(|group| group.pairs.len()).collect();

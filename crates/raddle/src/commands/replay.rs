@@ -9,36 +9,50 @@ use raddle_report::render::terminal;
 use raddle_trace::{Enveloped, Recording};
 
 use super::explore::{oracle, start_failure};
+use super::kernel::{self, Inspection};
 use crate::event_text;
 use crate::exit::{Code, Failure};
 use crate::gdb;
 use crate::message;
+use crate::output::{Destination, Output};
 
-/// Replay a recording of `raddle explore`.
+/// Replay a recording of `raddle explore` or of `raddle kernel explore`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle replay bank-A-1c9e.raddle\n  raddle replay --trace bank-A-1c9e.raddle\n  raddle replay --times 100 bank-A-1c9e.raddle\n  raddle replay --gdb 1234 bank-A-1c9e.raddle\n  raddle replay --relaxed bank-A-1c9e.raddle"
+    after_help = "Examples:\n  raddle replay bank-A-1c9e.raddle\n  raddle replay --trace bank-A-1c9e.raddle\n  raddle replay --times 100 bank-A-1c9e.raddle\n  raddle replay --gdb 1234 bank-A-1c9e.raddle\n  raddle replay --relaxed bank-A-1c9e.raddle\n  raddle replay --trace=pipe.trace --instructions pipe-KO-1c9e.kraddle"
 )]
 pub(crate) struct Replay {
-    /// The recording.
+    /// The recording, or the folder of `raddle kernel bundle`.
     recording: PathBuf,
-    /// Print the events of the run on standard error, with threads and source lines.
-    #[arg(long)]
-    trace: bool,
+    /// Print the events of the run on standard error, with threads and source lines, or write them to a file; `-` is
+    /// standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    trace: Option<Destination>,
     /// Replay this many times; all must be the same.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     times: u32,
     /// Serve the run to gdb on this port of this machine, forwards and backwards; 0 chooses a port.
-    #[arg(long, value_name = "PORT", conflicts_with_all = ["trace", "times"])]
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["trace", "times", "traced_on", "call_graph", "json"])]
     gdb: Option<u16>,
     /// Apply the switches to the program as it is now, though it has changed: at the same lines and visits.
     #[arg(long, conflicts_with_all = ["trace", "times", "gdb"])]
     relaxed: bool,
+    #[command(flatten, next_help_heading = "Options for recordings of kernels")]
+    inspection: Inspection,
 }
 
 impl Replay {
     pub(crate) fn run(self) -> Result<Code, Failure> {
+        if kernel::is_recording(&self.recording) {
+            return self.replay_kernel();
+        }
         let path = self.recording.display();
+        if self.inspection != Inspection::default() {
+            return Err(anyhow!(
+                "{path} is not a recording of a kernel: the options that `raddle replay --help` lists under \"Options for recordings of kernels\" do not apply to it"
+            )
+            .into());
+        }
         let text = std::fs::read(&self.recording)
             .with_context(|| format!("cannot read the recording {path}"))?;
         let recording = Recording::parse(&String::from_utf8_lossy(&text))
@@ -71,8 +85,8 @@ impl Replay {
             replayed = replayer.run();
             check(&recording, &replayed, &mut replayer)?;
         }
-        if self.trace {
-            replayer.trace(&mut |line| message::trace(&event_text::traced(&line)));
+        if let Some(to) = &self.trace {
+            write_trace(&mut replayer, to)?;
         }
         if let Some(finding) = replayer.explain() {
             message::result(&terminal::finding(&finding, 1, 1, terminal::Style::PLAIN))?;
@@ -87,6 +101,37 @@ impl Replay {
         ))?;
         Ok(Code::Findings)
     }
+
+    fn replay_kernel(self) -> Result<Code, Failure> {
+        if self.relaxed {
+            return Err(anyhow!(
+                "{} is a recording of a kernel: --relaxed is for recordings of programs",
+                self.recording.display()
+            )
+            .into());
+        }
+        let replay = kernel::Replay {
+            recording: self.recording,
+            times: self.times,
+            gdb: self.gdb,
+            trace: self.trace,
+            inspection: self.inspection,
+        };
+        replay.run()
+    }
+}
+
+/// Writes the events of the run, one line each.
+fn write_trace(replayer: &mut Replayer<'_>, to: &Destination) -> anyhow::Result<()> {
+    let mut output = Output::open(to)?;
+    let mut written = Ok(());
+    replayer.trace(&mut |line| {
+        if written.is_ok() {
+            written = output.write(&format!("{}\n", event_text::traced(&line)));
+        }
+    });
+    written?;
+    output.close()
 }
 
 /// What became of a failure in a changed program.

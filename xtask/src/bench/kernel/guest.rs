@@ -199,7 +199,7 @@ impl Guest {
 }
 
 /// The options that a comment `# Run with ...` names.
-fn machine_options(text: &str) -> Vec<String> {
+pub(in crate::bench) fn machine_options(text: &str) -> Vec<String> {
     let Some(line) = text.lines().find_map(|l| l.strip_prefix("# Run with ")) else {
         return Vec::new();
     };
@@ -216,11 +216,11 @@ fn machine_options(text: &str) -> Vec<String> {
 }
 
 /// The target folder, where `cargo xtask setup` puts the packaged kernel.
-fn target() -> PathBuf {
+pub(in crate::bench) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| shell::root().join("target"), PathBuf::from)
 }
 
-fn packaged() -> anyhow::Result<PathBuf> {
+pub(in crate::bench) fn packaged() -> anyhow::Result<PathBuf> {
     let boot = target().join("kernel/boot");
     let entries = std::fs::read_dir(&boot)
         .with_context(|| format!("no kernel in {}: run `cargo xtask setup`", boot.display()))?;

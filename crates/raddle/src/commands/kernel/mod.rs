@@ -12,11 +12,11 @@ mod guest_options;
 mod kinds;
 mod modules;
 mod new_test;
-mod output;
 mod prepare;
 mod replay;
 
 pub(super) use kinds::KINDS;
+pub(super) use replay::{Inspection, Replay, is_recording};
 
 /// Explore interleavings of system calls inside an unmodified Linux kernel.
 #[derive(Debug, Args)]

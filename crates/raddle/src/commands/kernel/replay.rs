@@ -1,5 +1,7 @@
 //! `raddle kernel replay`: runs a recording again and checks that it is the same run.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,41 +16,49 @@ use raddle_kernel::test_case::TestCase;
 use raddle_report::render::{json, terminal};
 use raddle_sched::travel::Rerun as _;
 use raddle_stdx::Digest;
+use raddle_stdx::width::to_u64;
 use raddle_trace::Enveloped;
 
 use super::explore::{start_failure, style};
 use super::guest_options::GuestOptions;
 use super::modules::Modules;
-use super::output::Output;
 use super::prepare::{ConsoleTo, prepare};
 use crate::exit::{Code, Failure};
 use crate::gdb;
 use crate::message;
+use crate::output::{Destination, Output};
 
 /// Run a recording of a kernel again and check that it is the same run.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// Recording, or the folder of a bundle.
     #[arg(value_name = "RECORDING")]
-    recording: PathBuf,
+    pub(crate) recording: PathBuf,
+    /// How often to run it; all runs must be the same.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) times: u32,
+    /// Serve the run to gdb on this port of this machine, forwards and backwards; 0 chooses a port.
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["times", "traced_on", "trace", "call_graph", "json"])]
+    pub(crate) gdb: Option<u16>,
+    /// Write what each processor and interrupt did, function by function, to this file; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<Destination>,
+    #[command(flatten)]
+    pub(crate) inspection: Inspection,
+}
+
+/// What only runs of kernels have to show.
+#[derive(Debug, Default, PartialEq, Eq, Args)]
+pub(crate) struct Inspection {
     /// The kernel, if it is not where the recording says.
     #[arg(long, value_name = "IMAGE")]
     kernel: Option<PathBuf>,
-    /// How often to run it; all runs must be the same.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    times: u64,
     /// Compare the runs by every memory access, instruction and value, on so many workers with guests of their own.
     #[arg(long, value_name = "N")]
     traced_on: Option<usize>,
-    /// Serve the run to gdb on this port of this machine, forwards and backwards; 0 chooses a port.
-    #[arg(long, value_name = "PORT", conflicts_with_all = ["times", "traced_on", "trace", "call_graph", "json"])]
-    gdb: Option<u16>,
     /// Show what the kernel printed during the test.
     #[arg(long)]
     console: bool,
-    /// Write what each processor and interrupt did, function by function, to this file; `-` is standard output.
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
     /// Write each access to memory into the trace too.
     #[arg(long, requires = "trace")]
     accesses: bool,
@@ -58,20 +68,15 @@ pub(crate) struct Replay {
     /// Write the registers that each instruction changes too.
     #[arg(long, requires = "instructions")]
     registers: bool,
-    /// First instruction to write, counted from the start line over all processors.
-    #[arg(long, value_name = "N", requires = "instructions", default_value_t = 0)]
-    from: u64,
-    /// Instructions to write at most.
-    #[arg(
-        long,
-        value_name = "N",
-        requires = "instructions",
-        default_value_t = 100_000
-    )]
-    limit: u64,
+    /// First instruction to write, counted from the start line over all processors; default: 0.
+    #[arg(long, value_name = "N", requires = "instructions")]
+    from: Option<u64>,
+    /// Instructions to write at most; default: 100000.
+    #[arg(long, value_name = "N", requires = "instructions")]
+    limit: Option<u64>,
     /// Write who called whom, for Graphviz, to this file.
     #[arg(long, value_name = "FILE")]
-    call_graph: Option<PathBuf>,
+    call_graph: Option<Destination>,
     /// System.map or an unstripped vmlinux; default: as when it was recorded.
     #[arg(long, value_name = "FILE")]
     symbols: Option<PathBuf>,
@@ -83,6 +88,9 @@ pub(crate) struct Replay {
     json: bool,
 }
 
+/// Instructions of a trace at most, unless told otherwise.
+const TRACED_MAX: u64 = 100_000;
+
 /// Name of the recording in a bundle.
 pub(crate) const IN_BUNDLE: &str = "recording.kraddle";
 
@@ -92,13 +100,29 @@ const SYMBOL_FILE: &str = "symbols";
 /// Folder of the guest's files in a bundle.
 pub(crate) const FILES_IN_BUNDLE: &str = "files";
 
-/// Reads a recording; a folder is a bundle.
-pub(crate) fn read_recording(path: &Path) -> anyhow::Result<(KernelRecording, PathBuf)> {
-    let file = if path.is_dir() {
+/// Whether this is a recording of a kernel, or a bundle with one; none of ours if it cannot be read.
+pub(crate) fn is_recording(path: &Path) -> bool {
+    let begins_so = |file: File| {
+        let mut start = Vec::new();
+        let wanted = to_u64(KernelRecording::MAGIC.len()) + 1;
+        file.take(wanted).read_to_end(&mut start).is_ok()
+            && KernelRecording::is_kind_of(&String::from_utf8_lossy(&start))
+    };
+    File::open(file_of(path)).is_ok_and(begins_so)
+}
+
+/// The file of a recording; a folder is a bundle.
+fn file_of(path: &Path) -> PathBuf {
+    if path.is_dir() {
         path.join(IN_BUNDLE)
     } else {
         path.to_path_buf()
-    };
+    }
+}
+
+/// Reads a recording; a folder is a bundle.
+pub(crate) fn read_recording(path: &Path) -> anyhow::Result<(KernelRecording, PathBuf)> {
+    let file = file_of(path);
     let text = std::fs::read_to_string(&file)
         .with_context(|| format!("cannot read {}", file.display()))?;
     let recording = KernelRecording::parse(&text)
@@ -140,7 +164,7 @@ impl Replay {
                 "the guest at the start line is not that of the recording: the run may differ",
             );
         }
-        if let Some(workers) = self.traced_on {
+        if let Some(workers) = self.inspection.traced_on {
             return self.repeat(&target, &recording, workers);
         }
         if let Some(port) = self.gdb {
@@ -152,15 +176,18 @@ impl Replay {
     }
 
     fn trace(&self, session: &mut Session<'_>, recording: &KernelRecording) -> anyhow::Result<()> {
-        if let Some(path) = self.trace.as_ref().filter(|_| self.instructions) {
+        if let Some(path) = self.trace.as_ref().filter(|_| self.inspection.instructions) {
             self.trace_instructions(session, recording, path)?;
         }
-        let functions = self.trace.as_ref().filter(|_| !self.instructions);
-        if functions.is_none() && self.call_graph.is_none() {
+        let functions = self
+            .trace
+            .as_ref()
+            .filter(|_| !self.inspection.instructions);
+        if functions.is_none() && self.inspection.call_graph.is_none() {
             return Ok(());
         }
         let options = TraceOptions {
-            accesses: self.accesses,
+            accesses: self.inspection.accesses,
         };
         let traced = trace_functions(session, &recording.schedule, recording.rules, options);
         if let Some(path) = functions {
@@ -168,7 +195,7 @@ impl Replay {
             output.write(&traced.text)?;
             output.close()?;
         }
-        if let Some(path) = &self.call_graph {
+        if let Some(path) = &self.inspection.call_graph {
             let mut output = Output::open(path)?;
             output.write(&traced.graph())?;
             output.close()?;
@@ -180,14 +207,15 @@ impl Replay {
         &self,
         session: &mut Session<'_>,
         recording: &KernelRecording,
-        path: &Path,
+        to: &Destination,
     ) -> anyhow::Result<()> {
+        let from = self.inspection.from.unwrap_or(0);
         let options = InstructionOptions {
-            range: self.from..self.from.saturating_add(self.limit),
-            registers: self.registers,
-            accesses: self.accesses,
+            range: from..from.saturating_add(self.inspection.limit.unwrap_or(TRACED_MAX)),
+            registers: self.inspection.registers,
+            accesses: self.inspection.accesses,
         };
-        let mut output = Output::open(path)?;
+        let mut output = Output::open(to)?;
         let (schedule, rules) = (&recording.schedule, recording.rules);
         let digest = trace_instructions(session, schedule, rules, &options, &mut |line| {
             output.write(line)
@@ -208,7 +236,7 @@ impl Replay {
     ) -> Result<Code, Failure> {
         let (schedule, rules) = (&recording.schedule, recording.rules);
         let digests =
-            repeat(target, schedule, rules, self.times, workers).map_err(start_failure)?;
+            repeat(target, schedule, rules, self.times.into(), workers).map_err(start_failure)?;
         let Some((trace, _)) = digests.first_key_value().filter(|_| digests.len() == 1) else {
             return Err(anyhow!(
                 "{} replays of the same recording had {} different traces: please report this",
@@ -231,7 +259,7 @@ impl Replay {
             .file_name()
             .map(|name| folder.join(name))
             .filter(|path| path.is_file());
-        let kernel = self.kernel.clone().or(bundled);
+        let kernel = self.inspection.kernel.clone().or(bundled);
         let mut machine = recording.machine.clone();
         for (guest, host) in &mut machine.files {
             let bundled = folder.join(FILES_IN_BUNDLE).join(guest);
@@ -249,8 +277,8 @@ impl Replay {
             }
         }
         GuestOptions {
-            symbols: self.symbols.clone(),
-            ..GuestOptions::of_recording(&machine, kernel, self.cache.clone())
+            symbols: self.inspection.symbols.clone(),
+            ..GuestOptions::of_recording(&machine, kernel, self.inspection.cache.clone())
         }
     }
 
@@ -274,13 +302,13 @@ impl Replay {
         if let Some(finding) = &mut replayed.finding {
             finding.replay = Some(format!("raddle kernel replay {}", self.recording.display()));
         }
-        if self.json {
+        if self.inspection.json {
             let findings: Vec<_> = replayed.finding.iter().cloned().collect();
             message::result(&format!("{}\n", json::document(&findings, ())?))?;
         } else if let Some(finding) = &replayed.finding {
             message::result(&terminal::finding(finding, 1, 1, style()))?;
         }
-        if self.console {
+        if self.inspection.console {
             message::result(&replayed.console)?;
         }
         let same_run = replayed.run_digest == recording.run_digest

@@ -1,30 +1,52 @@
-//! Where a trace goes: a file, or standard output.
+//! Where a trace goes: a file, standard output, or standard error.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 
 use crate::message;
 
+/// What an option names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Destination {
+    File(PathBuf),
+    /// `-`
+    Stdout,
+    /// An empty name: the option without a value, where it may be so.
+    Stderr,
+}
+
+impl From<OsString> for Destination {
+    fn from(name: OsString) -> Self {
+        match name.to_str() {
+            Some("-") => Self::Stdout,
+            Some("") => Self::Stderr,
+            _ => Self::File(name.into()),
+        }
+    }
+}
+
 /// Somewhere to write to, bit by bit. A reader that has seen enough (`| head`) is no error.
-pub(super) struct Output {
+pub(crate) struct Output {
     to: BufWriter<Box<dyn Write>>,
-    /// None for standard output.
+    /// None for the standard streams.
     path: Option<PathBuf>,
     is_closed: bool,
 }
 
 impl Output {
-    /// `-` is standard output.
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
-        let (to, path): (Box<dyn Write>, _) = if path == Path::new("-") {
-            (Box::new(std::io::stdout()), None)
-        } else {
-            let file =
-                File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            (Box::new(file), Some(path.to_path_buf()))
+    pub(crate) fn open(destination: &Destination) -> anyhow::Result<Self> {
+        let (to, path): (Box<dyn Write>, _) = match destination {
+            Destination::Stdout => (Box::new(std::io::stdout()), None),
+            Destination::Stderr => (Box::new(std::io::stderr()), None),
+            Destination::File(path) => {
+                let file = File::create(path)
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+                (Box::new(file), Some(path.clone()))
+            }
         };
         Ok(Self {
             to: BufWriter::new(to),
@@ -33,7 +55,7 @@ impl Output {
         })
     }
 
-    pub(super) fn write(&mut self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn write(&mut self, text: &str) -> anyhow::Result<()> {
         if self.is_closed {
             return Ok(());
         }
@@ -42,7 +64,7 @@ impl Output {
     }
 
     /// Writes what is left and says where it is.
-    pub(super) fn close(mut self) -> anyhow::Result<()> {
+    pub(crate) fn close(mut self) -> anyhow::Result<()> {
         if !self.is_closed {
             let written = self.to.flush();
             self.check(written)?;
