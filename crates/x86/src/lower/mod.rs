@@ -65,10 +65,8 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
         if OBS != OBSERVE_NONE {
             let mut head = Op::new(fast::block_head::<OBS>, self.source.pc, 0);
             head.meta = head.meta.with_access(LogKind::Block, 1);
-            self.lowered.push(Lowered {
-                template: Template::BlockHead,
-                ..Lowered::plain(head)
-            });
+            self.lowered
+                .push(Lowered::plain(head).meaning(Template::BlockHead));
         }
         let mut at = 0;
         while at < instructions.len() {
@@ -85,16 +83,10 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
         let index = u8::try_from(at).expect("blocks are short");
         if self.source.points.contains(&instruction.ip()) {
             let point = Op::new(fast::point, instruction.ip(), index);
-            self.lowered.push(Lowered {
-                template: Template::Point,
-                ..Lowered::barrier(point)
-            });
+            self.lowered
+                .push(Lowered::barrier(point).meaning(Template::Point));
         }
         let lowered = select::lower_one::<OBS>(instruction, index)
-            .map(|lowered| Lowered {
-                template: Template::of(instruction),
-                ..lowered
-            })
             .unwrap_or_else(|| self.generic(instruction, index));
         if let Some(next) = instructions.get(at + 1)
             && !self.source.points.contains(&next.ip())
@@ -235,7 +227,12 @@ fn with_stub<const OBS: u8>(op: Op, instruction: &Instruction, stub: &StubRef) -
 
 /// One op for a comparison and the conditional jump behind it.
 fn fuse(first: &Lowered, second: &Instruction) -> Option<Lowered> {
-    let (form, kind, size) = first.alu?;
+    let Template::Arithmetic {
+        form, kind, size, ..
+    } = first.template
+    else {
+        return None;
+    };
     let condition = operand::condition(second)?;
     if !second.is_jcc_short_or_near() {
         return None;
@@ -247,11 +244,9 @@ fn fuse(first: &Lowered, second: &Instruction) -> Option<Lowered> {
         size,
         condition,
     };
-    Some(Lowered {
-        template,
-        ..Lowered::barrier(Op {
-            handler,
-            ..first.op
-        })
-    })
+    let op = Op {
+        handler,
+        ..first.op
+    };
+    Some(Lowered::barrier(op).meaning(template))
 }

@@ -26,9 +26,7 @@ pub(super) enum FlagUse {
 pub(super) struct Lowered {
     pub(super) op: Op,
     pub(super) flags: FlagUse,
-    /// Form, kind and size, if it is an arithmetic operation that could be fused.
-    pub(super) alu: Option<(Form, u8, usize)>,
-    /// What it means for translated code.
+    /// What it means, if more than its handler knows it.
     pub(super) template: Template,
 }
 
@@ -37,7 +35,6 @@ impl Lowered {
         Self {
             op,
             flags: FlagUse::None,
-            alu: None,
             template: Template::Interpreted,
         }
     }
@@ -46,16 +43,18 @@ impl Lowered {
         Self {
             op,
             flags: FlagUse::Barrier,
-            alu: None,
             template: Template::Interpreted,
         }
+    }
+
+    pub(super) fn meaning(self, template: Template) -> Self {
+        Self { template, ..self }
     }
 
     fn reads(op: Op) -> Self {
         Self {
             op,
             flags: FlagUse::Reads,
-            alu: None,
             template: Template::Interpreted,
         }
     }
@@ -153,8 +152,9 @@ impl Context<'_> {
                     return None;
                 }
                 let full = memory(self.instruction, &mut op)?;
-                op.handler = mov::select_lea(self.size(0), full);
-                Some(Lowered::plain(op))
+                let size = self.size(0);
+                op.handler = mov::select_lea(size, full);
+                Some(Lowered::plain(op).meaning(Template::Address { size }))
             }
             Mnemonic::Push => self.push::<OBS>(),
             Mnemonic::Pop if self.kind(0) == Kind::Reg && self.size(0) == 8 => {
@@ -163,7 +163,7 @@ impl Context<'_> {
                 op.base = RSP;
                 op.meta = op.meta.with_access(LogKind::Read, 8);
                 op.handler = stack::pop_reg::<OBS>;
-                Some(Lowered::barrier(op))
+                Some(Lowered::barrier(op).meaning(Template::PopRegister))
             }
             Mnemonic::Leave if self.instruction.code() == iced_x86::Code::Leaveq => {
                 let mut op = self.op;
@@ -191,7 +191,7 @@ impl Context<'_> {
             Mnemonic::Nop | Mnemonic::Endbr64 | Mnemonic::Endbr32
                 if !self.instruction.has_lock_prefix() =>
             {
-                Some(Lowered::plain(self.op))
+                Some(Lowered::plain(self.op).meaning(Template::Nothing))
             }
             _ => None,
         }
@@ -201,47 +201,46 @@ impl Context<'_> {
         let mut op = self.op;
         match (self.kind(0), self.kind(1)) {
             (Kind::Reg, Kind::Reg) => {
+                let size = self.size(0);
                 (op.dst, op.src) = (self.reg(0)?, self.reg(1)?);
-                op.handler = mov::select_reg_reg(self.size(0));
-                Some(Lowered::plain(op))
+                op.handler = mov::select_reg_reg(size);
+                Some(Lowered::plain(op).meaning(Template::CopyRegister { size }))
             }
             (Kind::Reg, Kind::Imm) => {
+                let size = self.size(0);
                 (op.dst, op.imm) = (self.reg(0)?, immediate(self.instruction, 1)?);
-                op.handler = mov::select_reg_imm(self.size(0));
-                Some(Lowered::plain(op))
+                op.handler = mov::select_reg_imm(size);
+                Some(Lowered::plain(op).meaning(Template::Constant { size }))
             }
             (Kind::Reg, Kind::Mem) => {
+                let size = self.size(0);
                 let dst = self.reg(0)?;
-                let (op, full) = self.with_memory(LogKind::Read, self.size(0))?;
-                Some(Lowered::barrier(Op {
-                    dst,
-                    handler: mov::select_reg_mem::<OBS>(self.size(0), full),
-                    ..op
-                }))
+                let (op, full) = self.with_memory(LogKind::Read, size)?;
+                let handler = mov::select_reg_mem::<OBS>(size, full);
+                let op = Op { dst, handler, ..op };
+                Some(Lowered::barrier(op).meaning(Template::Load { size }))
             }
             (Kind::Mem, Kind::Reg) => {
+                let size = self.size(1);
                 let src = self.reg(1)?;
-                let (op, full) = self.with_memory(LogKind::Write, self.size(1))?;
-                Some(Lowered::barrier(Op {
-                    src,
-                    handler: mov::select_mem_reg::<OBS>(self.size(1), full),
-                    ..op
-                }))
+                let (op, full) = self.with_memory(LogKind::Write, size)?;
+                let handler = mov::select_mem_reg::<OBS>(size, full);
+                let op = Op { src, handler, ..op };
+                Some(Lowered::barrier(op).meaning(Template::StoreRegister { size }))
             }
             (Kind::Mem, Kind::Imm) => {
+                let size = self.size(0);
                 let imm = immediate(self.instruction, 1)?;
-                let (op, full) = self.with_memory(LogKind::Write, self.size(0))?;
-                Some(Lowered::barrier(Op {
-                    imm,
-                    handler: mov::select_mem_imm::<OBS>(self.size(0), full),
-                    ..op
-                }))
+                let (op, full) = self.with_memory(LogKind::Write, size)?;
+                let handler = mov::select_mem_imm::<OBS>(size, full);
+                let op = Op { imm, handler, ..op };
+                Some(Lowered::barrier(op).meaning(Template::StoreConstant { size }))
             }
             _ => None,
         }
     }
 
-    fn extend<const OBS: u8>(&self, signed: bool) -> Option<Lowered> {
+    fn extend<const OBS: u8>(&self, is_signed: bool) -> Option<Lowered> {
         let dst = self.reg(0)?;
         let (from, to) = (self.size(1), self.size(0));
         if from >= to {
@@ -249,18 +248,29 @@ impl Context<'_> {
         }
         match self.kind(1) {
             Kind::Reg => {
-                let handler = mov::select_extend_reg(from, to, signed);
-                Some(Lowered::plain(Op {
+                let handler = mov::select_extend_reg(from, to, is_signed);
+                let template = Template::ExtendRegister {
+                    from,
+                    to,
+                    is_signed,
+                };
+                let op = Op {
                     dst,
                     src: self.reg(1)?,
                     handler,
                     ..self.op
-                }))
+                };
+                Some(Lowered::plain(op).meaning(template))
             }
             Kind::Mem => {
                 let (op, _) = self.with_memory(LogKind::Read, from)?;
-                let handler = mov::select_extend_mem::<OBS>(from, to, signed);
-                Some(Lowered::barrier(Op { dst, handler, ..op }))
+                let handler = mov::select_extend_mem::<OBS>(from, to, is_signed);
+                let template = Template::ExtendMemory {
+                    from,
+                    to,
+                    is_signed,
+                };
+                Some(Lowered::barrier(Op { dst, handler, ..op }).meaning(template))
             }
             _ => None,
         }
@@ -273,18 +283,21 @@ impl Context<'_> {
             ..self.op
         };
         match self.kind(0) {
-            Kind::Reg if self.size(0) == 8 => Some(Lowered::barrier(Op {
-                src: self.reg(0)?,
-                handler: stack::push_reg::<OBS>,
-                ..op
-            })),
+            Kind::Reg if self.size(0) == 8 => {
+                let op = Op {
+                    src: self.reg(0)?,
+                    handler: stack::push_reg::<OBS>,
+                    ..op
+                };
+                Some(Lowered::barrier(op).meaning(Template::PushRegister))
+            }
             Kind::Imm if self.instruction.stack_pointer_increment() == -8 => {
-                let imm = immediate(self.instruction, 0)?;
-                Some(Lowered::barrier(Op {
-                    imm,
+                let op = Op {
+                    imm: immediate(self.instruction, 0)?,
                     handler: stack::push_imm::<OBS>,
                     ..op
-                }))
+                };
+                Some(Lowered::barrier(op).meaning(Template::PushConstant))
             }
             Kind::Mem if self.size(0) == 8 => {
                 let (op, _) = self.with_memory(LogKind::Read, 8)?;
@@ -341,6 +354,7 @@ impl Context<'_> {
             _ => return None,
         };
         let mut op = self.op;
+        let template = Template::arithmetic(form, alu, size);
         if matches!(form, Form::RegReg | Form::RegImm) {
             op.dst = self.reg(0)?;
             if form == Form::RegReg {
@@ -359,8 +373,7 @@ impl Context<'_> {
             return Some(Lowered {
                 op,
                 flags,
-                alu: Some((form, alu, size)),
-                template: Template::Interpreted,
+                template,
             });
         }
         let access = if matches!(form, Form::RegMem) || matches!(alu, kind::CMP | kind::TEST) {
@@ -375,7 +388,7 @@ impl Context<'_> {
             _ => op.imm = immediate(self.instruction, 1).unwrap_or(0),
         }
         op.handler = alu::select_memory::<OBS>(form, alu, size, full);
-        Some(Lowered::barrier(op))
+        Some(Lowered::barrier(op).meaning(template))
     }
 
     fn shift(&self, which: u8) -> Option<Lowered> {
@@ -402,18 +415,19 @@ impl Context<'_> {
             handler: shift::select_constant(which, size, true),
             ..self.op
         };
-        let flags = if matches!(which, shift::kind::ROL | shift::kind::ROR) {
-            FlagUse::Reads
-        } else {
-            FlagUse::WritesAll {
-                without: shift::select_constant(which, size, false),
-            }
-        };
+        if matches!(which, shift::kind::ROL | shift::kind::ROR) {
+            return Some(Lowered::reads(op));
+        }
         Some(Lowered {
             op,
-            flags,
-            alu: None,
-            template: Template::Interpreted,
+            flags: FlagUse::WritesAll {
+                without: shift::select_constant(which, size, false),
+            },
+            template: Template::Shift {
+                kind: which,
+                size,
+                sets_flags: true,
+            },
         })
     }
 
@@ -569,29 +583,34 @@ impl Context<'_> {
             {
                 let imm = immediate(self.instruction, 0).unwrap_or(0);
                 let meta = op.meta.with_access(LogKind::Read, 8);
-                Some(Lowered::barrier(Op {
+                let op = Op {
                     imm,
                     meta,
                     base: RSP,
                     handler: branch::ret::<OBS>,
                     ..op
-                }))
+                };
+                Some(Lowered::barrier(op).meaning(Template::Return))
             }
-            _ if self.instruction.is_jcc_short_or_near() => Some(Lowered::barrier(Op {
-                handler: branch::select_jcc(condition(self.instruction)?),
-                ..op
-            })),
+            _ if self.instruction.is_jcc_short_or_near() => {
+                let condition = condition(self.instruction)?;
+                let handler = branch::select_jcc(condition);
+                let template = Template::JumpIf { condition };
+                Some(Lowered::barrier(Op { handler, ..op }).meaning(template))
+            }
             _ => self.conditional_data::<OBS>(),
         }
     }
 
     fn jump<const OBS: u8>(&self, op: Op) -> Option<Lowered> {
-        let op = if self.instruction.is_jmp_short_or_near() {
-            Op {
+        if self.instruction.is_jmp_short_or_near() {
+            let op = Op {
                 handler: branch::jmp,
                 ..op
-            }
-        } else if !self.instruction.is_jmp_near_indirect() {
+            };
+            return Some(Lowered::barrier(op).meaning(Template::Jump));
+        }
+        let op = if !self.instruction.is_jmp_near_indirect() {
             return None;
         } else if self.kind(0) == Kind::Reg {
             Op {
@@ -614,12 +633,14 @@ impl Context<'_> {
             meta: op.meta.with_access(LogKind::Write, 8),
             ..op
         };
-        let op = if self.instruction.is_call_near() {
-            Op {
+        if self.instruction.is_call_near() {
+            let op = Op {
                 handler: branch::call::<OBS>,
                 ..pushing
-            }
-        } else if !self.instruction.is_call_near_indirect() {
+            };
+            return Some(Lowered::barrier(op).meaning(Template::Call));
+        }
+        let op = if !self.instruction.is_call_near_indirect() {
             return None;
         } else if self.kind(0) == Kind::Reg {
             Op {
@@ -645,12 +666,13 @@ impl Context<'_> {
             && info.op0_kind() == OpKind::Register
             && info.op0_register().is_gpr8();
         if is_set {
-            return Some(Lowered::reads(Op {
+            let op = Op {
                 dst: self.reg(0)?,
                 scale: condition,
                 handler: branch::setcc_reg,
                 ..self.op
-            }));
+            };
+            return Some(Lowered::reads(op).meaning(Template::SetIf { condition }));
         }
         let size = self.size(0);
         if info.op_count() != 2 || self.kind(0) != Kind::Reg || !matches!(size, 4 | 8) {
@@ -659,13 +681,13 @@ impl Context<'_> {
         let dst = self.reg(0)?;
         match self.kind(1) {
             Kind::Reg => {
-                let handler = branch::select_cmov_reg(condition, size);
-                Some(Lowered::reads(Op {
+                let op = Op {
                     dst,
                     src: self.reg(1)?,
-                    handler,
+                    handler: branch::select_cmov_reg(condition, size),
                     ..self.op
-                }))
+                };
+                Some(Lowered::reads(op).meaning(Template::CopyIf { condition, size }))
             }
             Kind::Mem => {
                 let (op, _) = self.with_memory(LogKind::Read, size)?;

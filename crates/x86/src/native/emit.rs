@@ -82,7 +82,7 @@ impl<'a> Emitter<'a> {
     pub(super) fn emit(mut self, templates: &[Template]) -> Emitted {
         for (at, template) in templates.iter().enumerate() {
             (self.at, self.given_up) = (at, None);
-            if *template == Template::Interpreted {
+            if !template.is_translated() {
                 self.entries.push(None);
                 (self.pending, self.has_host_flags) = (pending::NONE, false);
                 continue;
@@ -94,7 +94,7 @@ impl<'a> Emitter<'a> {
             self.has_host_flags &= is_inside;
             self.one(*template);
             let next = templates.get(at + 1);
-            if !template.is_last() && next.is_none_or(|next| *next == Template::Interpreted) {
+            if !template.is_last() && next.is_none_or(|next| !next.is_translated()) {
                 self.go_on_with(at + 1);
             }
         }
