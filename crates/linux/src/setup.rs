@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use raddle_mem::{AddressSpace, Frames};
+use raddle_stdx::IdMap;
 use raddle_world::{ChoiceSource, ContextTable, VirtualTime};
 use raddle_x86::Cpu;
 use thiserror::Error;
@@ -110,9 +111,9 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
     Kernel {
         frames,
         state: State {
-            processes: BTreeMap::new(),
-            threads: BTreeMap::new(),
-            spaces: BTreeMap::new(),
+            processes: IdMap::default(),
+            threads: IdMap::default(),
+            spaces: IdMap::default(),
             contexts: ContextTable::default(),
             context_threads: Vec::new(),
             choices: setup.choices.clone(),

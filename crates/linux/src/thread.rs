@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use raddle_stdx::Id;
 use raddle_world::{ContextId, LockMode};
 use raddle_x86::Cpu;
 
@@ -14,6 +15,16 @@ use crate::signal::{AltStack, PendingSignals, SignalSet};
 /// Thread id as the guest sees it (`gettid`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Tid(pub(crate) u32);
+
+impl Id for Tid {
+    fn number(self) -> u32 {
+        self.0
+    }
+
+    fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+}
 
 /// One thread.
 #[derive(Debug, Clone)]
