@@ -211,6 +211,7 @@ fn add_first_thread(kernel: &mut Kernel, pid: Pid, tid: Tid) {
             saved_mask: None,
             pending: PendingSignals::default(),
             alt_stack: AltStack::NONE,
+            stack: 0..0,
             last_exception: ExceptionInfo::default(),
             futex_ticket: None,
             vfork_child: None,

@@ -1,5 +1,6 @@
 //! Threads: the contexts of this world.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use raddle_stdx::Id;
@@ -45,6 +46,8 @@ pub(crate) struct Thread {
     pub(crate) saved_mask: Option<SignalSet>,
     pub(crate) pending: PendingSignals,
     pub(crate) alt_stack: AltStack,
+    /// Memory that its creator gave it as its own; empty if that is not known.
+    pub(crate) stack: Range<u64>,
     /// The exception behind the signal that is being delivered; goes into its frame.
     pub(crate) last_exception: ExceptionInfo,
     /// Ticket of the futex wait that is in progress.
