@@ -249,16 +249,10 @@ impl Races {
     }
 
     fn access(&mut self, event: &Event, access: &Access) {
-        let Access {
-            addr,
-            location,
-            size,
-            ..
-        } = *access;
         let writes = access.how.writes();
         let who = event.context.0 as usize;
-        let key = key(location, addr);
-        self.frames.insert(addr >> 12, location.frame);
+        let key = key(access.location, access.addr);
+        self.frames.insert(access.addr >> 12, access.location.frame);
         if let Some(clock) = self.atomics.get_mut(&key) {
             if writes {
                 clock.join(&self.contexts[who].clock);
@@ -268,21 +262,7 @@ impl Races {
             }
             return;
         }
-        let lockset = self.lockset(who);
-        self.number += 1;
-        let now = Epoch {
-            clock: self.contexts[who].own(),
-            number: self.number,
-            mask: mask(location, size),
-            side: Side {
-                context: event.context,
-                step: event.step,
-                pc: event.pc,
-                writes,
-                updates: access.how == AccessKind::Update,
-                lockset,
-            },
-        };
+        let now = self.epoch(event, access);
         let contexts = &self.contexts;
         let clock = &contexts[who].clock;
         let knows =
@@ -322,6 +302,26 @@ impl Races {
             };
             let writer = old.side.context.0 as usize;
             self.readings.note(who, writer, old.number, by);
+        }
+    }
+
+    /// An access as it is remembered.
+    fn epoch(&mut self, event: &Event, access: &Access) -> Epoch {
+        let who = event.context.0 as usize;
+        let lockset = self.lockset(who);
+        self.number += 1;
+        Epoch {
+            clock: self.contexts[who].own(),
+            number: self.number,
+            mask: mask(access.location, access.size),
+            side: Side {
+                context: event.context,
+                step: event.step,
+                pc: event.pc,
+                writes: access.how.writes(),
+                updates: access.how == AccessKind::Update,
+                lockset,
+            },
         }
     }
 
