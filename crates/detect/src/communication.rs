@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_stdx::width::to_u64;
 use raddle_world::{ContextId, Event, EventKind, Location};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Bytes that count as one place.
 const GRANULE_BITS: u32 = 3;
@@ -20,12 +20,21 @@ struct Place {
     pcs: Vec<u64>,
 }
 
+impl Place {
+    /// Whether several contexts touched it, one of them writing.
+    fn is_meeting(&self) -> bool {
+        self.is_shared && self.is_written
+    }
+}
+
 /// Watches one run.
 #[derive(Debug, Default)]
 pub struct Communication {
     places: FxHashMap<u64, Place>,
+    /// Places that were shared and written before they became something else.
+    former: BTreeSet<Vec<u64>>,
     /// Instructions that wrote.
-    writers: BTreeSet<u64>,
+    writers: FxHashSet<u64>,
 }
 
 /// The places of a run where contexts met, each with the instructions that touched it.
@@ -41,7 +50,7 @@ impl Communication {
         place.is_shared |= first != event.context;
         let writes = access.how.writes();
         place.is_written |= writes;
-        if writes && !self.writers.contains(&event.pc) {
+        if writes {
             self.writers.insert(event.pc);
         }
         if !place.pcs.contains(&event.pc) {
@@ -57,17 +66,32 @@ impl Communication {
         }
     }
 
+    /// The rest of a page from this location on, up to so many bytes, becomes something new: a block, a stack. Who
+    /// used it before meets nobody who uses it now.
+    pub fn becomes_new(&mut self, location: Location, bytes: u64) {
+        let first = key(location);
+        let last = key(Location {
+            offset: 0xFFF,
+            ..location
+        });
+        for key in first..=last.min(first + (bytes.saturating_sub(1) >> GRANULE_BITS)) {
+            if let Some(mut place) = self.places.remove(&key)
+                && place.is_meeting()
+            {
+                place.pcs.sort_unstable();
+                self.former.insert(place.pcs);
+            }
+        }
+    }
+
     /// The instructions that met somewhere, by place; `is_interesting` says which instructions count.
     pub fn meetings(&self, is_interesting: &mut dyn FnMut(u64) -> bool) -> Meetings {
         let mut decided: BTreeMap<u64, bool> = BTreeMap::new();
-        let shared = self
-            .places
-            .values()
-            .filter(|place| place.is_shared && place.is_written);
-        shared
-            .map(|place| {
-                let mut pcs: Vec<u64> = place
-                    .pcs
+        let now = self.places.values().filter(|place| place.is_meeting());
+        now.map(|place| &place.pcs)
+            .chain(&self.former)
+            .map(|met| {
+                let mut pcs: Vec<u64> = met
                     .iter()
                     .copied()
                     .filter(|pc| *decided.entry(*pc).or_insert_with(|| is_interesting(*pc)))
@@ -80,23 +104,20 @@ impl Communication {
     }
 
     /// Instructions that wrote somewhere.
-    pub fn writers(&self) -> &BTreeSet<u64> {
-        &self.writers
+    pub fn writers(&self) -> BTreeSet<u64> {
+        self.writers.iter().copied().collect()
     }
 
     /// Whether several contexts touched this place, one of them writing.
     pub fn is_meeting(&self, location: Location) -> bool {
         self.places
             .get(&key(location))
-            .is_some_and(|place| place.is_shared && place.is_written)
+            .is_some_and(Place::is_meeting)
     }
 
     /// Places that several contexts touched, one of them writing.
     pub fn shared_places(&self) -> u64 {
-        let shared = self
-            .places
-            .values()
-            .filter(|place| place.is_shared && place.is_written);
+        let shared = self.places.values().filter(|place| place.is_meeting());
         to_u64(shared.count())
     }
 }
@@ -147,6 +168,30 @@ mod tests {
         assert_eq!(
             watch.meetings(&mut |pc| pc != 20),
             BTreeSet::from([vec![10]])
+        );
+    }
+
+    #[test]
+    fn what_became_something_new_does_not_connect_its_users() {
+        let mut watch = Communication::default();
+        let new = |offset| Location { frame: 1, offset };
+        watch.event(&access(0, 10, 8, true));
+        watch.event(&access(0, 11, 24, true));
+        watch.becomes_new(new(8), 16);
+        watch.event(&access(1, 20, 8, true));
+        watch.event(&access(2, 30, 16, true));
+        watch.event(&access(1, 40, 24, false));
+        assert_eq!(
+            watch.meetings(&mut |_| true),
+            BTreeSet::from([vec![11, 40]]),
+            "what lies behind it is what it was"
+        );
+        watch.event(&access(2, 50, 8, true));
+        watch.becomes_new(new(0), 4096);
+        assert_eq!(
+            watch.meetings(&mut |_| true),
+            BTreeSet::from([vec![11, 40], vec![20, 50]]),
+            "those who met before have met"
         );
     }
 }

@@ -53,10 +53,41 @@ struct Shadow {
     reads: Vec<Epoch>,
 }
 
+/// What is known of a context.
+#[derive(Debug, Default)]
+struct Known {
+    clock: VectorClock,
+    /// Its own counter in all clocks.
+    slot: usize,
+    /// Locks that it holds, and the number of that set once somebody asked.
+    held: Vec<u64>,
+    lockset: Option<u32>,
+    has_ended: bool,
+}
+
+impl Known {
+    /// Its own counter.
+    fn own(&self) -> u32 {
+        self.clock.get(self.slot)
+    }
+
+    fn tick(&mut self) {
+        self.clock.tick(self.slot);
+    }
+}
+
+/// Reads of a place that are all remembered; of more, those that can still race.
+const READS_KEPT: usize = 8;
+
 /// The detector for one run.
 #[derive(Debug, Default)]
 pub struct Races {
-    clocks: Vec<VectorClock>,
+    contexts: Vec<Known>,
+    /// Counters that contexts have had so far, and those of ended contexts. Whoever is created knows what all the
+    /// ended ones knew, so it may go on counting where one of them stopped: clocks are as long as many contexts live
+    /// at a time.
+    slots: usize,
+    free_slots: Vec<usize>,
     objects: FxHashMap<u64, VectorClock>,
     /// Clocks of locations that locked instructions touch.
     atomics: FxHashMap<u64, VectorClock>,
@@ -65,9 +96,9 @@ pub struct Races {
     frames: FxHashMap<u64, u32>,
     /// Everything that ended contexts knew: a stack or a thread structure may be used again.
     ended: VectorClock,
-    /// Locks that each context holds, and the sets that were seen.
-    held: Vec<Vec<u64>>,
+    /// The sets that were seen, and their numbers.
     locksets: Vec<Vec<u64>>,
+    lockset_numbers: FxHashMap<Vec<u64>, u32>,
     /// Accesses so far.
     number: u64,
     readings: Readings,
@@ -102,14 +133,14 @@ impl Races {
 
     pub fn event(&mut self, event: &Event) {
         let who = event.context.0 as usize;
-        self.make_clock(who);
+        self.know(who);
         self.note_lock(event);
         match event.kind {
             EventKind::Access(access) if access.how.is_atomic() => {
                 let key = key(access.location, access.addr);
                 let clock = self.atomics.entry(key).or_default();
-                exchange(&mut self.clocks[who], clock);
-                self.clocks[who].tick(who);
+                exchange(&mut self.contexts[who].clock, clock);
+                self.contexts[who].tick();
             }
             EventKind::Access(access) => self.access(event, &access),
             EventKind::Alloc { addr, size } => self.forget(addr, size),
@@ -118,27 +149,31 @@ impl Races {
     }
 
     fn note_lock(&mut self, event: &Event) {
-        let who = event.context.0 as usize;
+        let known = &mut self.contexts[event.context.0 as usize];
         match event.kind {
-            EventKind::Acquire { object, .. } => self.held[who].push(object),
+            EventKind::Acquire { object, .. } => known.held.push(object),
             EventKind::Release { object, .. } => {
-                if let Some(index) = self.held[who].iter().rposition(|lock| *lock == object) {
-                    self.held[who].remove(index);
+                if let Some(index) = known.held.iter().rposition(|lock| *lock == object) {
+                    known.held.remove(index);
                 }
             }
-            _ => {}
+            _ => return,
         }
+        known.lockset = None;
     }
 
     /// The number of the set of locks that a context holds.
     fn lockset(&mut self, who: usize) -> u32 {
-        let held = &self.held[who];
-        let known = self.locksets.iter().position(|set| set == held);
-        let number = known.unwrap_or_else(|| {
+        let Known { held, lockset, .. } = &mut self.contexts[who];
+        *lockset.get_or_insert_with(|| {
+            if let Some(number) = self.lockset_numbers.get(held) {
+                return *number;
+            }
+            let number = low_u32(to_u64(self.locksets.len()));
             self.locksets.push(held.clone());
-            self.locksets.len() - 1
-        });
-        low_u32(to_u64(number))
+            self.lockset_numbers.insert(held.clone(), number);
+            number
+        })
     }
 
     fn order(&mut self, event: &Event) {
@@ -146,7 +181,7 @@ impl Races {
         match event.kind {
             EventKind::Acquire { object, .. } | EventKind::BarrierLeave { object } => {
                 if let Some(clock) = self.objects.get(&object) {
-                    self.clocks[who].join(clock);
+                    self.contexts[who].clock.join(clock);
                 }
             }
             EventKind::Release { object, .. }
@@ -155,84 +190,87 @@ impl Races {
                 self.objects
                     .entry(object)
                     .or_default()
-                    .join(&self.clocks[who]);
-                self.clocks[who].tick(who);
+                    .join(&self.contexts[who].clock);
+                self.contexts[who].tick();
             }
             // One-time initialisation ends for the first caller and for all that come later.
             EventKind::WaitEnd { object } => {
                 let clock = self.objects.entry(object).or_default();
-                exchange(&mut self.clocks[who], clock);
-                self.clocks[who].tick(who);
+                exchange(&mut self.contexts[who].clock, clock);
+                self.contexts[who].tick();
             }
             EventKind::Create { child } => {
                 let child = child.0 as usize;
-                self.make_clock(child);
-                let parent = self.clocks[who].clone();
-                self.clocks[child].join(&parent);
-                self.clocks[child].join(&self.ended);
-                self.clocks[who].tick(who);
+                self.know(child);
+                let parent = self.contexts[who].clock.clone();
+                let known = &mut self.contexts[child];
+                known.clock.join(&parent);
+                known.clock.join(&self.ended);
+                known.tick();
+                self.contexts[who].tick();
             }
             EventKind::Join { child } => {
                 let child = child.0 as usize;
-                self.make_clock(child);
-                let child = self.clocks[child].clone();
-                self.clocks[who].join(&child);
+                self.know(child);
+                let known = &mut self.contexts[child];
+                // Who has ended says nothing more, and what it knew is needed once.
+                let clock = if known.has_ended {
+                    std::mem::take(&mut known.clock)
+                } else {
+                    known.clock.clone()
+                };
+                self.contexts[who].clock.join(&clock);
             }
-            EventKind::Exit => self.ended.join(&self.clocks[who]),
+            EventKind::Exit => {
+                let known = &mut self.contexts[who];
+                known.has_ended = true;
+                self.ended.join(&known.clock);
+                self.free_slots.push(known.slot);
+            }
             _ => {}
         }
     }
 
-    fn make_clock(&mut self, who: usize) {
-        while self.clocks.len() <= who {
-            let number = self.clocks.len();
-            let mut clock = VectorClock::default();
-            clock.tick(number);
-            self.clocks.push(clock);
-            self.held.push(Vec::new());
+    fn know(&mut self, who: usize) {
+        while self.contexts.len() <= who {
+            let slot = self.free_slots.pop().unwrap_or_else(|| {
+                self.slots += 1;
+                self.slots - 1
+            });
+            let mut known = Known {
+                slot,
+                ..Known::default()
+            };
+            // Even one that nobody created comes after whoever had its counter before.
+            known.clock.join(&self.ended);
+            known.tick();
+            self.contexts.push(known);
         }
     }
 
     fn access(&mut self, event: &Event, access: &Access) {
-        let Access {
-            addr,
-            location,
-            size,
-            ..
-        } = *access;
         let writes = access.how.writes();
         let who = event.context.0 as usize;
-        let key = key(location, addr);
-        self.frames.insert(addr >> 12, location.frame);
+        let key = key(access.location, access.addr);
+        self.frames.insert(access.addr >> 12, access.location.frame);
         if let Some(clock) = self.atomics.get_mut(&key) {
             if writes {
-                clock.join(&self.clocks[who]);
-                self.clocks[who].tick(who);
+                clock.join(&self.contexts[who].clock);
+                self.contexts[who].tick();
             } else {
-                self.clocks[who].join(clock);
+                self.contexts[who].clock.join(clock);
             }
             return;
         }
-        let lockset = self.lockset(who);
-        self.number += 1;
-        let now = Epoch {
-            clock: self.clocks[who].get(who),
-            number: self.number,
-            mask: mask(location, size),
-            side: Side {
-                context: event.context,
-                step: event.step,
-                pc: event.pc,
-                writes,
-                updates: access.how == AccessKind::Update,
-                lockset,
-            },
-        };
-        let clock = &self.clocks[who];
+        let now = self.epoch(event, access);
+        let contexts = &self.contexts;
+        let clock = &contexts[who].clock;
+        let knows =
+            |old: &Epoch| clock.get(contexts[old.side.context.0 as usize].slot) >= old.clock;
         let shadow = self.shadows.entry(key).or_default();
         let races = |old: &Epoch| {
             let other = old.side.context.0 as usize;
-            other != who && old.mask & now.mask != 0 && clock.get(other) < old.clock
+            other != who && old.mask & now.mask != 0 && !knows(old)
         };
         let mut partner = shadow.write.filter(|old| races(old));
         // What is read, and who wrote it, if it is another one and all of it.
@@ -245,7 +283,13 @@ impl Races {
             shadow.reads.clear();
             shadow.write = Some(now);
         } else {
-            shadow.reads.retain(|old| old.side.context != event.context);
+            let is_long = shadow.reads.len() >= READS_KEPT;
+            shadow.reads.retain(|old| {
+                let other = old.side.context.0 as usize;
+                // Whoever comes after this read comes after those before it.
+                let is_before = || old.mask & !now.mask == 0 && knows(old);
+                other != who && !(is_long && is_before())
+            });
             shadow.reads.push(now);
         }
         if let Some(old) = partner {
@@ -258,6 +302,26 @@ impl Races {
             };
             let writer = old.side.context.0 as usize;
             self.readings.note(who, writer, old.number, by);
+        }
+    }
+
+    /// An access as it is remembered.
+    fn epoch(&mut self, event: &Event, access: &Access) -> Epoch {
+        let who = event.context.0 as usize;
+        let lockset = self.lockset(who);
+        self.number += 1;
+        Epoch {
+            clock: self.contexts[who].own(),
+            number: self.number,
+            mask: mask(access.location, access.size),
+            side: Side {
+                context: event.context,
+                step: event.step,
+                pc: event.pc,
+                writes: access.how.writes(),
+                updates: access.how == AccessKind::Update,
+                lockset,
+            },
         }
     }
 
@@ -396,6 +460,56 @@ mod tests {
             ]),
             1
         );
+    }
+
+    #[test]
+    fn a_counter_that_is_used_again_confuses_nobody() {
+        let create = |child| {
+            event(
+                0,
+                1,
+                EventKind::Create {
+                    child: ContextId(child),
+                },
+            )
+        };
+        let exit = |context| event(context, 1, EventKind::Exit);
+        let begin = [create(1), write(1, 10), exit(1), create(2)];
+        let then = |rest: &[Event]| races(&[&begin, rest].concat());
+        assert_eq!(
+            then(&[write(2, 20)]),
+            0,
+            "it was created after the first had ended"
+        );
+        assert_eq!(then(&[write(0, 30)]), 1, "nobody has waited for the first");
+        assert_eq!(then(&[write(2, 20), write(0, 30)]), 1);
+        let join = event(
+            0,
+            1,
+            EventKind::Join {
+                child: ContextId(1),
+            },
+        );
+        assert_eq!(then(&[join.clone(), write(0, 30)]), 0);
+        assert_eq!(then(&[join, write(2, 20), write(0, 30)]), 1);
+    }
+
+    #[test]
+    fn of_many_reads_those_that_can_race_are_remembered() {
+        let read = |context: u32| access(context, 100 + u64::from(context), AccessKind::Read, 16);
+        let in_turn = |context| [lock(context, true), read(context), lock(context, false)];
+        let readers = 2 * u32::try_from(READS_KEPT).unwrap();
+        let mut events: Vec<Event> = (1..readers).flat_map(in_turn).collect();
+        events.push(read(readers));
+        let with = |rest: &[Event]| races(&[events.as_slice(), rest].concat());
+        assert_eq!(with(&[write(0, 10)]), 1);
+        assert_eq!(
+            with(&[lock(0, true), write(0, 10)]),
+            1,
+            "the last one took no lock"
+        );
+        let last_too = [lock(readers, true), lock(readers, false), lock(0, true)];
+        assert_eq!(with(&[last_too.as_slice(), &[write(0, 10)]].concat()), 0);
     }
 
     /// Whether each race is one that a plain store and load order, by pair of instructions.

@@ -141,7 +141,7 @@ fn live(world: &LinuxWorld) -> impl Iterator<Item = ContextId> {
     world
         .contexts()
         .iter()
-        .filter(|(_, context)| context.liveness != Liveness::Done)
+        .filter(|(_, context)| *context.liveness() != Liveness::Done)
         .map(|(id, _)| id)
 }
 

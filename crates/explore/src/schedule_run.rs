@@ -142,6 +142,9 @@ impl Observer {
                 take_away(world, &mut self.communication, event.context, *addr);
             }
             _ if self.observes => {
+                if let Some((of, memory)) = new_memory(world, event) {
+                    renew(world, &mut self.communication, of, memory);
+                }
                 if let EventKind::Access(access) = &event.kind
                     && points.contains(&event.pc)
                     && atomics.is_atomic(event.pc, access.addr)
@@ -162,7 +165,7 @@ impl Observer {
     fn learned(&self, session: &Session) -> Learned {
         Learned {
             meetings: self.communication.meetings(&mut |pc| !self.is_library(pc)),
-            writers: self.communication.writers().clone(),
+            writers: self.communication.writers(),
             shared_places: self.communication.shared_places(),
             // What is atomic was asked only at points that were known before.
             races: self
@@ -174,6 +177,33 @@ impl Observer {
         }
     }
 }
+
+/// Memory that begins to be something else, and somebody to whom it belongs.
+fn new_memory(world: &LinuxWorld, event: &Event) -> Option<(ContextId, Range<u64>)> {
+    match event.kind {
+        EventKind::Alloc { addr, size } => Some((
+            event.context,
+            addr..addr.saturating_add(size.min(ALLOCATED_MAX)),
+        )),
+        EventKind::Create { child } => Some((child, world.own_memory(child))),
+        _ => None,
+    }
+}
+
+/// A block that was handed out again, and a stack that was used before, connect nobody.
+fn renew(world: &LinuxWorld, communication: &mut Communication, of: ContextId, memory: Range<u64>) {
+    let mut at = memory.start;
+    while at < memory.end {
+        let page_end = (at | 0xFFF) + 1;
+        if let Some(location) = world.location(of, at) {
+            communication.becomes_new(location, memory.end - at);
+        }
+        at = page_end;
+    }
+}
+
+/// Bytes of a new block that are looked at.
+const ALLOCATED_MAX: u64 = 1 << 20;
 
 /// Bytes of a freed block that are looked at.
 const FREED_MAX: u64 = 4096;

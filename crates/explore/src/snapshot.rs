@@ -1,7 +1,7 @@
 //! The way from the start of a program to the place where its schedules begin.
 
 use raddle_linux::LinuxWorld;
-use raddle_world::{ContextId, Liveness, PendingKind, Stop, Until, World};
+use raddle_world::{ContextId, PendingKind, Stop, Until, World};
 
 use crate::cancel::Leave;
 use crate::hint;
@@ -130,7 +130,7 @@ fn run_until(
         if leave.is_over() {
             return Err(StartFailure::Cancelled);
         }
-        let runnable: Vec<ContextId> = world.contexts().runnable().collect();
+        let runnable: Vec<ContextId> = world.contexts().runnable().to_vec();
         let next = runnable.iter().find(|id| **id > last).or(runnable.first());
         let Some(next) = next.copied() else {
             wait(world)?;
@@ -176,7 +176,7 @@ fn run_to_first_thread(world: &mut LinuxWorld, leave: &Leave) -> Result<(), Star
         if is_creating(world, first) {
             return Ok(());
         }
-        while world.contexts().get(first).liveness != Liveness::Runnable {
+        while !world.contexts().get(first).is_runnable() {
             wait(world)?;
         }
         world.take_events();
@@ -191,7 +191,7 @@ fn run_to_test(world: &mut LinuxWorld, leave: &Leave) -> Result<(), StartFailure
             return Err(StartFailure::Cancelled);
         }
         // The test before the harness, which waits for it.
-        let Some(next) = world.contexts().runnable().last() else {
+        let Some(next) = world.contexts().runnable().last().copied() else {
             wait(world)?;
             continue;
         };

@@ -63,12 +63,8 @@ fn setup(command: &[String]) -> Setup {
 }
 
 fn run_to_second_thread(world: &mut LinuxWorld) -> Snapshot {
-    while world.contexts().iter().count() < 2 {
-        let first = world
-            .contexts()
-            .runnable()
-            .next()
-            .expect("the program runs");
+    while world.contexts().len() < 2 {
+        let first = world.contexts().runnable()[0];
         world.run(first, Until::Sync { steps_max: 1 << 40 });
         world.take_events();
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use raddle_mem::GuestAddr;
@@ -54,6 +55,8 @@ pub(crate) struct Request {
     pub(crate) exit_signal: u32,
     /// New stack pointer; 0 keeps the parent's.
     pub(crate) stack: u64,
+    /// How much memory below it is the stack; 0 if the caller does not say.
+    pub(crate) stack_size: u64,
     pub(crate) parent_tid: u64,
     pub(crate) child_tid: u64,
     pub(crate) tls: u64,
@@ -283,6 +286,7 @@ fn make_thread(kernel: &mut Kernel, creator: Tid, tid: Tid, pid: Pid, request: &
         yielded_at: None,
         torn: None,
         stopped_at_point: None,
+        stack: stack_of(kernel, pid, request),
         hooked_calls: Vec::new(),
         moving: None,
         is_excused: false,
@@ -292,6 +296,23 @@ fn make_thread(kernel: &mut Kernel, creator: Tid, tid: Tid, pid: Pid, request: &
     kernel.state.threads.insert(tid, thread);
     kernel.process_mut(pid).threads.push(tid);
     kernel.emit(creator, EventKind::Create { child: context });
+}
+
+/// The memory that is a new thread's own: its stack, and its thread-local variables if they lie right above.
+fn stack_of(kernel: &Kernel, pid: Pid, request: &Request) -> Range<u64> {
+    let stack = request.stack - request.stack_size..request.stack;
+    if stack.is_empty() || request.flags & flags::SETTLS == 0 {
+        return stack;
+    }
+    let map = &kernel.state.spaces[&kernel.process(pid).space].map;
+    let area = map.vma_at(GuestAddr(stack.end - 1).page());
+    let has_locals =
+        area.is_some_and(|area| (stack.end..area.end.start().0).contains(&request.tls));
+    if has_locals {
+        stack.start..request.tls
+    } else {
+        stack
+    }
 }
 
 fn store_ids(kernel: &mut Kernel, creator: Tid, tid: Tid, request: &Request) {

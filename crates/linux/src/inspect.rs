@@ -1,6 +1,7 @@
 //! What reports and debuggers read from a world: registers, memory, calls in progress.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use raddle_config::hooks::Effect;
 use raddle_mem::{AddressSpace, Frames, GuestAddr, PAGE_SIZE};
@@ -102,6 +103,12 @@ impl LinuxWorld {
             frame: pte.frame.0,
             offset: low_u16(addr & 0xFFF),
         })
+    }
+
+    /// The memory that a live context got as its own when it was created; empty if nobody said.
+    pub fn own_memory(&self, who: ContextId) -> Range<u64> {
+        self.tid(who)
+            .map_or(0..0, |tid| self.kernel().thread(tid).stack.clone())
     }
 
     /// The heap block that contains an address, live or freed.

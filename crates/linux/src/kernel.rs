@@ -1,8 +1,7 @@
 //! The kernel's state and the services that all system call families use.
 
-use std::collections::BTreeMap;
-
 use raddle_mem::{AddressSpace, Frames, GuestAddr, PageFault};
+use raddle_stdx::IdMap;
 use raddle_world::{Choice, ChoiceSource, ContextTable, Event, EventKind, VirtualTime};
 
 use crate::errno::Errno;
@@ -52,9 +51,9 @@ pub(crate) struct Config {
 /// Guest-visible state: plain data, saved and restored by `clone`.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
-    pub(crate) processes: BTreeMap<Pid, Process>,
-    pub(crate) threads: BTreeMap<Tid, Thread>,
-    pub(crate) spaces: BTreeMap<SpaceId, Space>,
+    pub(crate) processes: IdMap<Pid, Process>,
+    pub(crate) threads: IdMap<Tid, Thread>,
+    pub(crate) spaces: IdMap<SpaceId, Space>,
     pub(crate) contexts: ContextTable,
     /// The thread of each context, by context number; a dead context keeps the id of its thread.
     pub(crate) context_threads: Vec<Tid>,

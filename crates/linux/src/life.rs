@@ -76,7 +76,10 @@ fn remove_thread(kernel: &mut Kernel, tid: Tid) {
     };
     let process = kernel.process_mut(thread.process);
     process.threads.retain(|other| *other != tid);
-    kernel.state.contexts.get_mut(thread.context).liveness = Liveness::Done;
+    kernel
+        .state
+        .contexts
+        .set_liveness(thread.context, Liveness::Done);
     // Signals it was to take are left for its siblings.
     for other in kernel.process(thread.process).threads.clone() {
         kernel.refresh_liveness(other);

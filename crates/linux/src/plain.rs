@@ -83,13 +83,8 @@ impl Plain {
 
     /// The runnable context that follows the last one in the order of creation.
     fn next(&self, world: &LinuxWorld) -> Option<ContextId> {
-        let mut first = None;
-        for context in world.contexts().runnable() {
-            if self.last.is_none_or(|last| context > last) {
-                return Some(context);
-            }
-            first = first.or(Some(context));
-        }
-        first
+        let runnable = world.contexts().runnable();
+        let behind = |who: &&ContextId| self.last.is_none_or(|last| **who > last);
+        runnable.iter().find(behind).or(runnable.first()).copied()
     }
 }

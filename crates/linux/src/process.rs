@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use raddle_stdx::Id;
 use raddle_world::{ContextId, VirtualTime};
 
 use crate::files::{FsId, TableId};
@@ -13,12 +14,32 @@ use crate::thread::Tid;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Pid(pub(crate) u32);
 
+impl Id for Pid {
+    fn number(self) -> u32 {
+        self.0
+    }
+
+    fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+}
+
 /// The parent of the first process and of orphans. It is not a process of this world; it reaps at once.
 pub(crate) const INIT: Pid = Pid(1);
 
 /// Name of an address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SpaceId(pub(crate) u32);
+
+impl Id for SpaceId {
+    fn number(self) -> u32 {
+        self.0
+    }
+
+    fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+}
 
 /// One process (thread group).
 #[derive(Debug, Clone)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use raddle_mem::{AddressSpace, Frames};
+use raddle_stdx::IdMap;
 use raddle_world::{ChoiceSource, ContextTable, VirtualTime};
 use raddle_x86::Cpu;
 use thiserror::Error;
@@ -110,9 +111,9 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
     Kernel {
         frames,
         state: State {
-            processes: BTreeMap::new(),
-            threads: BTreeMap::new(),
-            spaces: BTreeMap::new(),
+            processes: IdMap::default(),
+            threads: IdMap::default(),
+            spaces: IdMap::default(),
             contexts: ContextTable::default(),
             context_threads: Vec::new(),
             choices: setup.choices.clone(),
@@ -210,6 +211,7 @@ fn add_first_thread(kernel: &mut Kernel, pid: Pid, tid: Tid) {
             saved_mask: None,
             pending: PendingSignals::default(),
             alt_stack: AltStack::NONE,
+            stack: 0..0,
             last_exception: ExceptionInfo::default(),
             futex_ticket: None,
             vfork_child: None,

@@ -1,7 +1,9 @@
 //! Threads: the contexts of this world.
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use raddle_stdx::Id;
 use raddle_world::{ContextId, LockMode};
 use raddle_x86::Cpu;
 
@@ -14,6 +16,16 @@ use crate::signal::{AltStack, PendingSignals, SignalSet};
 /// Thread id as the guest sees it (`gettid`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Tid(pub(crate) u32);
+
+impl Id for Tid {
+    fn number(self) -> u32 {
+        self.0
+    }
+
+    fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+}
 
 /// One thread.
 #[derive(Debug, Clone)]
@@ -34,6 +46,8 @@ pub(crate) struct Thread {
     pub(crate) saved_mask: Option<SignalSet>,
     pub(crate) pending: PendingSignals,
     pub(crate) alt_stack: AltStack,
+    /// Memory that its creator gave it as its own; empty if that is not known.
+    pub(crate) stack: Range<u64>,
     /// The exception behind the signal that is being delivered; goes into its frame.
     pub(crate) last_exception: ExceptionInfo,
     /// Ticket of the futex wait that is in progress.

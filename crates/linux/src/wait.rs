@@ -125,14 +125,14 @@ impl Kernel {
             }
             Activity::Waiting(waiting) => Liveness::Blocked(waiting.block.reason.clone()),
         };
-        self.state.contexts.get_mut(thread.context).liveness = liveness;
+        self.state.contexts.set_liveness(thread.context, liveness);
     }
 
     /// Whether nobody can run who has not just yielded.
     pub(crate) fn all_have_yielded(&self) -> bool {
         self.state.threads.values().all(|thread| {
             let context = self.state.contexts.get(thread.context);
-            context.liveness != Liveness::Runnable || thread.yielded_at == Some(context.steps)
+            !context.is_runnable() || thread.yielded_at == Some(context.steps)
         })
     }
 

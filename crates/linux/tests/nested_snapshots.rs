@@ -41,7 +41,7 @@ fn world(program: &str, seed: u64) -> LinuxWorld {
 /// Runs until a second thread exists.
 fn to_second_thread(world: &mut LinuxWorld) -> Snapshot {
     while world.contexts().iter().count() < 2 {
-        let first = world.contexts().runnable().next().unwrap();
+        let first = world.contexts().runnable()[0];
         world.run(first, Until::Sync { steps_max: 1 << 40 });
     }
     world.snapshot()
@@ -61,7 +61,7 @@ fn nested_snapshots_come_back_in_any_order() {
     let whole = run_on(&mut world);
     world.restore(outer);
     for steps in [1000, 20_000] {
-        let who = world.contexts().runnable().last().unwrap();
+        let who = *world.contexts().runnable().last().unwrap();
         world.run(who, Until::Steps(steps));
         let here = world.state_digest();
         let inner = world.snapshot();

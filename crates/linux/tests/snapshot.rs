@@ -46,7 +46,7 @@ int main(void) {
 
 /// Runs the first thread until it has written `mark`.
 fn run_to_mark(world: &mut LinuxWorld) {
-    let first = world.contexts().runnable().next().unwrap();
+    let first = world.contexts().runnable()[0];
     loop {
         let stop = world.run(
             first,
@@ -106,7 +106,7 @@ fn a_run_from_a_snapshot_is_the_run_without_one() {
     let mut detour = common::world(&program, &[], 3);
     run_to_mark(&mut detour);
     let outer = detour.snapshot();
-    let first = detour.contexts().runnable().next().unwrap();
+    let first = detour.contexts().runnable()[0];
     detour.run(first, Until::Steps(700));
     detour.snapshot();
     detour.run(first, Until::Steps(500));
@@ -120,7 +120,7 @@ fn a_slice_ends_at_exactly_the_requested_step() {
     let program = common::compile("slices", PROGRAM, &["-O1", "-static"]);
     let mut whole = common::world(&program, &[], 3);
     let mut pieces = common::world(&program, &[], 3);
-    let first = whole.contexts().runnable().next().unwrap();
+    let first = whole.contexts().runnable()[0];
     whole.run(first, Until::Steps(5000));
     for _ in 0..50 {
         pieces.run(first, Until::Steps(100));

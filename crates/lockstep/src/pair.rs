@@ -52,7 +52,7 @@ pub struct Pair {
 impl Pair {
     pub fn new(mut world: LinuxWorld) -> anyhow::Result<Self> {
         world.set_tracing(true);
-        let first = world.contexts().runnable().next();
+        let first = world.contexts().runnable().first().copied();
         let process = first.and_then(|who| world.process_id(who));
         Ok(Self {
             world,
@@ -104,10 +104,9 @@ impl Pair {
     }
 
     fn next(&self, last: Option<ContextId>) -> Option<ContextId> {
-        let contexts = || self.world.contexts().runnable();
-        contexts()
-            .find(|who| last.is_none_or(|last| *who > last))
-            .or_else(|| contexts().next())
+        let runnable = self.world.contexts().runnable();
+        let behind = |who: &&ContextId| last.is_none_or(|last| **who > last);
+        runnable.iter().find(behind).or(runnable.first()).copied()
     }
 
     /// Other processes have other memory: only our side runs them.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raddle_stdx::width::to_usize;
+use raddle_stdx::width::{to_u64, to_usize};
 use rustc_hash::FxHashMap;
 
 use crate::addr::PageNo;
@@ -62,12 +62,11 @@ impl PageTable {
         numbers.sort_unstable();
         let mut found = Vec::new();
         for number in numbers {
-            for (page, entry) in ((number << LEAF_BITS)..).zip(self.leaves[&number].iter()) {
-                if let Some(pte) = entry
-                    && (start.0..end.0).contains(&page)
-                {
-                    found.push((PageNo(page), *pte));
-                }
+            let first = number << LEAF_BITS;
+            let inside = start.0.saturating_sub(first)..(end.0 - first).min(to_u64(LEAF_ENTRIES));
+            let entries = &self.leaves[&number][to_usize(inside.start)..to_usize(inside.end)];
+            for (page, entry) in (first + inside.start..).zip(entries) {
+                found.extend(entry.map(|pte| (PageNo(page), pte)));
             }
         }
         found

@@ -171,6 +171,31 @@ fn a_program_without_threads_proves_nothing() {
 }
 
 #[test]
+fn stacks_and_blocks_that_are_used_again_connect_nobody() {
+    let folder = TempDir::new().unwrap();
+    let program = build(folder.path(), "reused");
+    let program = program.to_string_lossy();
+    let points = |rounds| {
+        let explore = [
+            "explore",
+            "--json",
+            "--schedules",
+            "200",
+            "--",
+            &program,
+            rounds,
+        ];
+        let output = raddle(folder.path(), &explore);
+        assert_eq!(output.status.code(), Some(0));
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        told["summary"]["points"].as_u64().unwrap()
+    };
+    let once = points("1");
+    assert!(once > 0, "the sum is shared");
+    assert_eq!(points("4"), once);
+}
+
+#[test]
 fn races_are_reported_on_request() {
     let folder = TempDir::new().expect("a temporary folder");
     let (code, text) = explore(folder.path(), "crash", &["--races", "--concise"]);

@@ -162,8 +162,9 @@ struct Driving {
     candidates: Vec<ContextId>,
     /// For each context: step count at which it last blocked, and how often there.
     blocks: Vec<(u64, u32)>,
-    /// What each context would do next, by its number.
+    /// What each context would do next, by its number, and where it stands then.
     next: Vec<Option<Pending>>,
+    places: Vec<u64>,
     /// The step count at which each context was last stopped in the middle of an instruction.
     torn: Vec<Option<u64>>,
     /// The step count at which each context was last stopped before it had made a step.
@@ -179,7 +180,7 @@ struct Driving {
 
 impl Driving {
     fn new<W: World>(world: &W, limits: Limits, is_replay: bool) -> Self {
-        let current = world.contexts().runnable().next().unwrap_or(ContextId(0));
+        let current = *world.contexts().runnable().first().unwrap_or(&ContextId(0));
         let steps = world.contexts().get(current).steps;
         let phase = if world.is_entering_call(current) {
             0
@@ -197,6 +198,7 @@ impl Driving {
             candidates: Vec::new(),
             blocks: Vec::new(),
             next: Vec::new(),
+            places: Vec::new(),
             torn: Vec::new(),
             stalled: Vec::new(),
             kinds: Vec::new(),
@@ -211,7 +213,7 @@ impl Driving {
     fn finish<W: World>(mut self, world: &W, end: End) -> Drive {
         self.drive.end = end;
         self.drive.class = self.reads_from.class(world.contexts());
-        self.drive.pairs = self.reads_from.pairs().iter().copied().collect();
+        self.drive.pairs = self.reads_from.pairs();
         self.drive.kinds = self.kinds.iter().map(|kind| kind.value()).collect();
         self.drive.set_aside = self.waiting.times;
         self.drive.interrupted.sort_unstable();
@@ -235,7 +237,7 @@ impl Driving {
 
     fn list_runnable<W: World>(&mut self, world: &W) {
         self.runnable.clear();
-        self.runnable.extend(world.contexts().runnable());
+        self.runnable.extend_from_slice(world.contexts().runnable());
     }
 
     /// Who may be chosen: contexts that wait in loops are left out as long as there are others.
@@ -402,7 +404,7 @@ impl Driving {
         self.drive.steps += made;
         self.stalled[index] = (made == 0 && matches!(stop, Stop::Steps)).then_some(steps);
         self.drive.stops[index] += 1;
-        let is_blocked = matches!(context.liveness, Liveness::Blocked(_));
+        let is_blocked = matches!(context.liveness(), Liveness::Blocked(_));
         let phase = if is_blocked {
             let block = &mut self.blocks[index];
             let count = if block.0 == steps { block.1 + 1 } else { 1 };
@@ -493,6 +495,7 @@ impl Driving {
             self.drive.stops.resize(needed, 0);
             self.blocks.resize(needed, (0, 0));
             self.next.resize(needed, None);
+            self.places.resize(needed, 0);
             self.torn.resize(needed, None);
             self.stalled.resize(needed, None);
             self.kinds.resize(needed, Digest::default());
@@ -505,7 +508,7 @@ impl Driving {
         let Some(next) = self.next[who.0 as usize].take() else {
             return;
         };
-        let place = world.place(who);
+        let place = self.places[who.0 as usize];
         self.reads_from.note(who, place, &next, world.contexts());
         if let Some(touch) = touch(&next)
             && touch.writes
@@ -526,9 +529,11 @@ impl Driving {
             // A context that waits for a lock will try again; what else it waits for is the world's secret.
             let next = matches!(stop, Stop::Blocked).then(|| world.pending(who));
             self.next[index] = next.filter(|n| !matches!(n.kind, PendingKind::Syscall { .. }));
+            self.places[index] = world.place(who);
             return;
         }
         self.next[index] = Some(world.pending(who));
+        self.places[index] = self.place;
         if let Stop::Point { pc } = *stop
             && self.drive.points.len() < TRAIL_MAX
         {

@@ -38,7 +38,7 @@ impl Pos {
 
     /// Takes note of what has happened since the last choice.
     pub(crate) fn update(&mut self, view: &View<'_>) {
-        let needed = view.contexts.iter().count();
+        let needed = view.contexts.len();
         while self.priorities.len() < needed {
             let priority = self.draw();
             self.priorities.push(priority);

@@ -8,7 +8,7 @@
 
 use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
-use raddle_world::{ContextId, Pending};
+use raddle_world::ContextId;
 
 use crate::operation::touch;
 use crate::pos::Pos;
@@ -91,29 +91,30 @@ impl ReadsFrom {
         let Some(next) = view.next_of(who) else {
             return false;
         };
-        let place = self.place(who);
-        let Some(source) = self.trace.source_of(next) else {
+        let Some(touch) = touch(next) else {
             return false;
         };
-        let touches = touch(next);
-        self.wishes.iter().any(|wish| {
+        let place = self.place(who);
+        let mut concerned = self.wishes.iter().filter(|wish| {
+            let is_reader = wish.pair.1 == place;
+            is_reader || wish.is_wanted && touch.writes
+        });
+        let source = || self.trace.source_of(&touch);
+        concerned.any(|wish| {
             let (write, read) = wish.pair;
             if read == place {
-                return (source == write) != wish.is_wanted;
+                return (source() == write) != wish.is_wanted;
             }
             // Somebody is to read what stands there now: nobody may overwrite it.
-            wish.is_wanted && source == write && touches.is_some_and(|t| t.writes) && {
-                write != 0 || self.waits_for(read, next, view)
-            }
+            source() == write && (write != 0 || self.waits_for(read, touch.object, view))
         })
     }
 
     /// Whether some context stands at this place and touches the same object.
-    fn waits_for(&self, read: u64, next: &Pending, view: &View<'_>) -> bool {
-        let object = touch(next).map(|t| t.object);
+    fn waits_for(&self, read: u64, object: u64, view: &View<'_>) -> bool {
         view.runnable.iter().any(|who| {
-            self.place(*who) == read
-                && view.next_of(*who).and_then(touch).map(|t| t.object) == object
+            let touches = || view.next_of(*who).and_then(touch).map(|t| t.object);
+            self.place(*who) == read && touches() == Some(object)
         })
     }
 
@@ -123,10 +124,11 @@ impl ReadsFrom {
             return;
         };
         let place = self.place(who);
-        let source = self.trace.source_of(next);
-        if touch(next).is_some_and(|t| t.reads) {
+        if let Some(touch) = touch(next).filter(|touch| touch.reads) {
             let granted = self.wishes.iter().position(|wish| {
-                wish.is_wanted && wish.pair.1 == place && Some(wish.pair.0) == source
+                wish.is_wanted
+                    && wish.pair.1 == place
+                    && wish.pair.0 == self.trace.source_of(&touch)
             });
             if let Some(granted) = granted {
                 self.wishes.remove(granted);

@@ -4,13 +4,11 @@
 //! equivalence of Wolff, Shi, Duck, Mathur, Roychoudhury, "Greybox fuzzing for concurrency testing",
 //! ASPLOS 2024). Operations are those at which contexts stop: communication points and synchronisation.
 
-use std::collections::BTreeSet;
-
 use raddle_stdx::Digest;
 use raddle_world::{ContextId, ContextTable, Pending};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::operation::touch;
+use crate::operation::{Touch, touch};
 
 /// An observed pair: the place of the last write (0: none in this run) and the place of the read.
 pub type ReadsFromPair = (u64, u64);
@@ -30,7 +28,7 @@ pub struct ReadsFromTrace {
     last: FxHashMap<u64, LastWrite>,
     /// By context number: operations so far, and what they read from.
     contexts: Vec<(u64, Digest)>,
-    pairs: BTreeSet<ReadsFromPair>,
+    pairs: FxHashSet<ReadsFromPair>,
 }
 
 impl ReadsFromTrace {
@@ -70,13 +68,15 @@ impl ReadsFromTrace {
     }
 
     /// The place of the last write to what this operation reads; 0 if there was none.
-    pub fn source_of(&self, next: &Pending) -> Option<u64> {
-        let touch = touch(next)?;
-        Some(self.last.get(&touch.object).map_or(0, |write| write.place))
+    pub fn source_of(&self, touch: &Touch) -> u64 {
+        self.last.get(&touch.object).map_or(0, |write| write.place)
     }
 
-    pub fn pairs(&self) -> &BTreeSet<ReadsFromPair> {
-        &self.pairs
+    /// The pairs of contexts' operations so far, ascending.
+    pub fn pairs(&self) -> Vec<ReadsFromPair> {
+        let mut pairs: Vec<_> = self.pairs.iter().copied().collect();
+        pairs.sort_unstable();
+        pairs
     }
 
     /// Equal for runs of the same class.

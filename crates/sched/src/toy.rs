@@ -67,9 +67,12 @@ impl Toy {
     fn step(&mut self, who: ContextId) -> Stop {
         let index = who.0 as usize;
         let Some(operation) = self.programs[index].get(self.at[index]).copied() else {
-            self.table.get_mut(who).liveness = Liveness::Done;
-            let is_over = self.table.runnable().next().is_none()
-                && self.table.iter().all(|(_, c)| c.liveness == Liveness::Done);
+            self.table.set_liveness(who, Liveness::Done);
+            let is_over = self.table.runnable().is_empty()
+                && self
+                    .table
+                    .iter()
+                    .all(|(_, c)| *c.liveness() == Liveness::Done);
             return if is_over {
                 Stop::WorldDone { status: 0 }
             } else {
@@ -79,7 +82,7 @@ impl Toy {
         if let Do::Lock(lock) = operation {
             if self.owners[lock].is_some() {
                 let reason = WaitReason::Futex { addr: 0 };
-                self.table.get_mut(who).liveness = Liveness::Blocked(reason);
+                self.table.set_liveness(who, Liveness::Blocked(reason));
                 return Stop::Blocked;
             }
             self.owners[lock] = Some(who);
@@ -114,9 +117,9 @@ impl Toy {
 
     fn wake(&mut self) {
         for id in 0..u32::try_from(self.programs.len()).expect("few") {
-            let context = self.table.get_mut(ContextId(id));
-            if matches!(context.liveness, Liveness::Blocked(_)) {
-                context.liveness = Liveness::Runnable;
+            let id = ContextId(id);
+            if matches!(self.table.get(id).liveness(), Liveness::Blocked(_)) {
+                self.table.set_liveness(id, Liveness::Runnable);
             }
         }
     }

@@ -116,7 +116,7 @@ impl<R: Rerun> Travel<R> {
     pub fn threads(&self) -> Vec<(ContextId, String)> {
         let world = self.world();
         let live = world.contexts().iter();
-        live.filter(|(_, context)| context.liveness != Liveness::Done)
+        live.filter(|(_, context)| *context.liveness() != Liveness::Done)
             .filter(|(id, _)| world.thread_of(*id) == *id)
             .map(|(id, _)| (id, self.run.label(id)))
             .collect()

@@ -1,13 +1,15 @@
-//! What could be in `std`: a seeded integer generator, digests, width conversions with names.
+//! What could be in `std`: a seeded integer generator, digests, a map from small ids, width conversions with names.
 //!
 //! This crate knows nothing of programs, kernels or machines.
-//! Entry points: [`Prng`], [`Digest`], [`cpu_time()`], the free functions of [`width`].
+//! Entry points: [`Prng`], [`Digest`], [`IdMap`], [`cpu_time()`], the free functions of [`width`].
 
 mod cpu_time;
 mod digest;
+mod id_map;
 mod prng;
 pub mod width;
 
 pub use cpu_time::cpu_time;
 pub use digest::Digest;
+pub use id_map::{Id, IdMap};
 pub use prng::Prng;

@@ -20,9 +20,19 @@ pub struct Context {
     pub children: u32,
     /// Name given by the program, or the program's own name.
     pub name: Arc<str>,
-    pub liveness: Liveness,
+    liveness: Liveness,
     /// Steps this context has made.
     pub steps: u64,
+}
+
+impl Context {
+    pub fn liveness(&self) -> &Liveness {
+        &self.liveness
+    }
+
+    pub fn is_runnable(&self) -> bool {
+        self.liveness == Liveness::Runnable
+    }
 }
 
 /// Whether a context can be chosen.
@@ -58,6 +68,8 @@ pub enum WaitReason {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContextTable {
     contexts: Vec<Context>,
+    /// Those that can be chosen, ascending: asked for at every stop, changed rarely.
+    runnable: Vec<ContextId>,
 }
 
 impl ContextTable {
@@ -82,6 +94,10 @@ impl ContextTable {
                 path
             }
         };
+        self.add(path, parent, name)
+    }
+
+    fn add(&mut self, path: Arc<[u32]>, parent: Option<ContextId>, name: Arc<str>) -> ContextId {
         let id = ContextId(low_u32(to_u64(self.contexts.len())));
         self.contexts.push(Context {
             path,
@@ -91,6 +107,7 @@ impl ContextTable {
             liveness: Liveness::Runnable,
             steps: 0,
         });
+        self.runnable.push(id);
         id
     }
 
@@ -99,16 +116,7 @@ impl ContextTable {
     pub fn create_at(&mut self, parent: ContextId, element: u32, name: Arc<str>) -> ContextId {
         let path = &self.contexts[parent.0 as usize].path;
         let path = path.iter().copied().chain([element]).collect();
-        let id = ContextId(low_u32(to_u64(self.contexts.len())));
-        self.contexts.push(Context {
-            path,
-            parent: Some(parent),
-            children: 0,
-            name,
-            liveness: Liveness::Runnable,
-            steps: 0,
-        });
-        id
+        self.add(path, Some(parent), name)
     }
 
     pub fn get(&self, id: ContextId) -> &Context {
@@ -124,11 +132,33 @@ impl ContextTable {
         (0..).map(ContextId).zip(self.contexts.iter())
     }
 
-    /// The contexts that can be chosen now.
-    pub fn runnable(&self) -> impl Iterator<Item = ContextId> {
-        self.iter()
-            .filter(|(_, context)| context.liveness == Liveness::Runnable)
-            .map(|(id, _)| id)
+    /// How many contexts there are.
+    pub fn len(&self) -> usize {
+        self.contexts.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.contexts.is_empty()
+    }
+
+    /// Says whether a context can be chosen from now on.
+    pub fn set_liveness(&mut self, id: ContextId, liveness: Liveness) {
+        let context = &mut self.contexts[id.0 as usize];
+        let could_run = context.is_runnable();
+        context.liveness = liveness;
+        let can_run = context.is_runnable();
+        if can_run == could_run {
+            return;
+        }
+        match self.runnable.binary_search(&id) {
+            Ok(at) => drop(self.runnable.remove(at)),
+            Err(at) => self.runnable.insert(at, id),
+        }
+    }
+
+    /// The contexts that can be chosen now, in the order of creation.
+    pub fn runnable(&self) -> &[ContextId] {
+        &self.runnable
     }
 }
 
@@ -142,6 +172,21 @@ impl fmt::Display for Context {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runnable_contexts_are_listed_in_the_order_of_creation() {
+        let mut table = ContextTable::default();
+        let main = table.create(None, "main".into());
+        let child = table.create(Some(main), "child".into());
+        table.set_liveness(main, Liveness::Blocked(WaitReason::Sleep));
+        table.set_liveness(main, Liveness::Blocked(WaitReason::Child));
+        assert_eq!(table.runnable(), [child]);
+        table.set_liveness(main, Liveness::Runnable);
+        table.set_liveness(main, Liveness::Runnable);
+        assert_eq!(table.runnable(), [main, child]);
+        table.set_liveness(child, Liveness::Done);
+        assert_eq!(table.runnable(), [main]);
+    }
 
     #[test]
     fn paths_name_the_creator_and_the_order() {

@@ -60,7 +60,7 @@ pub(super) fn describe_waits(
         .world
         .contexts()
         .iter()
-        .filter(|(_, context)| context.liveness != Liveness::Done)
+        .filter(|(_, context)| *context.liveness() != Liveness::Done)
         .map(|(id, _)| id)
         .collect();
     let wants: BTreeMap<ContextId, Want> = live
@@ -91,7 +91,7 @@ pub(super) fn describe_waits(
 
 fn want(session: &mut Session, history: &History, who: ContextId) -> Want {
     let world = &mut session.world;
-    let Liveness::Blocked(reason) = world.contexts().get(who).liveness.clone() else {
+    let Liveness::Blocked(reason) = world.contexts().get(who).liveness().clone() else {
         return Want::Nothing;
     };
     match (world.pending_call(who), reason) {
@@ -316,7 +316,7 @@ fn loop_lines(session: &mut Session, who: ContextId) -> Vec<String> {
     let symbols = world.symbols(who).unwrap_or_default();
     let mut visited: BTreeSet<(String, u32)> = BTreeSet::new();
     for _ in 0..LOOP_STEPS {
-        if world.contexts().get(who).liveness != Liveness::Runnable {
+        if !world.contexts().get(who).is_runnable() {
             break;
         }
         world.run(who, Until::Steps(1));

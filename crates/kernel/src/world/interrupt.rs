@@ -90,10 +90,12 @@ impl KernelWorld {
             let pending = self.machine.dispatchable(cpu);
             let state = &mut self.state;
             let own = context_of(cpu);
-            state.contexts.get_mut(own).liveness = liveness(executing == own && is_running);
+            state
+                .contexts
+                .set_liveness(own, liveness(executing == own && is_running));
             for ((_, vector), id) in state.interrupts.range((cpu, 0)..=(cpu, u8::MAX)) {
                 let can_run = executing == *id && is_running || pending == Some(*vector);
-                state.contexts.get_mut(*id).liveness = liveness(can_run);
+                state.contexts.set_liveness(*id, liveness(can_run));
             }
         }
     }

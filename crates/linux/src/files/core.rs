@@ -100,7 +100,7 @@ pub(crate) fn facts(kernel: &Kernel, pid: Pid) -> Option<Facts> {
         Life::Running => {
             let is_runnable = process.threads.iter().any(|tid| {
                 let context = kernel.thread(*tid).context;
-                kernel.state.contexts.get(context).liveness == raddle_world::Liveness::Runnable
+                kernel.state.contexts.get(context).is_runnable()
             });
             if is_runnable { 'R' } else { 'S' }
         }

@@ -9,14 +9,15 @@ mod blocks;
 mod effect;
 mod modules;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use raddle_config::hooks::Hook;
+use raddle_stdx::IdMap;
 use raddle_stdx::width::to_usize;
 use raddle_symbols::SymbolSpace;
 use raddle_world::{ContextId, LockMode};
 use raddle_x86::{Engine, Reg};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::kernel::Kernel;
 use crate::process::SpaceId;
@@ -49,9 +50,9 @@ pub(crate) struct Hooks {
     rules: Vec<Hook>,
     modules: Modules,
     /// Entries of hooked functions in each address space.
-    entries: BTreeMap<SpaceId, Entries>,
+    entries: IdMap<SpaceId, Entries>,
     /// Return addresses at which a point was set; kept, since calls come back to the same places.
-    returns: BTreeSet<u64>,
+    returns: FxHashSet<u64>,
     /// Whether the last point was about memory allocation only, which synchronises nothing.
     is_quiet: bool,
 }
@@ -60,7 +61,7 @@ pub(crate) struct Hooks {
 struct Entries {
     /// What the entries were found in.
     layout: u64,
-    rules: BTreeMap<u64, usize>,
+    rules: FxHashMap<u64, usize>,
     /// The code of functions that wrap others, and their rules.
     wrappers: Vec<(Range<u64>, usize)>,
     symbols: SymbolSpace,
@@ -89,7 +90,7 @@ impl Hooks {
             return;
         }
         let symbols = self.modules.space(kernel, tid);
-        let mut rules = BTreeMap::new();
+        let mut rules = FxHashMap::default();
         let mut wrappers = Vec::new();
         for (number, rule) in self.rules.iter().enumerate() {
             for name in &rule.functions {

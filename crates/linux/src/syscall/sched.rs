@@ -234,7 +234,6 @@ fn priority_targets(call: &Call<'_>) -> Result<Vec<Tid>, Errno> {
             .state
             .threads
             .keys()
-            .copied()
             .filter(|tid| tid.0 == who)
             .collect(),
         1 => {
@@ -245,7 +244,7 @@ fn priority_targets(call: &Call<'_>) -> Result<Vec<Tid>, Errno> {
                 .flat_map(|process| process.threads.iter().copied())
                 .collect()
         }
-        2 => call.kernel.state.threads.keys().copied().collect(),
+        2 => call.kernel.state.threads.keys().collect(),
         _ => return Err(Errno::EINVAL),
     };
     if threads.is_empty() {

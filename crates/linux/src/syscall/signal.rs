@@ -222,7 +222,6 @@ fn kill_everybody(call: &mut Call<'_>, own: Pid, number: u32, info: &SigInfo) ->
         .state
         .processes
         .keys()
-        .copied()
         .filter(|pid| *pid != own)
         .collect();
     if others.is_empty() {

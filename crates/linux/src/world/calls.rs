@@ -1,7 +1,7 @@
 //! System calls of threads: entering, blocking, trying again, giving the result.
 
 use raddle_stdx::width::{as_i64, low_u32};
-use raddle_world::{ContextId, EventKind, Liveness, Stop, VirtualTime};
+use raddle_world::{ContextId, EventKind, Stop, VirtualTime};
 use raddle_x86::Reg;
 
 use super::{Flow, LinuxWorld};
@@ -79,7 +79,7 @@ impl LinuxWorld {
                     return Flow::On;
                 }
                 // A signal may be waiting already: then the sleep ends at once.
-                if self.kernel.state.contexts.get(context).liveness == Liveness::Runnable {
+                if self.kernel.state.contexts.get(context).is_runnable() {
                     Flow::On
                 } else {
                     Flow::Stop(Stop::Blocked)

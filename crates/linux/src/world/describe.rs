@@ -66,7 +66,7 @@ fn describe_frame(symbols: &SymbolSpace, pc: u64) -> String {
 
 fn describe(context: &Context, is_stopped: bool) -> String {
     use raddle_world::WaitReason as Reason;
-    match &context.liveness {
+    match context.liveness() {
         _ if is_stopped => "stopped by a signal until SIGCONT".into(),
         Liveness::Runnable => "can run".into(),
         Liveness::Done => "has ended".into(),

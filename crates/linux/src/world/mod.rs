@@ -6,8 +6,6 @@ mod exceptions;
 pub(crate) mod halt;
 mod run_digest;
 
-use std::collections::BTreeSet;
-
 use raddle_config::hooks::Hook;
 use raddle_mem::{Frames, GuestAddr, SnapshotDepth};
 use raddle_stdx::Digest;
@@ -18,6 +16,7 @@ use raddle_world::{
     Snapshot, Stop, Until, VirtualTime, World,
 };
 use raddle_x86::{BYTES_MAX, Engine, Exit, Fault, Memory, NextAccess, Observe, Peek, Reg, Slice};
+use rustc_hash::FxHashSet;
 
 use crate::hooks::Hooks;
 use crate::kernel::{Kernel, State};
@@ -43,7 +42,7 @@ pub struct LinuxWorld {
     peek: Peek,
     observe: Observe,
     /// Program points that the caller set, besides those of hooks.
-    points: BTreeSet<u64>,
+    points: FxHashSet<u64>,
 }
 
 /// What a snapshot keeps beside the undo log of guest memory.
@@ -90,7 +89,7 @@ impl LinuxWorld {
             hooks: Hooks::default(),
             peek: Peek::default(),
             observe: Observe::None,
-            points: BTreeSet::new(),
+            points: FxHashSet::default(),
         })
     }
 
