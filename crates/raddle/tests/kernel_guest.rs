@@ -7,6 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use kernel_common::{CORPUS, kernel, raddle};
+use raddle_kernel::world::KernelWorld;
+use raddle_pc::boot::{BootConfig, BootImage, DEFAULT_COMMAND_LINE, KernelImage};
 use tempfile::TempDir;
 
 const EXT4: [&str; 6] = [
@@ -206,6 +208,52 @@ fn four_processors() {
     let (code, text) = guest.explore("9", &["--cpus", "4", "four.ktest"]);
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("explored 9 schedules"), "{text}");
+}
+
+/// Boots an initial file system and gives the agent no test, as a machine that knows nothing of its calls; the end of
+/// the console.
+fn boot_without_answers(archive: &Path) -> String {
+    let kernel = std::fs::read(kernel()).expect("the kernel can be read");
+    let image = KernelImage::parse(&kernel).expect("a kernel");
+    let config = BootConfig {
+        cpus: 2,
+        memory: 256 << 20,
+        command_line: DEFAULT_COMMAND_LINE.to_owned(),
+        seed: 1,
+    };
+    let archive = std::fs::read(archive).expect("it was written");
+    let layout = BootImage::new(&image, &archive, &config).expect("it fits");
+    let mut world =
+        KernelWorld::boot(&layout, config.cpus, config.memory, &mut |_| ()).expect("it boots");
+    // The agent restarts the machine when it is through, and this machine has nothing to start again from.
+    let ended = world.begin_test(&[], u64::MAX);
+    assert!(ended.is_err(), "no thread came to a start line");
+    world.console().text()
+}
+
+#[test]
+fn a_test_runs_on_a_machine_that_does_not_answer() {
+    let guest = Guest::new();
+    // Ten rounds of each thread, and the check counts; its second line is wrong.
+    guest.write(
+        "pipe.ktest",
+        "setup:\n    buffer p 8\n    buffer b 64\n    pipe2(p, 0) == 0\nthread a:\n    write(p.i32[1], \"a\", 1) == 1\n\
+         thread b:\n    write(p.i32[1], \"b\", 1) == 1\ncheck:\n    read(p.i32[0], b, 64) == 20\n    getpid() == 0\n",
+    );
+    let kernel = kernel();
+    let arguments = ["kernel", "initramfs", "--rounds", "10", "--kernel"];
+    let rest = ["--output", "pipe.cpio", "pipe.ktest"];
+    let arguments = [
+        &arguments[..],
+        &[kernel.to_str().expect("a path")],
+        &rest[..],
+    ]
+    .concat();
+    let (code, text) = raddle(guest.path(), &arguments);
+    assert_eq!(code, 0, "{text}");
+    let console = boot_without_answers(&guest.path().join("pipe.cpio"));
+    let told = "raddle: the test ended: 1 expectations failed";
+    assert!(console.contains(told), "{console}");
 }
 
 const PROGRAM: &str = r#"

@@ -41,7 +41,7 @@ pub use race_rules::{RaceRules, Rank};
 pub use recorded::Recorded;
 pub use repeat::{Trace, repeat};
 pub use run::{Clock, Cost, Outcome, RaceMode, Rules};
-pub use session::{Session, StartFailure, Target};
+pub use session::{Session, StartFailure, Target, input};
 pub use ski_race::{RaceGroup, RacePair};
 pub use trace::{FunctionTrace, TraceOptions, trace_functions};
 
@@ -281,7 +281,8 @@ impl<'a> Campaign<'a> {
             self.report.heuristics.add(&outcome.heuristics);
             self.report.cost.add(&outcome.cost);
             self.seen.insert(outcome.drive.schedule.digest());
-            if let End::Unsupported(text) = &outcome.drive.end {
+            // A kernel that panicked restarts the machine in ways that are not supported.
+            if let (End::Unsupported(text), None) = (&outcome.drive.end, &outcome.failure) {
                 let entry = self.report.unsupported.get_or_insert((text.clone(), 0));
                 entry.1 += 1;
             }

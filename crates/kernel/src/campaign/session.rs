@@ -65,19 +65,7 @@ impl<'a> Session<'a> {
         let mut world = target.boot.world()?;
         let cpus = world.machine().cpus();
         let input = match &target.test {
-            Some(test) => {
-                let threads = test.threads.len();
-                if threads > cpus {
-                    return Err(StartFailure::Test(format!(
-                        "{}: the test has {threads} threads, the machine has {cpus} processors: give it more with --cpus {threads}",
-                        test.path
-                    )));
-                }
-                // Everything else goes to a processor without a test thread, or to the first one.
-                let housekeeping = if cpus > threads { cpus - 1 } else { 0 };
-                test.program
-                    .encode(u32::try_from(housekeeping).unwrap_or(0))?
-            }
+            Some(test) => input(test, cpus)?,
             None => Program::external(),
         };
         world
@@ -122,6 +110,21 @@ impl<'a> Session<'a> {
         let pages = self.world.machine().restored_pages() - self.pages;
         (pages, self.world.instructions())
     }
+}
+
+/// The test as the agent of a machine with so many processors gets it.
+pub fn input(test: &TestCase, cpus: usize) -> Result<Vec<u8>, StartFailure> {
+    let threads = test.threads.len();
+    if threads > cpus {
+        return Err(StartFailure::Test(format!(
+            "{}: the test has {threads} threads, the machine has {cpus} processors: give it more with --cpus {threads}",
+            test.path
+        )));
+    }
+    // Everything else goes to a processor without a test thread, or to the first one.
+    let housekeeping = if cpus > threads { cpus - 1 } else { 0 };
+    let housekeeping = u32::try_from(housekeeping).unwrap_or(0);
+    Ok(test.program.encode(housekeeping)?)
 }
 
 fn explain(failure: &TestFailure, test: Option<&TestCase>) -> StartFailure {

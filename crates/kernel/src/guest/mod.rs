@@ -19,6 +19,10 @@ const PROGRAM: &str = "test";
 /// Where modules lie that the agent loads before the boot snapshot, as `0`, `1`, ... with `0.parameters` beside.
 const MODULES: &str = "modules";
 
+/// Where a test lies for machines that give none, and beside it how often its threads make their calls.
+const ALONE: &str = "alone";
+const ALONE_ROUNDS: &str = "alone.rounds";
+
 /// A module that is loaded before the boot snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootModule {
@@ -33,6 +37,19 @@ pub struct GuestFile {
     pub path: String,
     pub mode: u32,
     pub content: Vec<u8>,
+}
+
+/// The files with which the agent runs a test on a machine that does not answer it.
+pub fn alone(input: Vec<u8>, rounds: u64) -> [GuestFile; 2] {
+    let file = |path: &str, content| GuestFile {
+        path: path.to_owned(),
+        mode: 0o644,
+        content,
+    };
+    [
+        file(ALONE, input),
+        file(ALONE_ROUNDS, rounds.to_string().into_bytes()),
+    ]
 }
 
 /// The initial file system: the agent as `init`, the usual folders, the user's program and files.

@@ -135,6 +135,29 @@ impl Guest {
         Ok(summary)
     }
 
+    pub(super) fn kernel(&self) -> &Path {
+        &self.kernel
+    }
+
+    /// The initial file system that runs a test of the module on other machines.
+    pub(super) fn initramfs(&self, test: &Path, rounds: u32) -> anyhow::Result<PathBuf> {
+        let archive = self.folder.join("alone.cpio");
+        let output = self
+            .command("initramfs")
+            .args(["--rounds", &rounds.to_string(), "--modules"])
+            .arg(self.module())
+            .arg("--kernel")
+            .arg(&self.kernel)
+            .arg("--output")
+            .arg(&archive)
+            .arg(test)
+            .output()
+            .context("cannot start raddle")?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{errors}");
+        Ok(archive)
+    }
+
     /// A recording of a known bug.
     pub(super) fn recording(&self, bug: &str) -> anyhow::Result<PathBuf> {
         let folder = self.folder.join("recordings");

@@ -9,6 +9,7 @@ mod bundle;
 mod explore;
 mod generate;
 mod guest_options;
+mod initramfs;
 mod kinds;
 mod modules;
 mod new_test;
@@ -34,6 +35,7 @@ enum KernelCommand {
     NewTest(new_test::NewTest),
     Generate(generate::Generate),
     Explore(Box<explore::Explore>),
+    Initramfs(initramfs::Initramfs),
     Replay(replay::Replay),
     Bundle(bundle::Bundle),
 }
@@ -45,6 +47,7 @@ impl Kernel {
             KernelCommand::NewTest(command) => command.run(),
             KernelCommand::Generate(command) => command.run(),
             KernelCommand::Explore(command) => command.run(),
+            KernelCommand::Initramfs(command) => command.run(),
             KernelCommand::Replay(command) => command.run(),
             KernelCommand::Bundle(command) => command.run(),
         }
