@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use raddle_config::hooks::Effect;
 use raddle_mem::{AddressSpace, Frames, GuestAddr, PAGE_SIZE};
-use raddle_stdx::width::{low_u16, to_u64};
+use raddle_stdx::width::to_u64;
 use raddle_symbols::unwind::RIP;
 use raddle_symbols::{Registers, SymbolSpace};
 use raddle_world::{ContextId, Inspect, Loaded, Location};
@@ -93,16 +93,7 @@ impl LinuxWorld {
 
     /// Where an address of a live context's process is, if its page is present.
     pub fn location(&self, who: ContextId, addr: u64) -> Option<Location> {
-        let tid = self.tid(who)?;
-        let pte = self
-            .kernel()
-            .space_of(tid)
-            .map
-            .pte(GuestAddr(addr).page())?;
-        Some(Location {
-            frame: pte.frame.0,
-            offset: low_u16(addr & 0xFFF),
-        })
+        self.location_of(self.tid(who)?, addr)
     }
 
     /// The memory that a live context got as its own when it was created; empty if nobody said.

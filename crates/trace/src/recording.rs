@@ -9,7 +9,7 @@ use crate::schedule::Schedule;
 
 /// Version of what a step, a stop and the default order mean. Raised whenever an old recording would run
 /// differently.
-pub const SEMANTICS: u32 = 3;
+pub const SEMANTICS: u32 = 4;
 
 /// What the program was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

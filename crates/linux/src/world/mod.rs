@@ -4,6 +4,7 @@ mod calls;
 mod describe;
 mod exceptions;
 pub(crate) mod halt;
+mod private_call;
 mod run_digest;
 
 use raddle_config::hooks::Hook;
@@ -29,6 +30,9 @@ use crate::time;
 pub use describe::describe_status;
 pub use halt::{Halt, Watch};
 use run_digest::{Reached, RunDigest};
+
+/// Number of the call whose object is a word of memory.
+const FUTEX: u32 = 202;
 
 /// Linux processes on one host thread.
 #[derive(Debug)]
@@ -296,16 +300,17 @@ impl LinuxWorld {
         kernel.state.contexts.get_mut(context).steps += outcome.steps;
         kernel.process_mut(pid).usage.steps += outcome.steps;
         self.statistics.steps += outcome.steps;
-        self.leave(tid, outcome.exit, until)
+        self.leave(tid, outcome.exit, until, *left)
     }
 
-    /// Deals with why the engine came back.
-    fn leave(&mut self, tid: Tid, exit: Exit, until: Until) -> Flow {
+    /// Deals with why the engine came back, with so many steps left.
+    fn leave(&mut self, tid: Tid, exit: Exit, until: Until, left: u64) -> Flow {
         match exit {
             Exit::StepsDone | Exit::LogFull => Flow::On,
             Exit::Syscall => {
                 self.kernel.thread_mut(tid).activity = Activity::Entered;
-                if matches!(until, Until::Sync { .. }) {
+                let is_asked_for = matches!(until, Until::Sync { .. });
+                if is_asked_for && (left == 0 || !self.is_private_call(tid)) {
                     Flow::Stop(Stop::Sync)
                 } else {
                     Flow::On
@@ -469,15 +474,7 @@ impl LinuxWorld {
         let Some(access) = shared.or(first) else {
             return PendingKind::Local;
         };
-        let location = self
-            .kernel
-            .space_of(tid)
-            .map
-            .pte(GuestAddr(access.addr).page())
-            .map(|pte| Location {
-                frame: pte.frame.0,
-                offset: low_u16(access.addr & 0xFFF),
-            });
+        let location = self.location_of(tid, access.addr);
         let NextAccess {
             addr,
             size,
@@ -493,6 +490,33 @@ impl LinuxWorld {
             writes,
             atomic,
         }
+    }
+
+    /// What a call that a thread is about to make touches: a futex its word, others who knows what.
+    fn pending_call_kind(&self, tid: Tid) -> PendingKind {
+        let cpu = &self.kernel.thread(tid).cpu;
+        let number = low_u32(cpu.reg(Reg::Rax));
+        if number != FUTEX {
+            return PendingKind::Syscall { number };
+        }
+        let addr = cpu.reg(Reg::Rdi);
+        PendingKind::Access {
+            addr,
+            location: self.location_of(tid, addr),
+            size: 4,
+            reads: true,
+            writes: true,
+            atomic: true,
+        }
+    }
+
+    /// Where an address is, if its page is present.
+    pub(crate) fn location_of(&self, tid: Tid, addr: u64) -> Option<Location> {
+        let pte = self.kernel.space_of(tid).map.pte(GuestAddr(addr).page())?;
+        Some(Location {
+            frame: pte.frame.0,
+            offset: low_u16(addr & 0xFFF),
+        })
     }
 }
 
@@ -510,9 +534,8 @@ impl World for LinuxWorld {
         };
         let thread = self.kernel.thread(tid);
         let pc = thread.cpu.rip;
-        let number = low_u32(thread.cpu.reg(Reg::Rax));
         let kind = match &thread.activity {
-            Activity::Entered => PendingKind::Syscall { number },
+            Activity::Entered => self.pending_call_kind(tid),
             Activity::Waiting(waiting) => PendingKind::Syscall {
                 number: waiting.number,
             },
@@ -525,7 +548,7 @@ impl World for LinuxWorld {
                 }
                 let bytes = self.next_bytes(tid);
                 if self.is_syscall(tid, bytes) {
-                    PendingKind::Syscall { number }
+                    self.pending_call_kind(tid)
                 } else {
                     self.pending_access(tid, bytes)
                 }
@@ -539,6 +562,7 @@ impl World for LinuxWorld {
             self.statistics.switches += 1;
             self.statistics.last = Some(who);
         }
+        self.digest.begins(who);
         let stop = self.run_until(who, until);
         self.digest.reached(Reached {
             context: who,

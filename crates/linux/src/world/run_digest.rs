@@ -25,13 +25,15 @@ impl RunDigest {
         self.digest.word(word);
     }
 
-    /// Takes the end of a slice.
-    pub(super) fn reached(&mut self, now: Reached) {
-        if let Some(last) = self.last
-            && last.context != now.context
-        {
+    /// Takes the beginning of a slice: whoever ran before comes first, whatever this one is about to do.
+    pub(super) fn begins(&mut self, who: ContextId) {
+        if let Some(last) = self.last.take_if(|last| last.context != who) {
             self.fold(last);
         }
+    }
+
+    /// Takes the end of a slice.
+    pub(super) fn reached(&mut self, now: Reached) {
         self.last = Some(now);
     }
 
@@ -56,13 +58,30 @@ mod tests {
     fn digest(slices: &[(u32, u64)]) -> u64 {
         let mut digest = RunDigest::default();
         for (context, steps) in slices {
-            digest.reached(Reached {
-                context: ContextId(*context),
-                steps: *steps,
-                pc: 7,
-            });
+            run(&mut digest, *context, *steps);
         }
         digest.value()
+    }
+
+    fn run(digest: &mut RunDigest, context: u32, steps: u64) {
+        let context = ContextId(context);
+        digest.begins(context);
+        let pc = 7;
+        digest.reached(Reached { context, steps, pc });
+    }
+
+    #[test]
+    fn where_a_slice_ends_before_a_call_leaves_no_trace() {
+        let with_call = |slices: &[u64]| {
+            let mut digest = RunDigest::default();
+            run(&mut digest, 0, 9);
+            slices.iter().for_each(|steps| run(&mut digest, 1, *steps));
+            digest.begins(ContextId(1));
+            digest.word(42);
+            run(&mut digest, 1, 5);
+            digest.value()
+        };
+        assert_eq!(with_call(&[]), with_call(&[2, 3]));
     }
 
     #[test]

@@ -1,0 +1,62 @@
+//! Calls that nobody but the caller can notice: no reason to let somebody else run before them.
+//!
+//! A C library makes about ten of them for each thread, and each would be a decision that decides nothing.
+
+use std::ops::Range;
+
+use raddle_config::hooks::Effect;
+use raddle_stdx::width::low_u32;
+use raddle_x86::Reg;
+
+use super::LinuxWorld;
+use crate::kernel::Kernel;
+use crate::process::Pid;
+use crate::thread::Tid;
+
+/// Calls about the thread itself: getpid, sigaltstack, gettid, sched_getaffinity, set_tid_address, set_robust_list,
+/// rseq.
+const OWN: [u32; 7] = [39, 131, 186, 204, 218, 273, 334];
+/// Calls about memory: mmap, mprotect, munmap.
+const MEMORY: [u32; 3] = [9, 10, 11];
+const MADVISE: u32 = 28;
+const RT_SIGPROCMASK: u32 = 14;
+
+/// Signals that nobody sends to a program on purpose: those that a thread's own instructions cause (SIGILL, SIGTRAP,
+/// SIGBUS, SIGFPE, SIGSEGV), and the one by which glibc changes the user of all threads.
+const NOT_SENT: [usize; 6] = [4, 5, 7, 8, 11, 33];
+
+impl LinuxWorld {
+    /// Whether nobody else can notice the call that a thread is about to make, nor have a say in its result.
+    pub(super) fn is_private_call(&self, tid: Tid) -> bool {
+        let thread = self.kernel().thread(tid);
+        let number = low_u32(thread.cpu.reg(Reg::Rax));
+        match number {
+            RT_SIGPROCMASK => !has_signals(self.kernel(), thread.process),
+            MADVISE => {
+                let start = thread.cpu.reg(Reg::Rdi);
+                let asked = start..start.saturating_add(thread.cpu.reg(Reg::Rsi));
+                is_inside(&asked, &thread.stack)
+            }
+            // The stack of a thread that does not exist yet.
+            _ if MEMORY.contains(&number) => self
+                .hooks()
+                .innermost(self.kernel(), tid)
+                .is_some_and(|call| call.effect == Effect::CreateThread),
+            _ => OWN.contains(&number),
+        }
+    }
+}
+
+/// Whether it can matter to anybody which signals a thread of this process blocks.
+fn has_signals(kernel: &Kernel, pid: Pid) -> bool {
+    let process = kernel.process(pid);
+    let mut actions = (1..).zip(process.actions.iter());
+    kernel.state.processes.len() > 1
+        || kernel.state.timers.next_deadline().is_some()
+        || !process.pending.is_empty()
+        || actions.any(|(number, action)| action.is_handler() && !NOT_SENT.contains(&number))
+}
+
+fn is_inside(inner: &Range<u64>, outer: &Range<u64>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
+}
