@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::engine::Observe;
 use crate::fast;
 use crate::lower;
-use crate::native::{Template, Translator};
+use crate::native::{Target, Template, Translator};
 use crate::op::Op;
 
 /// Entries of a jump cache; a power of two.
@@ -33,16 +33,23 @@ pub(crate) struct JumpEntry {
     pub(crate) pc: u64,
     pub(crate) op: *const Op,
     pub(crate) steps: i64,
+    /// Where machine code goes on.
+    pub(crate) code: u64,
 }
 
-/// A program counter that no block has.
-const NO_PC: u64 = u64::MAX;
+/// An entry that no address finds: it has one that another entry serves.
+fn no_jump(index: usize) -> JumpEntry {
+    JumpEntry {
+        pc: u64::from(index == 0),
+        op: std::ptr::null(),
+        steps: 0,
+        code: 0,
+    }
+}
 
-const NO_JUMP: JumpEntry = JumpEntry {
-    pc: NO_PC,
-    op: std::ptr::null(),
-    steps: 0,
-};
+fn no_jumps() -> Box<[JumpEntry]> {
+    (0..JUMP_ENTRIES).map(no_jump).collect()
+}
 
 /// The jump cache entry that serves `pc`.
 #[inline(always)]
@@ -76,7 +83,22 @@ struct Block {
     limit: Option<u8>,
     is_stale: bool,
     ops: Box<[Op]>,
+    entry: Option<Target>,
     _instructions: Box<[Instruction]>,
+}
+
+impl Block {
+    /// Whoever comes here is sent back to the loop; gives the number of ops.
+    fn make_stale(&mut self, translator: &mut Translator) -> usize {
+        self.is_stale = true;
+        for op in &mut self.ops {
+            op.handler = fast::stale;
+        }
+        if let Some(entry) = self.entry {
+            translator.retire(entry);
+        }
+        self.ops.len()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -89,6 +111,15 @@ pub(crate) struct GroupKey {
 pub(crate) struct Found {
     pub(crate) op: *const Op,
     pub(crate) steps: i64,
+    /// Where machine code of other blocks comes in, if there is machine code.
+    pub(crate) entry: Option<Target>,
+}
+
+impl Found {
+    /// The steps, as ops have them.
+    fn short_steps(self) -> u8 {
+        u8::try_from(self.steps).expect("blocks are short")
+    }
 }
 
 #[derive(Debug)]
@@ -120,8 +151,8 @@ pub(crate) struct CodeCache {
     ops: usize,
     /// Those of them that belong to blocks that are no longer true.
     stale_ops: usize,
-    /// By the first ops of blocks that got a successor since links were last put right: the successor and its steps.
-    successors: FxHashMap<*const Op, (*const Op, u8)>,
+    /// By the first ops of blocks that got a successor since links were last put right: the successor.
+    successors: FxHashMap<*const Op, Found>,
     translator: Translator,
 }
 
@@ -153,15 +184,38 @@ impl CodeCache {
     fn relink(&mut self) {
         for block in self.blocks.iter_mut().filter(|block| !block.is_stale) {
             let end = block.ops.len() - 1 - lower::UNLINKED_OPS;
-            let end = &mut block.ops[end];
-            if let Some((op, steps)) = self.successors.get(&end.next) {
-                (end.next, end.next_steps) = (*op, *steps);
+            let [end, not_taken, taken] = &mut block.ops[end..] else {
+                continue;
+            };
+            if let Some(found) = self.successors.get(&end.next) {
+                (end.next, end.next_steps) = (found.op, found.short_steps());
+                self.translator.link(taken, found.entry);
             }
-            if let Some((op, steps)) = self.successors.get(&end.alt) {
-                (end.alt, end.alt_steps) = (*op, *steps);
+            if let Some(found) = self.successors.get(&end.alt) {
+                (end.alt, end.alt_steps) = (found.op, found.short_steps());
+                self.translator.link(not_taken, found.entry);
             }
         }
         self.successors.clear();
+    }
+
+    /// Lets the exits of a block that lead to `pc` lead straight to the block that was found there: `end` is its last
+    /// op, the others are those behind.
+    pub(crate) fn link(
+        &mut self,
+        end: &mut Op,
+        [not_taken, taken]: [&Op; lower::UNLINKED_OPS],
+        pc: u64,
+        found: Found,
+    ) {
+        if taken.meta.pc() == pc {
+            (end.next, end.next_steps) = (found.op, found.short_steps());
+            self.translator.link(taken, found.entry);
+        }
+        if not_taken.meta.pc() == pc {
+            (end.alt, end.alt_steps) = (found.op, found.short_steps());
+            self.translator.link(not_taken, found.entry);
+        }
     }
 
     /// The jump cache of a group.
@@ -181,7 +235,7 @@ impl CodeCache {
         let groups = &mut self.groups;
         let index = *self.group_of.entry(key).or_insert_with(|| {
             groups.push(Group {
-                jumps: vec![NO_JUMP; JUMP_ENTRIES].into_boxed_slice(),
+                jumps: no_jumps(),
                 blocks: FxHashMap::default(),
                 outdated: FxHashMap::default(),
             });
@@ -192,32 +246,41 @@ impl CodeCache {
     }
 
     pub(crate) fn find(&mut self, key: GroupKey, pc: u64, limit: Option<u8>) -> Option<Found> {
-        let group = self.group(key);
         if limit.is_some() {
-            return group.blocks.get(&(pc, limit)).copied();
+            return self.group(key).blocks.get(&(pc, limit)).copied();
         }
-        let entry = &mut group.jumps[jump_index(pc)];
-        if entry.pc == pc {
+        let jump = self.group(key).jumps[jump_index(pc)];
+        if jump.pc == pc {
             return Some(Found {
-                op: entry.op,
-                steps: entry.steps,
+                op: jump.op,
+                steps: jump.steps,
+                entry: self.translator.entry_of_jump(jump.code),
             });
         }
-        let found = group.blocks.get(&(pc, None)).copied()?;
-        *entry = JumpEntry {
-            pc,
-            op: found.op,
-            steps: found.steps,
-        };
+        let found = self.group(key).blocks.get(&(pc, None)).copied()?;
+        self.remember(key, pc, found);
         Some(found)
     }
 
+    /// Puts a block into the jump cache.
+    fn remember(&mut self, key: GroupKey, pc: u64, found: Found) {
+        let code = self.translator.way_from_jump(found.entry);
+        self.group(key).jumps[jump_index(pc)] = JumpEntry {
+            pc,
+            op: found.op,
+            steps: found.steps,
+            code,
+        };
+    }
+
     pub(crate) fn insert(&mut self, key: GroupKey, mut block: NewBlock) -> Found {
-        self.translator
+        let entry = self
+            .translator
             .translate(&mut block.ops, &block.templates, key.observe);
         let found = Found {
             op: block.ops.as_ptr(),
             steps: i64::from(block.steps),
+            entry,
         };
         let number = self.blocks.len();
         for frame in block.frames.into_iter().flatten() {
@@ -236,12 +299,8 @@ impl CodeCache {
             .blocks
             .insert((block.pc, block.limit), found);
         if block.limit.is_none() {
-            self.group(key).jumps[jump_index(block.pc)] = JumpEntry {
-                pc: block.pc,
-                op: found.op,
-                steps: found.steps,
-            };
-            self.replace_outdated(key, block.pc, found.op, block.steps);
+            self.remember(key, block.pc, found);
+            self.replace_outdated(key, block.pc, found);
         }
         self.blocks.push(Block {
             group: key,
@@ -250,21 +309,21 @@ impl CodeCache {
             limit: block.limit,
             is_stale: false,
             ops: block.ops,
+            entry,
             _instructions: block.instructions,
         });
         found
     }
 
     /// Lets blocks that are no longer true lead to the one that is.
-    fn replace_outdated(&mut self, key: GroupKey, pc: u64, op: *const Op, steps: u8) {
+    fn replace_outdated(&mut self, key: GroupKey, pc: u64, found: Found) {
         let index = self.look_up_group(key);
         let outdated = self.groups[index].outdated.get(&pc);
         for number in outdated.into_iter().flatten() {
             let first = &mut self.blocks[*number].ops[0];
-            (first.next, first.next_steps) = (op, steps);
+            (first.next, first.next_steps) = (found.op, found.short_steps());
             first.handler = fast::forward;
-            self.successors
-                .insert(std::ptr::from_ref(first), (op, steps));
+            self.successors.insert(std::ptr::from_ref(first), found);
         }
     }
 
@@ -333,11 +392,7 @@ impl CodeCache {
         if block.is_stale {
             return;
         }
-        block.is_stale = true;
-        self.stale_ops += block.ops.len();
-        for op in &mut block.ops {
-            op.handler = fast::stale;
-        }
+        self.stale_ops += block.make_stale(&mut self.translator);
         let (key, pc, limit, first) = (block.group, block.pc, block.limit, block.ops.as_ptr());
         let Some(index) = self.group_of.get(&key) else {
             return;
@@ -351,9 +406,10 @@ impl CodeCache {
         {
             group.blocks.remove(&(pc, limit));
         }
-        let entry = &mut group.jumps[jump_index(pc)];
+        let index = jump_index(pc);
+        let entry = &mut group.jumps[index];
         if entry.op == first {
-            *entry = NO_JUMP;
+            *entry = no_jump(index);
         }
         if limit.is_none() {
             group.outdated.entry(pc).or_default().push(number);
@@ -367,15 +423,11 @@ impl CodeCache {
             .iter_mut()
             .filter(|block| block.group.layout == layout && !block.is_stale)
         {
-            block.is_stale = true;
-            self.stale_ops += block.ops.len();
-            for op in &mut block.ops {
-                op.handler = fast::stale;
-            }
+            self.stale_ops += block.make_stale(&mut self.translator);
         }
         for (_, index) in self.group_of.iter().filter(|(key, _)| key.layout == layout) {
             let group = &mut self.groups[*index];
-            group.jumps.fill(NO_JUMP);
+            group.jumps = no_jumps();
             group.blocks.clear();
             group.outdated.clear();
         }

@@ -198,7 +198,7 @@ impl Engine {
         self.run.jumps = self.cache.jumps(key);
         let patch = std::mem::replace(&mut self.run.patch, std::ptr::null_mut());
         if found.steps <= self.run.budget {
-            link(patch, pc, found);
+            link(&mut self.cache, patch, pc, found);
             return Ok(found);
         }
         let limit = low_u8(as_u64(self.run.budget));
@@ -238,23 +238,14 @@ impl Engine {
 }
 
 /// Lets the exit of a finished block lead straight to the block that was found for it.
-pub(crate) fn link(patch: *mut Op, pc: u64, found: Found) {
+pub(crate) fn link(cache: &mut CodeCache, patch: *mut Op, pc: u64, found: Found) {
     if patch.is_null() {
         return;
     }
-    let steps = u8::try_from(found.steps).expect("blocks are short");
     // SAFETY: `patch` is the last op of a block in the cache, followed by its two `unlinked` ops, and blocks
     // are freed only between runs.
-    unsafe {
-        if (*patch.add(2)).meta.pc() == pc {
-            (*patch).next = found.op;
-            (*patch).next_steps = steps;
-        }
-        if (*patch.add(1)).meta.pc() == pc {
-            (*patch).alt = found.op;
-            (*patch).alt_steps = steps;
-        }
-    }
+    let (end, not_taken, taken) = unsafe { (&mut *patch, &*patch.add(1), &*patch.add(2)) };
+    cache.link(end, [not_taken, taken], pc, found);
 }
 
 #[cfg(test)]

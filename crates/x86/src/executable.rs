@@ -86,6 +86,17 @@ impl ExecutableArea {
     }
 }
 
+impl ExecutableArea {
+    /// Changes code at an executable address of this area while nobody executes it.
+    pub(crate) fn patch(&mut self, place: *const u8, bytes: &[u8]) {
+        let start = place.addr() - self.executable.addr();
+        let end = start + bytes.len();
+        assert!(end <= BYTES, "only code that was put there is changed");
+        // SAFETY: start..end is inside the mapping.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.writable.add(start), bytes.len()) };
+    }
+}
+
 fn map(file: &OwnedFd, protection: i32) -> Option<*mut u8> {
     // SAFETY: a shared mapping of our own file at an address of the kernel's choice touches nothing of ours.
     let base = unsafe {

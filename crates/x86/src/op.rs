@@ -20,7 +20,8 @@ pub(crate) struct Op {
     pub(crate) meta: Meta,
     /// Immediate operand, target address of a link, or pointer to the decoded instruction of a generic op.
     pub(crate) imm: u64,
-    /// Displacement; absolute for RIP-relative operands.
+    /// Displacement; absolute for RIP-relative operands. Of the ops behind a block's last: which machine code leads
+    /// there, see `native`.
     pub(crate) disp: u64,
     /// First op of the block to go to (branch taken).
     pub(crate) next: *const Op,

@@ -299,3 +299,13 @@ fn code_that_is_mostly_stale_is_forgotten() {
     fixture.run(39 * 10);
     assert_eq!(fixture.cpu.reg(Reg::Rax), rounds + 10);
 }
+
+#[test]
+fn a_jump_to_the_last_address_is_a_fault_and_nothing_else() {
+    // mov rax, -1 / push rax / ret
+    let mut fixture = Fixture::new(&[0x48, 0xC7, 0xC0, 0xFF, 0xFF, 0xFF, 0xFF, 0x50, 0xC3]);
+    let outcome = fixture.run(10);
+    assert_eq!(outcome.steps, 3);
+    assert!(matches!(outcome.exit, Exit::Fault(_)), "{outcome:?}");
+    assert_eq!(fixture.cpu.rip, u64::MAX);
+}

@@ -73,7 +73,10 @@ pub(super) struct Jump(usize);
 
 /// An address in the executable area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Target(pub(super) u64);
+pub(crate) struct Target(pub(super) u64);
+
+/// Replaces the opcode of a conditional jump by one that is always taken.
+pub(super) const ALWAYS: [u8; 2] = [0x90, 0xE9];
 
 /// Machine code under construction.
 #[derive(Debug)]
@@ -329,21 +332,23 @@ impl Code {
         self.bytes[jump.0..jump.0 + 4].copy_from_slice(&distance.to_le_bytes());
     }
 
-    /// The distance from behind the next four bytes to a target in the same area.
-    fn distance(&mut self, to: Target) {
-        let distance = to.0.wrapping_sub(self.here().0 + 4).cast_signed();
-        let distance = i32::try_from(distance).expect("the executable area is small");
-        self.put(&distance.to_le_bytes());
+    /// The distance to a target in the same area; gives the place of its four bytes.
+    fn distance(&mut self, to: Target) -> Target {
+        let here = self.here();
+        self.put(&distance(here, to));
+        here
     }
 
-    pub(super) fn jump_if_to(&mut self, condition: u8, to: Target) {
+    /// Gives the place of the jump's distance.
+    pub(super) fn jump_if_to(&mut self, condition: u8, to: Target) -> Target {
         self.put(&[0x0F, 0x80 | condition]);
-        self.distance(to);
+        self.distance(to)
     }
 
-    pub(super) fn jump_to(&mut self, to: Target) {
+    /// Gives the place of the jump's distance.
+    pub(super) fn jump_to(&mut self, to: Target) -> Target {
         self.put(&[0xE9]);
-        self.distance(to);
+        self.distance(to)
     }
 
     /// Jumps to where a register points.
@@ -355,6 +360,13 @@ impl Code {
     pub(super) fn jump_memory(&mut self, at: At) {
         self.with_memory(4, &[0xFF], 4, at);
     }
+}
+
+/// The four bytes at `at` of a jump to `to`.
+pub(super) fn distance(at: Target, to: Target) -> [u8; 4] {
+    let distance = to.0.wrapping_sub(at.0 + 4).cast_signed();
+    let distance = i32::try_from(distance).expect("the executable area is small");
+    distance.to_le_bytes()
 }
 
 /// Whether the low byte of a register can be named without a prefix that is there for nothing else.

@@ -44,6 +44,14 @@ pub(super) struct Emitter<'a> {
     pending: u32,
     /// The flags of the host are those of the guest here, unless somebody comes from elsewhere.
     has_host_flags: bool,
+    exits: Exits,
+}
+
+/// Where the distances of the jumps out of a block are, by the way out.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Exits {
+    pub(super) taken: Option<Target>,
+    pub(super) not_taken: Option<Target>,
 }
 
 /// Machine code and where each op begins in it.
@@ -52,7 +60,11 @@ pub(super) struct Emitted {
     pub(super) code: Vec<u8>,
     pub(super) cold: Vec<u8>,
     pub(super) entries: Vec<Option<Target>>,
+    pub(super) exits: Exits,
 }
+
+/// Bytes before the jump in [`Emitter::charge`].
+pub(super) const CHARGE_BYTES: usize = 4;
 
 impl<'a> Emitter<'a> {
     /// Code that will be at the two places.
@@ -75,11 +87,16 @@ impl<'a> Emitter<'a> {
             at: 0,
             pending: pending::NONE,
             has_host_flags: false,
+            exits: Exits::default(),
         }
     }
 
     /// The code of all ops that have a template.
     pub(super) fn emit(mut self, templates: &[Template]) -> Emitted {
+        self.charge();
+        if templates.first().is_none_or(|first| !first.is_translated()) {
+            self.go_on_with(0);
+        }
         for (at, template) in templates.iter().enumerate() {
             (self.at, self.given_up) = (at, None);
             if !template.is_translated() {
@@ -102,7 +119,23 @@ impl<'a> Emitter<'a> {
             code: self.code.bytes,
             cold: self.cold.bytes,
             entries: self.entries,
+            exits: self.exits,
         }
+    }
+
+    /// Takes the block's steps from the budget. Machine code comes here from other blocks, handlers go to the first op
+    /// and have done it themselves. The jump is taken if there are not enough steps left, and always when the block is
+    /// no longer true (`Translator::retire`).
+    fn charge(&mut self) {
+        let first = &self.ops[0];
+        let elsewhere = self.cold.here();
+        self.cold.constant(RSI, address_of(first));
+        self.cold.constant(RAX, u64::from(first.block_steps));
+        self.cold.jump_to(self.routines.by_op);
+        self.code
+            .arithmetic_constant(8, alu::SUB, R8, i32::from(first.block_steps));
+        assert_eq!(self.code.bytes.len(), CHARGE_BYTES, "retiring relies on it");
+        self.code.jump_if_to(host_condition::SIGN, elsewhere);
     }
 
     fn op(&self) -> &'a Op {
@@ -618,35 +651,24 @@ impl<'a> Emitter<'a> {
 
     /// Leaves the block one way if the host condition holds, and the other way if not.
     fn exits(&mut self, taken_if: u8) {
-        self.code.constant(RSI, address_of(self.op()));
-        let taken = self.code.jump_if(taken_if);
-        self.follow(Side::NotTaken);
-        self.code.land(taken);
-        self.follow(Side::Taken);
+        let unlinked = self.unlinked(2);
+        self.exits.taken = Some(self.code.jump_if_to(taken_if, unlinked));
+        let unlinked = self.unlinked(1);
+        self.exits.not_taken = Some(self.code.jump_to(unlinked));
     }
 
     fn exit(&mut self) {
-        self.code.constant(RSI, address_of(self.op()));
-        self.follow(Side::Taken);
+        let unlinked = self.unlinked(2);
+        self.exits.taken = Some(self.code.jump_to(unlinked));
     }
 
-    /// Charges the steps of the block that the op at RSI leads to, and goes there.
-    fn follow(&mut self, side: Side) {
-        let (next, steps) = match side {
-            Side::Taken => (offset_of!(Op, next), offset_of!(Op, next_steps)),
-            Side::NotTaken => (offset_of!(Op, alt), offset_of!(Op, alt_steps)),
-        };
-        self.code.load(1, RAX, At::new(RSI, steps));
-        self.code.load(8, RSI, At::new(RSI, next));
-        self.enter();
-    }
-
-    /// Goes to the block at RSI, which has RAX steps, unless they are too many.
-    fn enter(&mut self) {
-        self.code.arithmetic(8, alu::SUB, R8, RAX);
-        let over = self.routines.out_of_budget;
-        self.code.jump_if_to(host_condition::SIGN, over);
-        self.code.jump_memory(At::new(RSI, offset_of!(Op, handler)));
+    /// The way to the op so far behind this one, which has the block looked for that is to be linked.
+    fn unlinked(&mut self, behind: usize) -> Target {
+        let here = self.cold.here();
+        let op = &self.ops[self.at + behind];
+        self.cold.constant(RSI, address_of(op));
+        self.cold.jump_memory(At::new(RSI, offset_of!(Op, handler)));
+        here
     }
 
     /// RET through the jump cache; targets that it does not know are the handler's.
@@ -665,18 +687,8 @@ impl<'a> Emitter<'a> {
         }
         self.code.store(8, RSI, register(RSP));
         self.code
-            .load(8, RAX, At::new(R9, offset_of!(JumpEntry, steps)));
-        self.code
-            .load(8, RSI, At::new(R9, offset_of!(JumpEntry, op)));
-        self.enter();
+            .jump_memory(At::new(R9, offset_of!(JumpEntry, code)));
     }
-}
-
-/// A way out of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Taken,
-    NotTaken,
 }
 
 /// A register operand of an op.

@@ -9,10 +9,13 @@
 //!   [0] mov     ───────►  load, ask the TLB ────────────────────────► rsi = &ops[0]; jmp mov's handler
 //!   [1] add     ───────►  add                                           └► goes on with ops[1].handler
 //!   [2] divsd   divsd     rsi = &ops[2]; jmp [ops[2].handler]
-//!   [3] jne     ───────►  test, charge the steps of the next block, jmp [next.handler]
+//!   [3] jne     ───────►  test, jne ─► the next block's code, or [4] if it is not known yet
 //! ```
-//! A block that is no longer true gets `stale` for all its handlers, as before: only slow paths, which are
-//! handlers, can make it so while it runs. Programs see no difference, and neither do step counts and logs.
+//! In front of the first op is the place where the code of other blocks comes in: it takes the block's steps from the
+//! budget. Handlers go from block to block by ops, and have done that themselves.
+//!
+//! A block that is no longer true gets `stale` for all its handlers, and its front leads there: only slow paths, which
+//! are handlers, can make it so while it runs. Programs see no difference, and neither do step counts and logs.
 #![expect(
     unsafe_code,
     reason = "machine code made at run time is called as a handler"
@@ -26,14 +29,19 @@ mod template;
 use crate::engine::Observe;
 use crate::executable::{ExecutableArea, Part};
 use crate::fast;
+use crate::lower;
 use crate::op::{Handler, Op};
-use code::{Code, Target};
-use emit::{Emitted, Emitter};
+pub(crate) use code::Target;
+use code::{ALWAYS, Code};
+use emit::{CHARGE_BYTES, Emitted, Emitter};
 use routines::{Routines, address_of};
 pub(crate) use template::Template;
 
 /// What the distances of handlers in [`Op::original`] are measured from.
 const BASE: Handler = fast::stale;
+
+/// In `disp` of the ops behind a block's last: no machine code jumps there.
+const NO_JUMP: u64 = 0;
 
 /// Makes machine code of blocks.
 #[derive(Debug, Default)]
@@ -72,29 +80,74 @@ impl Place {
 }
 
 impl Translator {
-    /// Replaces the handlers of ops by machine code. The ops must stay where they are.
-    pub(crate) fn translate(&mut self, ops: &mut [Op], templates: &[Template], observe: Observe) {
+    /// Replaces the handlers of ops by machine code and gives where that of other blocks may come in. The ops must stay
+    /// where they are.
+    pub(crate) fn translate(
+        &mut self,
+        ops: &mut [Op],
+        templates: &[Template],
+        observe: Observe,
+    ) -> Option<Target> {
         if self.is_missing || observe == Observe::AddrValue || !measure(ops) {
-            return;
+            return None;
         }
         if self.place.is_none() {
             self.place = Place::new();
             self.is_missing = self.place.is_none();
         }
-        let Some(place) = &mut self.place else { return };
+        let place = self.place.as_mut()?;
+        let entry = target(place.area.end(Part::Hot));
         let Some(emitted) = place.add(ops, templates, observe == Observe::Addr) else {
             self.is_full = true;
-            return;
+            return None;
         };
         for (op, entry) in ops.iter_mut().zip(emitted.entries) {
             if let Some(Target(entry)) = entry {
-                let entry = raddle_stdx::width::to_usize(entry);
-                let entry: *const u8 = std::ptr::with_exposed_provenance(entry);
+                let entry = pointer(Target(entry));
                 // SAFETY: the code at this address is a handler, made by `Emitter`, and lives as long as the blocks
                 // of the cache that this translator belongs to.
                 op.handler = unsafe { std::mem::transmute::<*const u8, Handler>(entry) };
             }
         }
+        let exits = [emitted.exits.not_taken, emitted.exits.taken];
+        let first = ops.len() - lower::UNLINKED_OPS;
+        for (op, exit) in ops[first..].iter_mut().zip(exits) {
+            op.disp = exit.map_or(NO_JUMP, |Target(place)| place);
+        }
+        Some(entry)
+    }
+
+    /// Lets the jump that led to an `unlinked` op lead to a block's code.
+    pub(crate) fn link(&mut self, unlinked: &Op, entry: Option<Target>) {
+        if let (Some(place), Some(entry)) = (&mut self.place, entry)
+            && unlinked.disp != NO_JUMP
+        {
+            let at = Target(unlinked.disp);
+            place.area.patch(pointer(at), &code::distance(at, entry));
+        }
+    }
+
+    /// Lets whoever comes to a block's code go to the handler of its first op.
+    pub(crate) fn retire(&mut self, entry: Target) {
+        if let Some(place) = &mut self.place {
+            let jump = pointer(entry).wrapping_add(CHARGE_BYTES);
+            place.area.patch(jump, &ALWAYS);
+        }
+    }
+
+    /// Where machine code that has found the block in the jump cache goes: its code, or a routine if it has none.
+    pub(crate) fn way_from_jump(&self, entry: Option<Target>) -> u64 {
+        entry.or(self.by_jump()).map_or(0, |Target(place)| place)
+    }
+
+    /// What [`Self::way_from_jump`] was given.
+    pub(crate) fn entry_of_jump(&self, way: u64) -> Option<Target> {
+        let Target(routine) = self.by_jump()?;
+        (way != routine && way != 0).then_some(Target(way))
+    }
+
+    fn by_jump(&self) -> Option<Target> {
+        self.place.as_ref().map(|place| place.routines.by_jump)
     }
 
     /// Whether there was no room for the last block.
@@ -113,6 +166,10 @@ fn measure(ops: &mut [Op]) -> bool {
             true
         })
     })
+}
+
+fn pointer(Target(place): Target) -> *const u8 {
+    std::ptr::with_exposed_provenance(raddle_stdx::width::to_usize(place))
 }
 
 fn target(place: *const u8) -> Target {

@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 
 use super::code::host::{R8, R9, R10, R11, RAX, RDX, RSI};
-use super::code::{At, Code, Target, alu, shift};
+use super::code::{At, Code, Target, alu, condition, shift};
 use super::emit::{aux, result};
 use crate::cache::{JUMP_ENTRIES, JumpEntry};
 use crate::fast::branch;
@@ -27,8 +27,10 @@ pub(super) enum Need {
 /// Where the routines are.
 #[derive(Debug)]
 pub(super) struct Routines {
-    /// Leaves since the block at RSI has RAX steps, which were taken from R8 already.
-    pub(super) out_of_budget: Target,
+    /// Goes to the block at RSI by its first op; its RAX steps were taken from R8 already, and may be too many.
+    pub(super) by_op: Target,
+    /// Goes to the block of the jump cache entry at R9 by its first op.
+    pub(super) by_jump: Target,
     /// Goes to the handler of the op whose distance in bytes from the one at RAX is in RSI.
     pub(super) to_handler: Target,
 }
@@ -36,8 +38,10 @@ pub(super) struct Routines {
 impl Routines {
     /// Puts the routines at the beginning of `code`. `base` is what handlers' distances are measured from.
     pub(super) fn new(code: &mut Code, base: Handler) -> Self {
+        let by_op = emit_by_op(code);
         Self {
-            out_of_budget: emit_out_of_budget(code),
+            by_op,
+            by_jump: emit_by_jump(code, by_op),
             to_handler: emit_to_handler(code, base),
         }
     }
@@ -112,8 +116,21 @@ pub(super) fn find_target(code: &mut Code) {
     code.arithmetic_memory(8, alu::CMP, RAX, At::new(R9, offset_of!(JumpEntry, pc)));
 }
 
-fn emit_out_of_budget(code: &mut Code) -> Target {
+fn emit_by_jump(code: &mut Code, by_op: Target) -> Target {
     let start = code.here();
+    code.load(8, RAX, At::new(R9, offset_of!(JumpEntry, steps)));
+    code.load(8, RSI, At::new(R9, offset_of!(JumpEntry, op)));
+    code.arithmetic(8, alu::SUB, R8, RAX);
+    code.jump_to(by_op);
+    start
+}
+
+fn emit_by_op(code: &mut Code) -> Target {
+    let start = code.here();
+    code.test(8, R8, R8);
+    let over = code.jump_if(condition::SIGN);
+    code.jump_memory(At::new(RSI, offset_of!(Op, handler)));
+    code.land(over);
     code.arithmetic(8, alu::ADD, R8, RAX);
     code.constant(RAX, address_of(branch::out_of_budget));
     code.jump_register(RAX);

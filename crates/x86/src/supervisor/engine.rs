@@ -400,7 +400,7 @@ impl Live<'_> {
         let patch = std::mem::replace(&mut run.patch, std::ptr::null_mut());
         if found.steps <= run.budget {
             if may_link {
-                link(patch, pc, found);
+                link(&mut self.engine.cache, patch, pc, found);
             }
             return Ok(found);
         }
