@@ -71,12 +71,12 @@ const LINUX_BENIGN: [(&str, &str); 12] = [
     ("*vm_stat*", "statistics of memory are approximate"),
 ];
 
+const OWN_APIC: &str = "each processor has its own interrupt controller at the same address";
+
 /// Functions of Linux whose races are none, because what orders them is not seen.
-const LINUX_ORDERED: [(&str, &str); 6] = [
-    (
-        "native_apic_*",
-        "each processor has its own interrupt controller at the same address",
-    ),
+const LINUX_ORDERED: [(&str, &str); 7] = [
+    ("native_apic_*", OWN_APIC),
+    ("__default_send_IPI_*", OWN_APIC),
     (
         "error_entry",
         "a stack that another processor was told by a plain store to leave alone",
