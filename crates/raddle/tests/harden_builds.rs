@@ -177,6 +177,9 @@ fn link_time_optimisation_shared_and_static_libraries_recover() {
     let shared = workshop.path("libbox.so");
     recovers(&build(&[], &[&main, &shared], "dynamic"), "shared library");
     recovers(&build(&["-static"], &both, "static"), "static");
+    // The language holds for what follows it, but not for our runtime.
+    recovers(&build(&["-x", "c"], &both, "language"), "-x c");
+    recovers(&build(&["-xc"], &both, "joined"), "-xc");
     let sections = [
         "-g",
         "-pie",

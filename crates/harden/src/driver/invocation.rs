@@ -170,11 +170,7 @@ impl Invocation {
         }
         all.extend(self.arguments.iter().cloned());
         if self.step == Step::Link {
-            // An explicit language would otherwise apply to the archives.
-            if self.arguments.iter().any(|argument| argument == "-x") {
-                all.extend(["-x".into(), "none".into()]);
-            }
-            all.extend(archives.iter().map(|archive| archive.as_ref().into()));
+            add_archives(&mut all, archives);
             if self.is_lto {
                 all.push(prefixed("--ld-path=", &toolchain.linker));
                 all.push(prefixed("-Wl,--load-pass-plugin=", &toolchain.plugin));
@@ -200,13 +196,19 @@ impl Invocation {
         all.push("-isystem".into());
         all.push(include.into());
         if self.step == Step::Link {
-            all.extend(archives.iter().map(|archive| archive.as_ref().into()));
+            add_archives(&mut all, archives);
             if self.is_lto {
                 all.push(prefixed("--ld-path=", &toolchain.linker));
             }
         }
         all
     }
+}
+
+/// An explicit language (`-x c`, `-xc`) would otherwise apply to the archives, too.
+fn add_archives(all: &mut Vec<OsString>, archives: &[impl AsRef<Path>]) {
+    all.extend(["-x".into(), "none".into()]);
+    all.extend(archives.iter().map(|archive| archive.as_ref().into()));
 }
 
 fn prefixed(option: &str, path: &Path) -> OsString {
