@@ -18,7 +18,7 @@ use crate::native::{Target, Template, Translator};
 use crate::op::Op;
 
 /// Entries of a jump cache; a power of two.
-pub(crate) const JUMP_ENTRIES: usize = 4096;
+pub(crate) const JUMP_ENTRIES: usize = 16384;
 /// Ops (64 bytes each) after which everything is forgotten and decoded again.
 const OPS_MAX: usize = 4 << 20;
 /// Ops of blocks that are no longer true, below which nothing is forgotten for their sake.

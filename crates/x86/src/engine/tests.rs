@@ -309,3 +309,57 @@ fn a_jump_to_the_last_address_is_a_fault_and_nothing_else() {
     assert!(matches!(outcome.exit, Exit::Fault(_)), "{outcome:?}");
     assert_eq!(fixture.cpu.rip, u64::MAX);
 }
+
+/// call f / jmp $ / f: push rbx / push 7 / push rsp / push rcx / push rdx / pop rsi / pop rdi / pop r8 / pop r9 / pop rbx /
+/// ret
+const STACK: &[u8] = &[
+    0xE8, 2, 0, 0, 0, 0xEB, 0xFE, 0x53, 0x6A, 7, 0x54, 0x51, 0x52, 0x5E, 0x5F, 0x41, 0x58, 0x41,
+    0x59, 0x5B, 0xC3,
+];
+const STACK_STEPS: u64 = 12;
+
+/// Registers and accesses after so many steps in slices of a length, again and again until all blocks are linked.
+fn run_stack(rsp: u64, slice: u64) -> (Vec<u64>, Vec<(u64, u64, LogKind)>) {
+    let mut fixture = Fixture::new(STACK);
+    fixture.engine.set_observe(Observe::Addr);
+    let mut accesses = Vec::new();
+    for round in 0..3 {
+        fixture.cpu.rip = CODE;
+        fixture.cpu.set_reg(Reg::Rsp, rsp);
+        for (reg, value) in [(Reg::Rbx, 3), (Reg::Rcx, 5), (Reg::Rdx, round)] {
+            fixture.cpu.set_reg(reg, value);
+        }
+        let mut left = STACK_STEPS;
+        while left > 0 {
+            let outcome = fixture.run(slice.min(left));
+            assert_eq!(outcome.exit, Exit::StepsDone);
+            left -= outcome.steps;
+        }
+        assert_eq!(fixture.cpu.rip, CODE + 5, "round {round}");
+        let log = fixture.engine.log();
+        log.for_each(|record| accesses.push((record.pc, record.addr, record.kind)));
+        fixture.engine.clear_log();
+    }
+    let registers = [
+        Reg::Rbx,
+        Reg::Rsp,
+        Reg::Rsi,
+        Reg::Rdi,
+        Reg::R8,
+        Reg::R9,
+        Reg::Rdx,
+    ];
+    let registers = registers.map(|reg| fixture.cpu.reg(reg));
+    (registers.to_vec(), accesses)
+}
+
+#[test]
+fn pushes_and_pops_together_are_as_one_by_one() {
+    let page = DATA + 0x8000;
+    for rsp in (page - 64..=page + 64).step_by(4) {
+        let (registers, accesses) = run_stack(rsp, STACK_STEPS);
+        assert_eq!(registers[..2], [3, rsp]);
+        assert_eq!(registers[4], rsp - 24, "PUSH RSP pushes it as it was");
+        assert_eq!((registers.clone(), accesses), run_stack(rsp, 1), "{rsp:x}");
+    }
+}

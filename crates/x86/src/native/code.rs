@@ -293,9 +293,19 @@ impl Code {
             "encodings with other meanings"
         );
         self.prefixes(8, into, index, base);
-        self.put(&[0x8D, 0x80 | (into & 7) << 3 | 4]);
+        let small = i8::try_from(disp);
+        let mode = match small {
+            Ok(0) => 0x00,
+            Ok(_) => 0x40,
+            Err(_) => 0x80,
+        };
+        self.put(&[0x8D, mode | (into & 7) << 3 | 4]);
         self.put(&[scale << 6 | (index & 7) << 3 | (base & 7)]);
-        self.put(&disp.to_le_bytes());
+        match small {
+            Ok(0) => {}
+            Ok(small) => self.put(&small.to_le_bytes()),
+            Err(_) => self.put(&disp.to_le_bytes()),
+        }
     }
 
     /// `into = base + disp`.
@@ -403,6 +413,8 @@ mod tests {
         code.store(1, RAX, At::indexed(RDX, R10, 16));
         code.arithmetic_memory(8, alu::CMP, R9, At::indexed(RDX, R10, 8));
         code.sum(RAX, RAX, R9, 3, -16);
+        code.sum(RAX, RAX, R9, 1, 0x1000);
+        code.sum(R9, RAX, RAX, 0, 0);
         code.offset(R9, RAX, 7);
         code.constant(RSI, 0x1234_5678_9ABC);
         code.constant(R9, u64::MAX);
@@ -426,6 +438,8 @@ mod tests {
                 "mov [rdx+r10+10h],al",
                 "cmp r9,[rdx+r10+8]",
                 "lea rax,[rax+r9*8-10h]",
+                "lea rax,[rax+r9*2+1000h]",
+                "lea r9,[rax+rax]",
                 "lea r9,[rax+7]",
                 "mov rsi,123456789ABCh",
                 "mov r9,0FFFFFFFFFFFFFFFFh",

@@ -3,6 +3,8 @@
 //! All of the guest's state is where handlers have it, so that every op is an entry, and every op can be left to
 //! its handler: that is what happens when an access misses the TLB, or when a point may not be passed.
 
+mod stack;
+
 use std::mem::offset_of;
 
 use raddle_stdx::width::{low_u8, to_usize};
@@ -11,10 +13,9 @@ use super::code::host::{R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI};
 use super::code::{At, Code, Target, alu, condition as host_condition, shift as host_shift};
 use super::routines::{self, Need, Routines};
 use super::template::Template;
-use crate::cache::JumpEntry;
 use crate::cpu::{Cpu, slot};
 use crate::fast::alu::{Form, kind};
-use crate::fast::{RSP, shift};
+use crate::fast::shift;
 use crate::flags::{Flags, pending};
 use crate::op::Op;
 use crate::run::{Run, interest_bit};
@@ -97,29 +98,44 @@ impl<'a> Emitter<'a> {
         if templates.first().is_none_or(|first| !first.is_translated()) {
             self.go_on_with(0);
         }
-        for (at, template) in templates.iter().enumerate() {
-            (self.at, self.given_up) = (at, None);
-            if !template.is_translated() {
-                self.entries.push(None);
-                (self.pending, self.has_host_flags) = (pending::NONE, false);
-                continue;
-            }
-            // Whoever comes from elsewhere does not bring the host's flags, and takes the handler.
-            let is_inside = template.reads_flags() && self.has_host_flags;
-            let entry = (!is_inside).then(|| self.code.here());
-            self.entries.push(entry);
-            self.has_host_flags &= is_inside;
-            self.one(*template);
-            let next = templates.get(at + 1);
-            if !template.is_last() && next.is_none_or(|next| !next.is_translated()) {
-                self.go_on_with(at + 1);
-            }
+        let mut at = 0;
+        while at < templates.len() {
+            let count = self.stack_run(templates, at);
+            self.together(&templates[at..], at, count);
+            at += count;
         }
         Emitted {
             code: self.code.bytes,
             cold: self.cold.bytes,
             entries: self.entries,
             exits: self.exits,
+        }
+    }
+
+    /// The code of so many ops from `at` on, which have the first of these templates. The first is an entry; whoever
+    /// comes to another one from elsewhere takes its handler.
+    fn together(&mut self, templates: &[Template], at: usize, count: usize) {
+        let template = templates[0];
+        (self.at, self.given_up) = (at, None);
+        if !template.is_translated() {
+            self.entries.push(None);
+            (self.pending, self.has_host_flags) = (pending::NONE, false);
+            return;
+        }
+        // Nor does whoever comes from elsewhere bring the host's flags.
+        let is_inside = template.reads_flags() && self.has_host_flags;
+        let entry = (!is_inside).then(|| self.code.here());
+        self.entries.push(entry);
+        self.entries.resize(at + count, None);
+        self.has_host_flags &= is_inside;
+        match template {
+            Template::PushRegister | Template::PushConstant => self.pushes(&templates[..count]),
+            Template::PopRegister | Template::Return => self.pops(&templates[..count]),
+            other => self.one(other),
+        }
+        let next = templates.get(count);
+        if !templates[count - 1].is_last() && next.is_none_or(|next| !next.is_translated()) {
+            self.go_on_with(at + count);
         }
     }
 
@@ -176,14 +192,10 @@ impl<'a> Emitter<'a> {
     }
 
     fn one(&mut self, template: Template) {
-        let op = self.op();
         match template {
             Template::Interpreted | Template::Nothing => {}
             Template::Point => self.point(),
             Template::BlockHead => self.block_head(),
-            Template::PushRegister => self.push(|code| code.load(8, R9, register(op.src))),
-            Template::PushConstant => self.push(|code| code.constant(R9, op.imm)),
-            Template::PopRegister => self.pop(),
             Template::Arithmetic {
                 form,
                 kind,
@@ -207,10 +219,9 @@ impl<'a> Emitter<'a> {
             }
             Template::Jump => self.exit(),
             Template::Call => {
-                self.push(|code| code.constant(R9, op.imm));
+                self.pushes(&[Template::PushConstant]);
                 self.exit();
             }
-            Template::Return => self.ret(),
             moving => self.movement(moving),
         }
     }
@@ -322,22 +333,26 @@ impl<'a> Emitter<'a> {
     /// The host address of the memory operand into RAX, with its record.
     fn access(&mut self, size: usize, need: Need) {
         self.address();
-        self.translate(size, need);
-    }
-
-    /// Turns the guest address in RAX into a host address, or leaves the op to its handler.
-    fn translate(&mut self, size: usize, need: Need) {
-        routines::translate(&mut self.code, size, need, self.records);
-        self.give_up_if(host_condition::NOT_EQUAL);
         if self.records {
-            self.record();
+            self.code.copy(R11, RAX);
+        }
+        self.translate(size, need);
+        if self.records {
+            self.record(self.at);
         }
     }
 
-    /// A record of the access to the guest address in R11.
-    fn record(&mut self) {
+    /// Turns the guest address in RAX into a host address, or leaves the op to its handler. R11 stays.
+    fn translate(&mut self, size: usize, need: Need) {
+        routines::look_up(&mut self.code, size, need);
+        self.give_up_if(host_condition::NOT_EQUAL);
+        routines::host_address(&mut self.code);
+    }
+
+    /// A record of an op's access to the guest address in R11.
+    fn record(&mut self, at: usize) {
         self.code.store(8, R11, At::plain(RCX));
-        self.code.constant(R11, self.op().meta.0);
+        self.code.constant(R11, self.ops[at].meta.0);
         self.code.store(8, R11, At::new(RCX, 8));
         self.code.arithmetic_constant(8, alu::ADD, RCX, 16);
     }
@@ -345,7 +360,7 @@ impl<'a> Emitter<'a> {
     fn block_head(&mut self) {
         let steps = i32::from(self.op().block_steps);
         self.code.offset(R11, R8, steps);
-        self.record();
+        self.record(self.at);
     }
 
     /// Passes a flagged point if it may be passed.
@@ -367,27 +382,6 @@ impl<'a> Emitter<'a> {
         self.code.test_byte(at, bit);
         self.give_up_if(host_condition::NOT_EQUAL);
         self.code.decrement_memory(left);
-    }
-
-    /// Pushes what `value` puts into R9.
-    fn push(&mut self, value: impl FnOnce(&mut Code)) {
-        self.code.load(8, RAX, register(RSP));
-        self.code.arithmetic_constant(8, alu::SUB, RAX, 8);
-        self.code.copy(RSI, RAX);
-        self.translate(8, Need::Write);
-        value(&mut self.code);
-        self.code.store(8, R9, At::plain(RAX));
-        self.code.store(8, RSI, register(RSP));
-    }
-
-    /// POP RSP keeps the popped value: the increment comes first.
-    fn pop(&mut self) {
-        self.code.load(8, RAX, register(RSP));
-        self.code.offset(RSI, RAX, 8);
-        self.translate(8, Need::Read);
-        self.code.load(8, RAX, At::plain(RAX));
-        self.code.store(8, RSI, register(RSP));
-        self.set(8, self.op().dst, RAX);
     }
 
     fn arithmetic(&mut self, form: Form, kind: u8, size: usize, sets_flags: bool) {
@@ -669,25 +663,6 @@ impl<'a> Emitter<'a> {
         self.cold.constant(RSI, address_of(op));
         self.cold.jump_memory(At::new(RSI, offset_of!(Op, handler)));
         here
-    }
-
-    /// RET through the jump cache; targets that it does not know are the handler's.
-    fn ret(&mut self) {
-        self.code.load(8, RAX, register(RSP));
-        let by = 8 + i32::try_from(self.op().imm).expect("sixteen bits");
-        self.code.offset(RSI, RAX, by);
-        routines::translate(&mut self.code, 8, Need::Read, self.records);
-        self.give_up_if(host_condition::NOT_EQUAL);
-        self.code.load(8, RAX, At::plain(RAX));
-        routines::find_target(&mut self.code);
-        self.give_up_if(host_condition::NOT_EQUAL);
-        // Not before it is certain that the handler, which makes its own record, does not take over.
-        if self.records {
-            self.record();
-        }
-        self.code.store(8, RSI, register(RSP));
-        self.code
-            .jump_memory(At::new(R9, offset_of!(JumpEntry, code)));
     }
 }
 

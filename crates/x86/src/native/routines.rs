@@ -47,13 +47,10 @@ impl Routines {
     }
 }
 
-/// Turns the guest address in RAX into a host address: "equal" if the TLB knows it for all bytes of the access.
-/// Changes R9 and R10; R11 keeps the guest address if it is wanted.
-pub(super) fn translate(code: &mut Code, size: usize, need: Need, keeps: bool) {
+/// Looks for the page of the guest address in RAX: "equal" if the TLB knows it for all bytes of the access. Changes R9
+/// and R10, which [`host_address`] needs.
+pub(super) fn look_up(code: &mut Code, size: usize, need: Need) {
     let last = i32::try_from(size).expect("operands are small") - 1;
-    if keeps {
-        code.copy(R11, RAX);
-    }
     code.offset(R9, RAX, last);
     code.copy(R10, RAX);
     code.arithmetic_constant(8, alu::AND, R9, -(1 << PAGE_BITS));
@@ -64,12 +61,14 @@ pub(super) fn translate(code: &mut Code, size: usize, need: Need, keeps: bool) {
         Need::Read => offset_of!(TlbEntry, read),
         Need::Write => offset_of!(TlbEntry, write),
     };
-    let tlb = offset_of!(Run, tlb);
-    code.arithmetic_memory(8, alu::CMP, R9, At::indexed(RDX, R10, tlb + tag));
-    // Neither of the two changes the result of the comparison.
-    let addend = tlb + offset_of!(TlbEntry, addend);
-    code.load(8, R10, At::indexed(RDX, R10, addend));
-    code.sum(RAX, RAX, R10, 0, 0);
+    let tag = offset_of!(Run, tlb) + tag;
+    code.arithmetic_memory(8, alu::CMP, R9, At::indexed(RDX, R10, tag));
+}
+
+/// Turns the guest address in RAX that was found into a host address.
+pub(super) fn host_address(code: &mut Code) {
+    let addend = offset_of!(Run, tlb) + offset_of!(TlbEntry, addend);
+    code.arithmetic_memory(8, alu::ADD, RAX, At::indexed(RDX, R10, addend));
 }
 
 /// The flags of R10 = RAX + 1 or RAX - 1, with R9 = 1, but for the carry, which stays. There is nothing pending.
