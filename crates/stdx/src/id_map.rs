@@ -11,10 +11,12 @@ pub trait Id: Copy {
     fn from_number(number: u32) -> Self;
 }
 
-/// Values by id. Order and contents are those of a `BTreeMap`; a look-up is an array access. The memory it takes grows
-/// with the largest id.
+/// Values by id. Order and contents are those of a `BTreeMap`; a look-up is an array access. The memory it takes, and the
+/// time of a clone, grow with the distance from the smallest id to the largest.
 #[derive(Debug, Clone)]
 pub struct IdMap<K, V> {
+    /// The id of the first slot.
+    first: u32,
     slots: Vec<Option<Box<V>>>,
     len: usize,
     keys: PhantomData<K>,
@@ -23,6 +25,7 @@ pub struct IdMap<K, V> {
 impl<K, V> Default for IdMap<K, V> {
     fn default() -> Self {
         Self {
+            first: 0,
             slots: Vec::new(),
             len: 0,
             keys: PhantomData,
@@ -40,11 +43,12 @@ impl<K: Id, V> IdMap<K, V> {
     }
 
     pub fn get(&self, key: &K) -> Option<&V> {
-        self.slots.get(index(*key))?.as_deref()
+        self.slots.get(self.index(*key)?)?.as_deref()
     }
 
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        self.slots.get_mut(index(*key))?.as_deref_mut()
+        let index = self.index(*key)?;
+        self.slots.get_mut(index)?.as_deref_mut()
     }
 
     pub fn contains_key(&self, key: &K) -> bool {
@@ -53,7 +57,16 @@ impl<K: Id, V> IdMap<K, V> {
 
     /// Adds a value; gives the one that it replaces.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
-        let index = index(key);
+        let number = key.number();
+        if self.slots.is_empty() {
+            self.first = number;
+        } else if let Some(missing) = self.first.checked_sub(number) {
+            let missing = to_usize(u64::from(missing));
+            self.slots
+                .splice(0..0, std::iter::repeat_with(|| None).take(missing));
+            self.first = number;
+        }
+        let index = to_usize(u64::from(number - self.first));
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, || None);
         }
@@ -63,14 +76,15 @@ impl<K: Id, V> IdMap<K, V> {
     }
 
     pub fn remove(&mut self, key: &K) -> Option<V> {
-        let removed = self.slots.get_mut(index(*key))?.take()?;
+        let index = self.index(*key)?;
+        let removed = self.slots.get_mut(index)?.take()?;
         self.len -= 1;
         Some(*removed)
     }
 
     /// The ids in use, ascending.
     pub fn keys(&self) -> impl Iterator<Item = K> {
-        (0..)
+        (self.first..)
             .zip(&self.slots)
             .filter(|(_, slot)| slot.is_some())
             .map(|(number, _)| K::from_number(number))
@@ -84,10 +98,12 @@ impl<K: Id, V> IdMap<K, V> {
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.slots.iter_mut().filter_map(Option::as_deref_mut)
     }
-}
 
-fn index<K: Id>(key: K) -> usize {
-    to_usize(u64::from(key.number()))
+    /// The slot of an id; none for those before the first slot.
+    fn index(&self, key: K) -> Option<usize> {
+        let distance = key.number().checked_sub(self.first)?;
+        Some(to_usize(u64::from(distance)))
+    }
 }
 
 impl<K: Id, V> Index<&K> for IdMap<K, V> {
@@ -123,7 +139,7 @@ mod tests {
         let mut prng = Prng::new(7);
         let (mut map, mut model) = (IdMap::default(), BTreeMap::new());
         for value in 0..2000_u32 {
-            let key = Number(u32::try_from(prng.below(40)).unwrap());
+            let key = Number(1000 + u32::try_from(prng.below(40)).unwrap());
             if prng.chance(1, 2) {
                 assert_eq!(map.insert(key, value), model.insert(key, value));
             } else {
