@@ -1,6 +1,6 @@
 //! The plain scheduler: round robin with a quantum that the seed chooses.
 
-use raddle_world::{Choice, ContextId, Event, Stop, Until, World};
+use raddle_world::{Choice, ContextId, Event, Stop, Until, World, successor};
 
 use crate::world::LinuxWorld;
 
@@ -83,8 +83,6 @@ impl Plain {
 
     /// The runnable context that follows the last one in the order of creation.
     fn next(&self, world: &LinuxWorld) -> Option<ContextId> {
-        let runnable = world.contexts().runnable();
-        let behind = |who: &&ContextId| self.last.is_none_or(|last| **who > last);
-        runnable.iter().find(behind).or(runnable.first()).copied()
+        successor(world.contexts().runnable(), self.last)
     }
 }

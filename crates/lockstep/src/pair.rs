@@ -5,7 +5,7 @@ use iced_x86::{Instruction, Mnemonic};
 use nix::sys::signal::Signal;
 use raddle_linux::{LinuxWorld, describe_status};
 use raddle_mem::{Backing, GuestAddr, PAGE_SIZE, Vma};
-use raddle_world::{ContextId, EventKind, Inspect as _, Stop, Until, World};
+use raddle_world::{ContextId, EventKind, Inspect as _, Stop, Until, World, successor};
 use raddle_x86::Reg;
 
 use crate::compare::{differences, load_float, load_general};
@@ -104,9 +104,7 @@ impl Pair {
     }
 
     fn next(&self, last: Option<ContextId>) -> Option<ContextId> {
-        let runnable = self.world.contexts().runnable();
-        let behind = |who: &&ContextId| last.is_none_or(|last| **who > last);
-        runnable.iter().find(behind).or(runnable.first()).copied()
+        successor(self.world.contexts().runnable(), last)
     }
 
     /// Other processes have other memory: only our side runs them.

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 
 use raddle_stdx::Digest;
 use raddle_trace::{Deviation, Limits, Position, Schedule};
-use raddle_world::{ContextId, Event, Liveness, Pending, PendingKind, Stop, Until, World};
+use raddle_world::{
+    ContextId, Event, Liveness, Pending, PendingKind, Stop, Until, World, successor,
+};
 
 use crate::operation::touch;
 use crate::reads_from_trace::{ReadsFromPair, ReadsFromTrace};
@@ -259,7 +261,7 @@ impl Driving {
         let default = if self.candidates.contains(&default) {
             default
         } else {
-            successor(&self.candidates, current)
+            after(&self.candidates, current)
         };
         View {
             current,
@@ -348,7 +350,7 @@ impl Driving {
         if self.runnable.contains(&current) && !is_over {
             current
         } else {
-            successor(&self.runnable, current)
+            after(&self.runnable, current)
         }
     }
 
@@ -358,7 +360,7 @@ impl Driving {
         if self.runnable.contains(&current) && !must_leave && self.reason != Reason::Blocked {
             current
         } else {
-            successor(&self.runnable, current)
+            after(&self.runnable, current)
         }
     }
 
@@ -597,10 +599,9 @@ fn half(next: &Pending, is_read: bool) -> Pending {
     half
 }
 
-/// The context after this one in a list in the order of creation, round the circle.
-fn successor(among: &[ContextId], current: ContextId) -> ContextId {
-    let next = among.iter().find(|id| **id > current);
-    *next.unwrap_or(&among[0])
+/// The one after this one among some who can run.
+fn after(among: &[ContextId], current: ContextId) -> ContextId {
+    successor(among, Some(current)).expect("somebody can run")
 }
 
 impl Drive {

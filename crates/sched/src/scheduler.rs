@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use raddle_trace::{Path, Position};
-use raddle_world::{Context, ContextId, ContextTable, Pending};
+use raddle_world::{Context, ContextId, ContextTable, Pending, successor};
 
 /// Why somebody has to be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,8 +74,7 @@ impl View<'_> {
 
     /// The runnable context after this one in the order of creation, round the circle.
     pub fn successor(&self, who: ContextId) -> ContextId {
-        let next = self.runnable.iter().find(|id| **id > who);
-        *next.unwrap_or(&self.runnable[0])
+        successor(self.runnable, Some(who)).expect("there is always somebody to choose")
     }
 
     /// The default, except that a context that asks for another is not run again while there are others.

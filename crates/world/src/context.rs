@@ -162,6 +162,12 @@ impl ContextTable {
     }
 }
 
+/// The context after `last` in a list in the order of creation, round the circle; the first if nobody was last.
+pub fn successor(among: &[ContextId], last: Option<ContextId>) -> Option<ContextId> {
+    let behind = |who: &&ContextId| last.is_none_or(|last| **who > last);
+    among.iter().find(behind).or(among.first()).copied()
+}
+
 impl fmt::Display for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path: Vec<String> = self.path.iter().map(u32::to_string).collect();
@@ -186,6 +192,15 @@ mod tests {
         assert_eq!(table.runnable(), [main, child]);
         table.set_liveness(child, Liveness::Done);
         assert_eq!(table.runnable(), [main]);
+    }
+
+    #[test]
+    fn successors_go_round_the_circle() {
+        let among = [ContextId(1), ContextId(4)];
+        let next = |last: u32| successor(&among, Some(ContextId(last)));
+        assert_eq!([0, 1, 4].map(next), [1, 4, 1].map(|id| Some(ContextId(id))));
+        assert_eq!(successor(&among, None), Some(ContextId(1)));
+        assert_eq!(successor(&[], None), None);
     }
 
     #[test]

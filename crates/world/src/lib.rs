@@ -13,7 +13,7 @@ mod time;
 mod world;
 
 pub use choice::{Choice, ChoiceSource, SeededChoices};
-pub use context::{Context, ContextId, ContextTable, Liveness, WaitReason};
+pub use context::{Context, ContextId, ContextTable, Liveness, WaitReason, successor};
 pub use event::{Access, AccessKind, Event, EventKind, Location, LockMode};
 pub use inspect::{Inspect, Loaded};
 pub use stop::{Pending, PendingKind, Stop, Until};

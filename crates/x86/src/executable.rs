@@ -84,9 +84,7 @@ impl ExecutableArea {
         *used = end.next_multiple_of(16).min(limit);
         Some(place)
     }
-}
 
-impl ExecutableArea {
     /// Changes code at an executable address of this area while nobody executes it.
     pub(crate) fn patch(&mut self, place: *const u8, bytes: &[u8]) {
         let start = place.addr() - self.executable.addr();
