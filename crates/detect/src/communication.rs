@@ -7,9 +7,6 @@ use raddle_stdx::width::to_u64;
 use raddle_world::{ContextId, Event, EventKind, Location};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Bytes that count as one place.
-const GRANULE_BITS: u32 = 3;
-
 /// What is known about one place in memory.
 #[derive(Debug, Clone, Default)]
 struct Place {
@@ -45,7 +42,7 @@ impl Communication {
         let EventKind::Access(access) = &event.kind else {
             return;
         };
-        let place = self.places.entry(key(access.location)).or_default();
+        let place = self.places.entry(access.location.place()).or_default();
         let first = *place.first.get_or_insert(event.context);
         place.is_shared |= first != event.context;
         let writes = access.how.writes();
@@ -60,7 +57,7 @@ impl Communication {
 
     /// Memory that somebody has touched is taken away, which is as good as a write for whoever still uses it.
     pub fn taken_away(&mut self, by: ContextId, location: Location) {
-        if let Some(place) = self.places.get_mut(&key(location)) {
+        if let Some(place) = self.places.get_mut(&location.place()) {
             place.is_shared |= place.first.is_some_and(|first| first != by);
             place.is_written = true;
         }
@@ -69,12 +66,13 @@ impl Communication {
     /// The rest of a page from this location on, up to so many bytes, becomes something new: a block, a stack. Who
     /// used it before meets nobody who uses it now.
     pub fn becomes_new(&mut self, location: Location, bytes: u64) {
-        let first = key(location);
-        let last = key(Location {
+        let first = location.place();
+        let end_of_page = Location {
             offset: 0xFFF,
             ..location
-        });
-        for key in first..=last.min(first + (bytes.saturating_sub(1) >> GRANULE_BITS)) {
+        };
+        let last = end_of_page.place();
+        for key in first..=last.min(first + (bytes.saturating_sub(1) >> Location::PLACE_BITS)) {
             if let Some(mut place) = self.places.remove(&key)
                 && place.is_meeting()
             {
@@ -111,7 +109,7 @@ impl Communication {
     /// Whether several contexts touched this place, one of them writing.
     pub fn is_meeting(&self, location: Location) -> bool {
         self.places
-            .get(&key(location))
+            .get(&location.place())
             .is_some_and(Place::is_meeting)
     }
 
@@ -120,10 +118,6 @@ impl Communication {
         let shared = self.places.values().filter(|place| place.is_meeting());
         to_u64(shared.count())
     }
-}
-
-fn key(location: Location) -> u64 {
-    (u64::from(location.frame) << 12 | u64::from(location.offset)) >> GRANULE_BITS
 }
 
 #[cfg(test)]

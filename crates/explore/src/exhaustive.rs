@@ -192,7 +192,7 @@ fn note_events(world: &LinuxWorld, events: &[Event], log: &SharedLog, libraries:
         match &event.kind {
             EventKind::Access(_) if libraries.iter().any(|l| l.contains(&event.pc)) => {}
             EventKind::Access(access) => {
-                let object = raddle_sched::operation::memory_object(access.location);
+                let object = access.location.place();
                 if access.how.writes() {
                     touched.write(object);
                 } else {

@@ -1,6 +1,6 @@
 //! Schedulers over contexts, one file each, and the driver that runs a world under one of them.
 //!
-//! Reading order: [`scheduler`] (the trait), [`driver`] (the loop), [`operation`] (what the next operation of a
+//! Reading order: [`scheduler`] (the trait), [`driver`] (the loop), `operation` (what the next operation of a
 //! context touches), [`reads_from_trace`], then any algorithm: [`random_walk`], [`pct`], [`pos`], [`urw`],
 //! [`reads_from`], [`delay`], [`preemption`], [`directed`], [`follow`] (replay); [`timed`], [`focused`] and
 //! [`stepwise`] wrap any of them. [`shrink`] makes failing schedules smaller; [`travel`] goes to and fro in a
@@ -12,7 +12,7 @@ pub mod dpor;
 pub mod driver;
 pub mod focused;
 pub mod follow;
-pub mod operation;
+mod operation;
 pub mod pct;
 pub mod pos;
 pub mod preemption;

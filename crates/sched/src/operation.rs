@@ -1,21 +1,18 @@
 //! The next operation of a context: what it touches and what it conflicts with.
 
-use raddle_world::{Location, Pending, PendingKind};
-
-/// Bytes that count as one object.
-const GRANULE_BITS: u32 = 3;
+use raddle_world::{Pending, PendingKind};
 
 /// What an operation touches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Touch {
+pub(crate) struct Touch {
     /// Memory or synchronisation object; the two never have equal names.
-    pub object: u64,
-    pub reads: bool,
-    pub writes: bool,
+    pub(crate) object: u64,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
 }
 
 /// What the next operation touches; none if it is nobody else's business.
-pub fn touch(next: &Pending) -> Option<Touch> {
+pub(crate) fn touch(next: &Pending) -> Option<Touch> {
     match next.kind {
         PendingKind::Local => None,
         PendingKind::Access {
@@ -24,7 +21,7 @@ pub fn touch(next: &Pending) -> Option<Touch> {
             writes,
             ..
         } => Some(Touch {
-            object: memory_object(location?),
+            object: location?.place(),
             reads,
             writes,
         }),
@@ -42,13 +39,8 @@ pub fn touch(next: &Pending) -> Option<Touch> {
     }
 }
 
-/// The name of a place in memory.
-pub fn memory_object(location: Location) -> u64 {
-    (u64::from(location.frame) << 12 | u64::from(location.offset)) >> GRANULE_BITS
-}
-
 /// Whether the order of two operations can matter.
-pub fn conflict(a: &Pending, b: &Pending) -> bool {
+pub(crate) fn conflict(a: &Pending, b: &Pending) -> bool {
     match (touch(a), touch(b)) {
         (Some(a), Some(b)) => a.object == b.object && (a.writes || b.writes),
         _ => false,
@@ -57,6 +49,8 @@ pub fn conflict(a: &Pending, b: &Pending) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use raddle_world::Location;
+
     use super::*;
 
     fn access(offset: u16, writes: bool) -> Pending {

@@ -68,7 +68,7 @@ impl ReadsFromTrace {
     }
 
     /// The place of the last write to what this operation reads; 0 if there was none.
-    pub fn source_of(&self, touch: &Touch) -> u64 {
+    pub(crate) fn source_of(&self, touch: &Touch) -> u64 {
         self.last.get(&touch.object).map_or(0, |write| write.place)
     }
 

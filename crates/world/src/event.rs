@@ -11,6 +11,16 @@ pub struct Location {
     pub offset: u16,
 }
 
+impl Location {
+    /// Bytes that count as one place, as a power of two.
+    pub const PLACE_BITS: u32 = 3;
+
+    /// The name of the place in which it lies; neighbours have neighbouring names.
+    pub fn place(self) -> u64 {
+        (u64::from(self.frame) << 12 | u64::from(self.offset)) >> Self::PLACE_BITS
+    }
+}
+
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
