@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_stdx::width::to_u64;
-use raddle_world::{ContextId, Event, EventKind, Location};
+use raddle_world::{Access, ContextId, Event, EventKind, Location};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What is known about one place in memory.
@@ -42,16 +42,18 @@ impl Communication {
         let EventKind::Access(access) = &event.kind else {
             return;
         };
-        let place = self.places.entry(access.location.place()).or_default();
-        let first = *place.first.get_or_insert(event.context);
-        place.is_shared |= first != event.context;
         let writes = access.how.writes();
-        place.is_written |= writes;
         if writes {
             self.writers.insert(event.pc);
         }
-        if !place.pcs.contains(&event.pc) {
-            place.pcs.push(event.pc);
+        for piece in access.pieces() {
+            let place = self.places.entry(piece.location.place()).or_default();
+            let first = *place.first.get_or_insert(event.context);
+            place.is_shared |= first != event.context;
+            place.is_written |= writes;
+            if !place.pcs.contains(&event.pc) {
+                place.pcs.push(event.pc);
+            }
         }
     }
 
@@ -106,11 +108,12 @@ impl Communication {
         self.writers.iter().copied().collect()
     }
 
-    /// Whether several contexts touched this place, one of them writing.
-    pub fn is_meeting(&self, location: Location) -> bool {
-        self.places
-            .get(&location.place())
-            .is_some_and(Place::is_meeting)
+    /// Whether several contexts touched what an access touches, one of them writing.
+    pub fn is_meeting(&self, access: &Access) -> bool {
+        access.pieces().any(|piece| {
+            let place = self.places.get(&piece.location.place());
+            place.is_some_and(Place::is_meeting)
+        })
     }
 
     /// Places that several contexts touched, one of them writing.
@@ -122,7 +125,7 @@ impl Communication {
 
 #[cfg(test)]
 mod tests {
-    use raddle_world::{Access, AccessKind};
+    use raddle_world::AccessKind;
 
     use super::*;
 

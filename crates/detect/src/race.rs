@@ -126,9 +126,10 @@ impl Races {
 
     /// From now on every access to this place orders, as those of locked instructions do.
     pub fn mark_atomic(&mut self, access: &Access) {
-        self.atomics
-            .entry(key(access.location, access.addr))
-            .or_default();
+        for piece in access.pieces() {
+            let key = key(piece.location, piece.addr);
+            self.atomics.entry(key).or_default();
+        }
     }
 
     pub fn event(&mut self, event: &Event) {
@@ -137,12 +138,18 @@ impl Races {
         self.note_lock(event);
         match event.kind {
             EventKind::Access(access) if access.how.is_atomic() => {
-                let key = key(access.location, access.addr);
-                let clock = self.atomics.entry(key).or_default();
-                exchange(&mut self.contexts[who].clock, clock);
+                for piece in access.pieces() {
+                    let key = key(piece.location, piece.addr);
+                    let clock = self.atomics.entry(key).or_default();
+                    exchange(&mut self.contexts[who].clock, clock);
+                }
                 self.contexts[who].tick();
             }
-            EventKind::Access(access) => self.access(event, &access),
+            EventKind::Access(access) => {
+                for piece in access.pieces() {
+                    self.access(event, &piece);
+                }
+            }
             EventKind::Alloc { addr, size } => self.forget(addr, size),
             _ => self.order(event),
         }
@@ -248,6 +255,7 @@ impl Races {
         }
     }
 
+    /// An access to one place.
     fn access(&mut self, event: &Event, access: &Access) {
         let writes = access.how.writes();
         let who = event.context.0 as usize;

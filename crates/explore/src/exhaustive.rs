@@ -5,19 +5,19 @@
 //! set of points is complete for everything that was explored.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use raddle_linux::{Effect, LinuxWorld};
-use raddle_sched::dpor::{SharedLog, Touched};
+use raddle_sched::dpor::{SharedLog, Touched, Transition};
 use raddle_sched::{Dpor, End};
 use raddle_stdx::width::to_u64;
 use raddle_world::{ContextId, Event, EventKind, World};
 
+use crate::attribution::Attribution;
 use crate::campaign::{Options, Phase, Progress, Report};
 use crate::cancel::{Leave, Urgency};
 use crate::explain;
 use crate::judge::Rules;
-use crate::schedule_run::{Outcome, run_watched};
+use crate::schedule_run::{Outcome, block_places, run_watched};
 use crate::session::Session;
 
 /// What joining threads and ending ones have in common.
@@ -26,13 +26,21 @@ const JOIN_OBJECT: u64 = u64::MAX - 1;
 const KERNEL_OBJECT: u64 = u64::MAX - 2;
 /// Synchronisation objects and memory never have equal names.
 const SYNC_BIT: u64 = 1 << 63;
-/// Calls that concern only the thread or memory of its own: brk, mmap, mprotect, munmap, rt_sigprocmask,
-/// sched_yield, madvise, nanosleep, getpid, clone, exit, gettid, futex (known by its function), sched_getaffinity,
+/// Virtual pages, which calls can take away from everybody.
+const PAGE_BIT: u64 = 1 << 62;
+const PAGE_BITS: u32 = 12;
+/// Bytes of a freed block that are looked at; larger ones have pages of their own.
+const BLOCK_MAX: u64 = 1 << 20;
+const MMAP: u32 = 9;
+const MAP_FIXED: u64 = 0x10;
+/// Calls that change what lies in a range of pages: mprotect, munmap, madvise.
+const PAGE_CALLS: [u32; 3] = [10, 11, 28];
+/// Calls that concern only the thread or memory of its own: mmap, brk, rt_sigprocmask, sched_yield, nanosleep, getpid, clone, exit, gettid, futex (known by its function), sched_getaffinity,
 /// set_tid_address, clock_gettime, clock_nanosleep, exit_group, set_robust_list, getrandom, rseq, clone3, prctl,
 /// sigaltstack, sysinfo.
-const OWN_CALLS: [u32; 25] = [
-    9, 10, 11, 12, 14, 24, 28, 35, 39, 56, 60, 99, 131, 157, 186, 202, 204, 218, 228, 230, 231,
-    273, 318, 334, 435,
+const OWN_CALLS: [u32; 22] = [
+    9, 12, 14, 24, 35, 39, 56, 60, 99, 131, 157, 186, 202, 204, 218, 228, 230, 231, 273, 318, 334,
+    435,
 ];
 
 /// How far an exhaustive search came.
@@ -123,14 +131,14 @@ impl Search {
     /// One run, and what follows from it.
     fn run(&mut self, session: &mut Session, rules: &Rules, report: &mut Report) {
         let (mut scheduler, log) = self.dpor.next_run();
-        let libraries = session.libraries().to_vec();
+        let mut attribution = Attribution::new(&session.territory).without_limit();
         session.world.set_tracing(true);
         let mut outcome = run_watched(
             session,
             &mut scheduler,
             rules,
             true,
-            &mut |world, events| note_events(world, events, &log, &libraries),
+            &mut |world, events| note_events(world, events, &log, &mut attribution),
         );
         session.world.set_tracing(false);
         if outcome.drive.end == End::Abandoned {
@@ -182,41 +190,76 @@ impl Search {
 }
 
 /// Writes down what the current transition touched.
-fn note_events(world: &LinuxWorld, events: &[Event], log: &SharedLog, libraries: &[Range<u64>]) {
+fn note_events(
+    world: &LinuxWorld,
+    events: &[Event],
+    log: &SharedLog,
+    attribution: &mut Attribution,
+) {
     let mut log = log.borrow_mut();
     let Some(transition) = log.current() else {
         return;
     };
     for event in events {
-        let touched = &mut transition.touched;
-        match &event.kind {
-            EventKind::Access(_) if libraries.iter().any(|l| l.contains(&event.pc)) => {}
-            EventKind::Access(access) => {
-                let object = access.location.place();
-                if access.how.writes() {
-                    touched.write(object);
-                } else {
-                    touched.read(object);
-                }
-            }
-            EventKind::Acquire { object, .. }
-            | EventKind::Release { object, .. }
-            | EventKind::WaitBegin { object }
-            | EventKind::WaitEnd { object }
-            | EventKind::Notify { object, .. }
-            | EventKind::BarrierEnter { object }
-            | EventKind::BarrierLeave { object } => touched.write(object | SYNC_BIT),
-            EventKind::Exit => touched.read(JOIN_OBJECT),
-            EventKind::SyscallEnter { number, .. } if !OWN_CALLS.contains(number) => {
-                touched.write(KERNEL_OBJECT);
-            }
-            EventKind::Create { child } => {
-                let path = world.contexts().get(*child).path.to_vec();
-                transition.created.push(path);
-            }
-            _ => {}
+        if let Some(event) = attribution.step(world, event) {
+            note_event(world, &event, transition);
         }
         note_call(world, event.context, &mut transition.touched);
+    }
+}
+
+fn note_event(world: &LinuxWorld, event: &Event, transition: &mut Transition) {
+    let touched = &mut transition.touched;
+    match &event.kind {
+        EventKind::Access(access) => {
+            touched.read(access.addr >> PAGE_BITS | PAGE_BIT);
+            for piece in access.pieces() {
+                if access.how.writes() {
+                    touched.write(piece.location.place());
+                } else {
+                    touched.read(piece.location.place());
+                }
+            }
+        }
+        EventKind::Acquire { object, .. }
+        | EventKind::Release { object, .. }
+        | EventKind::WaitBegin { object }
+        | EventKind::WaitEnd { object }
+        | EventKind::Notify { object, .. }
+        | EventKind::BarrierEnter { object }
+        | EventKind::BarrierLeave { object } => touched.write(object | SYNC_BIT),
+        EventKind::Free { addr } => {
+            // Whoever uses the block must do so before.
+            for location in block_places(world, event.context, *addr, BLOCK_MAX) {
+                touched.write(location.place());
+            }
+        }
+        EventKind::Exit => touched.read(JOIN_OBJECT),
+        EventKind::SyscallEnter { number, arguments } => {
+            note_system_call(*number, arguments, touched);
+        }
+        EventKind::Create { child } => {
+            let path = world.contexts().get(*child).path.to_vec();
+            transition.created.push(path);
+        }
+        _ => {}
+    }
+}
+
+fn note_system_call(number: u32, arguments: &[u64; 6], touched: &mut Touched) {
+    let [addr, length, _, flags, ..] = *arguments;
+    // Where new memory comes to lie is the kernel's choice, unless the program insists.
+    let changes_pages = match number {
+        MMAP => flags & MAP_FIXED != 0,
+        _ => PAGE_CALLS.contains(&number),
+    };
+    if changes_pages {
+        let end = addr.saturating_add(length);
+        for page in addr >> PAGE_BITS..=end.saturating_sub(1) >> PAGE_BITS {
+            touched.write(page | PAGE_BIT);
+        }
+    } else if !OWN_CALLS.contains(&number) {
+        touched.write(KERNEL_OBJECT);
     }
 }
 

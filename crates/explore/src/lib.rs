@@ -6,6 +6,7 @@
 //! [`relaxed`] (replay in a changed program).
 
 mod atomics;
+mod attribution;
 pub mod campaign;
 pub mod cancel;
 mod checkpoint;

@@ -7,6 +7,7 @@ use raddle_sched::{Follow, drive};
 use raddle_trace::{Limits, Recording, Schedule};
 use raddle_world::{ContextId, Event, EventKind, World};
 
+use crate::attribution::Attribution;
 use crate::cancel::Leave;
 use crate::checkpoint::divergence;
 use crate::explain;
@@ -110,7 +111,7 @@ impl<'r> Replayer<'r> {
         let Some(symbols) = self.session.world.symbols(ContextId(0)) else {
             return;
         };
-        let libraries = self.session.libraries().to_vec();
+        let mut attribution = Attribution::new(&self.session.territory);
         let world = &mut self.session.world;
         world.set_tracing(true);
         world.set_observe(Observe::AddrValue);
@@ -118,9 +119,11 @@ impl<'r> Replayer<'r> {
         let limits = self.rules.limits;
         drive(world, &mut follow, limits, &mut |world, events| {
             for event in events {
-                let is_library = libraries.iter().any(|range| range.contains(&event.pc));
+                let Some(event) = attribution.step(world, event) else {
+                    continue;
+                };
                 if let EventKind::Access(access) = &event.kind
-                    && (is_library || !meetings.is_meeting(access.location))
+                    && !meetings.is_meeting(access)
                 {
                     continue;
                 }
@@ -129,7 +132,7 @@ impl<'r> Replayer<'r> {
                 sink(TraceLine {
                     context: label(world, event.context),
                     place: describe(&place),
-                    event,
+                    event: &event,
                 });
             }
         });

@@ -8,9 +8,10 @@ use raddle_detect::{Communication, Failure, Race, Races};
 use raddle_linux::{LinuxWorld, Observe};
 use raddle_sched::{AbstractSchedule, Drive, Profile, Scheduler, drive_while};
 use raddle_stdx::width::to_u64;
-use raddle_world::{ContextId, Event, EventKind, World};
+use raddle_world::{ContextId, Event, EventKind, Location, World};
 
 use crate::atomics::Atomics;
+use crate::attribution::Attribution;
 use crate::judge::{Rules, Writing, judge};
 use crate::session::Session;
 use crate::timing::{Spent, Stopwatch};
@@ -72,7 +73,7 @@ pub(crate) fn run_watched(
         Observe::None
     });
     spent.restore = stopwatch.lap();
-    let mut observer = Observer::new(session.libraries().to_vec(), observes);
+    let mut observer = Observer::new(session, observes);
     let (atomics, points) = (&mut session.atomics, &session.points);
     let clock = session.clock;
     let driven = drive_while(
@@ -113,17 +114,17 @@ struct Observer {
     communication: Communication,
     races: Races,
     writing: Writing,
-    libraries: Vec<Range<u64>>,
+    attribution: Attribution,
     observes: bool,
 }
 
 impl Observer {
-    fn new(libraries: Vec<Range<u64>>, observes: bool) -> Self {
+    fn new(session: &Session, observes: bool) -> Self {
         Self {
             communication: Communication::default(),
             races: Races::default(),
             writing: Writing::default(),
-            libraries,
+            attribution: Attribution::new(&session.territory),
             observes,
         }
     }
@@ -135,36 +136,39 @@ impl Observer {
         atomics: &mut Atomics,
         points: &BTreeSet<u64>,
     ) {
-        match &event.kind {
-            EventKind::Output { .. } => self.writing.event(event),
-            EventKind::Access(access) if !access.how.is_atomic() && self.is_library(event.pc) => {}
-            EventKind::Free { addr } if self.observes => {
-                take_away(world, &mut self.communication, event.context, *addr);
-            }
-            _ if self.observes => {
-                if let Some((of, memory)) = new_memory(world, event) {
-                    renew(world, &mut self.communication, of, memory);
-                }
-                if let EventKind::Access(access) = &event.kind
-                    && points.contains(&event.pc)
-                    && atomics.is_atomic(event.pc, access.addr)
-                {
-                    self.races.mark_atomic(access);
-                }
-                self.communication.event(event);
-                self.races.event(event);
-            }
-            _ => {}
+        if let EventKind::Output { .. } = event.kind {
+            self.writing.event(event);
         }
-    }
-
-    fn is_library(&self, pc: u64) -> bool {
-        self.libraries.iter().any(|range| range.contains(&pc))
+        if !self.observes {
+            return;
+        }
+        if let EventKind::Free { addr } = event.kind {
+            take_away(world, &mut self.communication, event.context, addr);
+            return;
+        }
+        if let Some((of, memory)) = new_memory(world, event) {
+            renew(world, &mut self.communication, of, memory);
+        }
+        let Some(event) = self.attribution.own(world, event) else {
+            return;
+        };
+        if let EventKind::Access(access) = &event.kind
+            && points.contains(&event.pc)
+            && atomics.is_atomic(event.pc, access.addr)
+        {
+            self.races.mark_atomic(access);
+        }
+        self.communication.event(&event);
+        if event.is_exact() {
+            self.races.event(&event);
+        }
     }
 
     fn learned(&self, session: &Session) -> Learned {
         Learned {
-            meetings: self.communication.meetings(&mut |pc| !self.is_library(pc)),
+            meetings: self
+                .communication
+                .meetings(&mut |pc| !session.is_library(pc)),
             writers: self.communication.writers(),
             shared_places: self.communication.shared_places(),
             // What is atomic was asked only at points that were known before.
@@ -210,12 +214,19 @@ const FREED_MAX: u64 = 4096;
 
 /// A freed block meets whoever has used it.
 fn take_away(world: &LinuxWorld, communication: &mut Communication, by: ContextId, addr: u64) {
-    let Some(block) = world.block_at(by, addr) else {
-        return;
-    };
-    for offset in (0..block.size.min(FREED_MAX)).step_by(8) {
-        if let Some(location) = world.location(by, addr + offset) {
-            communication.taken_away(by, location);
-        }
+    for location in block_places(world, by, addr, FREED_MAX) {
+        communication.taken_away(by, location);
     }
+}
+
+/// The places of the heap block at an address, up to so many bytes.
+pub(crate) fn block_places(
+    world: &LinuxWorld,
+    who: ContextId,
+    addr: u64,
+    bytes_max: u64,
+) -> impl Iterator<Item = Location> {
+    let size = world.block_at(who, addr).map_or(0, |block| block.size);
+    let offsets = (0..size.min(bytes_max)).step_by(1 << Location::PLACE_BITS);
+    offsets.filter_map(move |offset| world.location(who, addr + offset))
 }

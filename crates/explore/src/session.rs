@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use raddle_linux::{HeapWatch, LinuxWorld, Mapping, Setup, StartError, Watch, describe_status};
 use raddle_trace::{Checks, Inputs};
@@ -10,9 +11,9 @@ use raddle_world::{ContextId, SeededChoices, Snapshot, World};
 use thiserror::Error;
 
 use crate::atomics::Atomics;
+use crate::attribution::Territory;
 use crate::cancel::Leave;
 use crate::snapshot::{SnapshotAt, reach};
-use crate::stack::is_library_file;
 use crate::timing::Clock;
 
 /// Code on which decisions are concentrated.
@@ -99,8 +100,7 @@ pub(crate) struct Session {
     snapshot: Snapshot,
     /// Digest of the run up to the snapshot.
     pub(crate) digest: u64,
-    /// Code of libraries that are not explored.
-    libraries: Vec<Range<u64>>,
+    pub(crate) territory: Arc<Territory>,
     pub(crate) atomics: Atomics,
     /// Communication points, as far as they are known.
     pub(crate) points: BTreeSet<u64>,
@@ -130,7 +130,7 @@ impl Session {
         });
         reach(&mut world, at, &leave)?;
         world.take_events();
-        let libraries = libraries(&mut world, ContextId(0));
+        let territory = Arc::new(Territory::new(&mut world));
         let atomics = Atomics::new(world.symbols(ContextId(0)).unwrap_or_default());
         let digest = world.run_digest();
         world.arm();
@@ -139,7 +139,7 @@ impl Session {
             world,
             snapshot,
             digest,
-            libraries,
+            territory,
             atomics,
             points: BTreeSet::new(),
             clock: None,
@@ -183,7 +183,7 @@ impl Session {
 
     /// Whether an instruction belongs to a library that is not explored.
     pub(crate) fn is_library(&self, pc: u64) -> bool {
-        self.libraries.iter().any(|range| range.contains(&pc))
+        self.territory.is_library(pc)
     }
 
     /// The code of some places, sorted; an error if none of them has any.
@@ -209,10 +209,6 @@ impl Session {
         ranges.sort_unstable_by_key(|range| (range.start, range.end));
         Ok(merged(ranges))
     }
-
-    pub(crate) fn libraries(&self) -> &[Range<u64>] {
-        &self.libraries
-    }
 }
 
 pub(crate) fn setup(inputs: &Inputs) -> Setup {
@@ -236,17 +232,6 @@ pub(crate) fn setup(inputs: &Inputs) -> Setup {
         cpus: inputs.cpus,
         choices: Box::new(SeededChoices::new(inputs.seed)),
     }
-}
-
-fn libraries(world: &mut LinuxWorld, first: ContextId) -> Vec<Range<u64>> {
-    let Some(symbols) = world.symbols(first) else {
-        return Vec::new();
-    };
-    symbols
-        .mappings()
-        .filter(|(_, mapping)| is_library_file(&mapping.name))
-        .map(|(range, _)| range)
-        .collect()
 }
 
 /// Sorted ranges without overlaps.

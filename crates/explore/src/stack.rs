@@ -124,11 +124,19 @@ fn expand(symbols: &SymbolSpace, pc: u64) -> Vec<Line> {
     lines
 }
 
+const LOADER: &str = "ld-linux";
+
 /// Libraries whose inside is not shown and not explored: their synchronisation is known by its functions.
 pub(crate) fn is_library_file(name: &str) -> bool {
-    const LIBRARIES: [&str; 5] = ["libc.so", "ld-linux", "libpthread", "libm.so", "libgcc_s"];
+    const LIBRARIES: [&str; 5] = ["libc.so", LOADER, "libpthread", "libm.so", "libgcc_s"];
     let file = name.rsplit('/').next().unwrap_or_default();
     LIBRARIES.iter().any(|library| file.starts_with(library))
+}
+
+/// The dynamic loader.
+pub(crate) fn is_loader_file(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or_default();
+    file.starts_with(LOADER)
 }
 
 /// Sources of the standard libraries of Rust and C++ and what has no source at all and is not ours.

@@ -10,6 +10,7 @@ use raddle_symbols::SymbolSpace;
 use raddle_trace::Schedule;
 use raddle_world::{Access, AccessKind, ContextId, Event, EventKind};
 
+use crate::attribution::{Attribution, Own};
 use crate::history::History;
 use crate::judge::Rules;
 use crate::names::{label, name_of, short_file, shown};
@@ -59,17 +60,16 @@ pub(crate) fn tell(
     let Some(symbols) = session.world.symbols(ContextId(0)) else {
         return Story::default();
     };
-    let libraries = session.libraries().to_vec();
-    let is_library = |pc: u64| libraries.iter().any(|range| range.contains(&pc));
     // A stop before each access shows the stack that it is made with.
     let points: Vec<u64> = communication
-        .meetings(&mut |pc| !is_library(pc))
+        .meetings(&mut |pc| !session.is_library(pc))
         .into_iter()
         .flatten()
         .collect();
     points.iter().for_each(|pc| session.world.add_point(*pc));
     session.world.set_observe(Observe::AddrValue);
     session.world.set_tracing(true);
+    let mut attribution = Attribution::new(&session.territory);
     let mut teller = Teller {
         symbols,
         block,
@@ -87,7 +87,11 @@ pub(crate) fn tell(
         rules.limits,
         &mut |world, events| {
             for event in events {
-                teller.event(world, event, &communication, &is_library);
+                teller.note_history(event);
+                let own = attribution.step(world, event);
+                if let Some(own) = own.filter(Own::is_exact) {
+                    teller.event(world, &own, &communication);
+                }
             }
             if let Some(last) = events.last() {
                 teller.look_ahead(world, last.context);
@@ -105,12 +109,18 @@ pub(crate) fn observe(session: &mut Session, schedule: &Schedule, rules: &Rules)
     session.restore();
     session.world.set_observe(Observe::Addr);
     let mut communication = Communication::default();
+    let mut attribution = Attribution::new(&session.territory);
     let mut follow = Follow::new(schedule);
     drive_while(
         &mut session.world,
         &mut follow,
         rules.limits,
-        &mut |_, events| events.iter().for_each(|event| communication.event(event)),
+        &mut |world, events| {
+            let own = events
+                .iter()
+                .filter_map(|event| attribution.own(world, event));
+            own.for_each(|event| communication.event(&event));
+        },
         &|| !session.leave.is_over(),
     );
     communication
@@ -130,13 +140,16 @@ struct Teller {
 }
 
 impl Teller {
-    fn event(
-        &mut self,
-        world: &mut LinuxWorld,
-        event: &Event,
-        communication: &Communication,
-        is_library: &dyn Fn(u64) -> bool,
-    ) {
+    /// Waiting inside a library is history, too.
+    fn note_history(&mut self, event: &Event) {
+        if let EventKind::Access(access) = &event.kind
+            && self.complaint.is_none()
+        {
+            self.history.access(event.context, access);
+        }
+    }
+
+    fn event(&mut self, world: &mut LinuxWorld, event: &Own<'_>, communication: &Communication) {
         // What comes after a panic is clearing up.
         if self.complaint.is_some() {
             return;
@@ -149,8 +162,12 @@ impl Teller {
                 self.complaint = Some((event.context, stack::stack(world, event.context)));
             }
             EventKind::Access(access) => {
-                self.history.access(event.context, access);
-                if communication.is_meeting(access.location) && !is_library(event.pc) {
+                if !communication.is_meeting(access) {
+                    return;
+                }
+                if event.is_in_call() {
+                    self.access_in_call(world, event, access);
+                } else {
                     self.access(world, event, access);
                 }
             }
@@ -184,13 +201,40 @@ impl Teller {
         own(&lines).map(|line| line.place.clone())
     }
 
-    fn access(&mut self, world: &LinuxWorld, event: &Event, access: &Access) {
-        let place = match self.upcoming.get(&event.context) {
+    /// The own code that made an access; none if a library did so for itself.
+    fn place_of_access(&self, event: &Event) -> Option<Place> {
+        match self.upcoming.get(&event.context) {
             Some((pc, place)) if *pc == event.pc => place.clone(),
             _ => own_place(&self.symbols, event.pc),
+        }
+    }
+
+    /// A call of the C library reads or writes: the first access tells, the others follow it.
+    fn access_in_call(&mut self, world: &LinuxWorld, event: &Event, access: &Access) {
+        let verb = if access.how.writes() {
+            "writes"
+        } else {
+            "reads"
         };
-        // What a library does for itself is no step of the program.
-        let Some(place) = place else { return };
+        let is_told = |item: &Item| {
+            item.context == event.context && item.pc == event.pc && item.action.starts_with(verb)
+        };
+        if self.items.iter().rev().take(2).any(is_told) {
+            return;
+        }
+        let Some(place) = self.place_of_access(event) else {
+            return;
+        };
+        let name = name_of(world, &self.symbols, access.addr);
+        let action = format!("{verb} {name}.. (library call)");
+        let item = self.item(world, event, place, action, Some(name));
+        self.items.push(item);
+    }
+
+    fn access(&mut self, world: &LinuxWorld, event: &Event, access: &Access) {
+        let Some(place) = self.place_of_access(event) else {
+            return;
+        };
         let name = name_of(world, &self.symbols, access.addr);
         // Lazy binding of functions is the loader's business.
         if name.contains("_GLOBAL_OFFSET_TABLE_") {
@@ -281,9 +325,25 @@ impl Teller {
         action: String,
         object: Option<String>,
     ) {
+        let item = self.item(world, event, place, action, object);
+        match self.items.last_mut() {
+            // The same instruction again and again, as in a loop: the last time tells.
+            Some(last) if last.context == item.context && last.pc == item.pc => *last = item,
+            _ => self.items.push(item),
+        }
+    }
+
+    fn item(
+        &self,
+        world: &LinuxWorld,
+        event: &Event,
+        place: Place,
+        action: String,
+        object: Option<String>,
+    ) -> Item {
         let locks = self.locks.get(&event.context);
         let locks = locks.into_iter().flatten();
-        let item = Item {
+        Item {
             context: event.context,
             pc: event.pc,
             place,
@@ -292,11 +352,6 @@ impl Teller {
             locks: locks
                 .map(|lock| name_of(world, &self.symbols, *lock))
                 .collect(),
-        };
-        match self.items.last_mut() {
-            // The same instruction again and again, as in a loop: the last time tells.
-            Some(last) if last.context == item.context && last.pc == item.pc => *last = item,
-            _ => self.items.push(item),
         }
     }
 

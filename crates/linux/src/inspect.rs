@@ -108,6 +108,14 @@ impl LinuxWorld {
         self.kernel().space_of(tid).heap.block_at(addr).cloned()
     }
 
+    /// Where the function that allocated the live heap block at an address was called.
+    pub fn allocated_by(&self, who: ContextId, addr: u64) -> Option<u64> {
+        let tid = self.tid(who)?;
+        let block = self.kernel().space_of(tid).heap.block_at(addr)?;
+        let is_live = block.freed.is_none();
+        block.allocated.stack.first().copied().filter(|_| is_live)
+    }
+
     /// The context of the thread that a handle of a live context's process stands for.
     pub fn thread_of_handle(&self, who: ContextId, handle: u64) -> Option<ContextId> {
         let tid = self.tid(who)?;

@@ -2,12 +2,14 @@
 
 use raddle_mem::{AddressSpace, Frames, GuestAddr, PageFault};
 use raddle_stdx::IdMap;
-use raddle_world::{Choice, ChoiceSource, ContextTable, Event, EventKind, VirtualTime};
+use raddle_stdx::width::to_u64;
+use raddle_world::{AccessKind, Choice, ChoiceSource, ContextTable, Event, EventKind, VirtualTime};
 
 use crate::errno::Errno;
 use crate::files::{self, HostFiles};
 use crate::futex::Futexes;
 use crate::heap::Heap;
+use crate::observe;
 use crate::process::{Pid, Process, SpaceId};
 use crate::thread::{Thread, Tid};
 use crate::time::Timers;
@@ -27,6 +29,10 @@ pub(crate) struct Kernel {
     pub(crate) events: Vec<Event>,
     /// Whether system calls and signals are events, too; output always is.
     pub(crate) is_tracing: bool,
+    /// Whether memory accesses become events.
+    pub(crate) is_observed: bool,
+    /// Whether what is copied from and to the guest's memory is an access of its own making.
+    pub(crate) is_serving: bool,
     pub(crate) config: Config,
     /// A limit was hit that the guest cannot be told about; the text says which and how to raise it.
     pub(crate) exhausted: Option<String>,
@@ -146,10 +152,14 @@ impl Kernel {
         loop {
             let (frames, space) = self.memory(id);
             match space.map.read(frames, from, into) {
-                Ok(()) => return Ok(()),
+                Ok(()) => break,
                 Err((at, fault)) => self.populate(id, at, fault)?,
             }
         }
+        if self.is_serving {
+            observe::served(self, tid, from, to_u64(into.len()), AccessKind::Read);
+        }
+        Ok(())
     }
 
     /// Copies `bytes` to guest memory of the thread's process; EFAULT if it cannot be written.
@@ -160,7 +170,11 @@ impl Kernel {
         bytes: &[u8],
     ) -> Result<(), Errno> {
         let id = self.process_of(tid).space;
-        self.write_space(id, to, bytes)
+        self.write_space(id, to, bytes)?;
+        if self.is_serving {
+            observe::served(self, tid, to, to_u64(bytes.len()), AccessKind::Write);
+        }
+        Ok(())
     }
 
     /// Copies `bytes` to guest memory of one address space.

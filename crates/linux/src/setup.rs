@@ -130,6 +130,8 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
         host: HostFiles::default(),
         events: Vec::new(),
         is_tracing: false,
+        is_observed: false,
+        is_serving: false,
         config: Config {
             memory_max: setup.memory_max,
             processes_max: setup.processes_max,

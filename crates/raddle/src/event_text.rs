@@ -51,6 +51,7 @@ fn describe(kind: &EventKind) -> String {
         }
         EventKind::Create { child } => format!("create {}", child.0),
         EventKind::Join { child } => format!("join {}", child.0),
+        EventKind::KnownCall => "known function".into(),
         EventKind::Exit => "exit".into(),
         EventKind::Map { addr, size } => format!("map {addr:#x} {size:#x}"),
         EventKind::Unmap { addr, size } => format!("unmap {addr:#x} {size:#x}"),

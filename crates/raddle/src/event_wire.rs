@@ -86,6 +86,7 @@ fn tag(kind: &EventKind) -> u8 {
         EventKind::SignalEnter { .. } => 20,
         EventKind::SignalLeave => 21,
         EventKind::Output { .. } => 22,
+        EventKind::KnownCall => 23,
     }
 }
 
@@ -112,7 +113,7 @@ fn put_fields(out: &mut Vec<u8>, kind: &EventKind) {
         | EventKind::BarrierLeave { object } => all(&[*object]),
         EventKind::Notify { object, everyone } => all(&[*object, u64::from(*everyone)]),
         EventKind::Create { child } | EventKind::Join { child } => all(&[u64::from(child.0)]),
-        EventKind::Exit | EventKind::SignalLeave => {}
+        EventKind::KnownCall | EventKind::Exit | EventKind::SignalLeave => {}
         EventKind::Alloc { addr, size }
         | EventKind::Map { addr, size }
         | EventKind::Unmap { addr, size } => all(&[*addr, *size]),

@@ -74,6 +74,38 @@ fn all_interleavings_of_a_small_program_are_explored() {
 }
 
 #[test]
+fn freeing_and_unmapping_concern_whoever_uses_the_memory() {
+    let (status, text) = explore("freed_block", "-O1", &["--exhaustive"]);
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("use after free"), "{text}");
+    let (status, text) = explore("unmapped", "-O1", &["--exhaustive"]);
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("SIGSEGV at unmapped.c:12 reader"), "{text}");
+}
+
+#[test]
+fn what_a_library_does_counts_where_it_was_called() {
+    let (status, text) = explore("copied", "-O1", &["--exhaustive"]);
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("assertion failed"), "{text}");
+    let (status, text) = explore("copied", "-O1", &["--schedules", "400", "--races"]);
+    assert_eq!(status, 1, "{text}");
+    assert!(
+        text.contains("reads `fields[0]`.. (library call)"),
+        "{text}"
+    );
+    let race = "data race on `fields[0]` between copied.c:19 copier and copied.c:12 writer";
+    assert!(text.contains(race), "{text}");
+}
+
+#[test]
+fn what_a_library_reads_beyond_a_string_is_no_race() {
+    let options = ["--schedules", "400", "--races"];
+    let (status, text) = explore("neighbours", "-fno-builtin", &options);
+    assert_eq!(status, 0, "{text}");
+}
+
+#[test]
 fn a_focus_decides_where_threads_are_switched() {
     let (status, text) = explore("lost", "-O0", &["--schedules", "300", "--focus", "deposit"]);
     assert_eq!(status, 1, "{text}");

@@ -15,7 +15,7 @@ use crate::demangle::demangle;
 use crate::dwarf::{DebugInfo, FunctionPlace, LinePlace};
 use crate::elf::{Elf, LinkAddr, Sections, Segment, section_is_code};
 use crate::error::{Incomplete, ModuleError, Part, Reason};
-use crate::plt::{SlotTarget, Slots};
+use crate::plt::{self, SlotTarget, Slots};
 use crate::symbol::{Binding, Symbol, SymbolKind, SymbolTable, Version, split_version};
 use crate::unwind::CallFrames;
 
@@ -171,6 +171,11 @@ impl Module {
         let is_read_only =
             |segment: &Segment| !segment.is_writable && segment.range().contains(&address.0);
         is_relocated || self.segments().iter().any(is_read_only)
+    }
+
+    /// Where the stubs lie through which functions of other modules are called, as link addresses.
+    pub fn stub_ranges(&self) -> Vec<Range<u64>> {
+        plt::stub_ranges(&self.elf)
     }
 
     pub fn debug_info(&self) -> Option<&DebugInfo> {

@@ -1,6 +1,7 @@
 //! Import slots and the stubs that jump through them (System V ABI for x86-64, section 5.2).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64};
@@ -101,6 +102,17 @@ impl Slots {
         })?;
         self.by_address.get(&slot)
     }
+}
+
+/// Where the stubs of a file lie.
+pub(crate) fn stub_ranges(elf: &Elf) -> Vec<Range<u64>> {
+    let sections = elf.sections();
+    let range = |name: &&str| {
+        let (_, section) = sections.section_by_name(LE, name.as_bytes())?;
+        let start = section.sh_addr.get(LE);
+        Some(start..start.saturating_add(section.sh_size.get(LE)))
+    };
+    STUB_SECTIONS.iter().filter_map(range).collect()
 }
 
 fn target(

@@ -4,6 +4,8 @@
 //! Registers carry their DWARF numbers: 0 rax, 1 rdx, 2 rcx, 3 rbx, 4 rsi, 5 rdi, 6 rbp, 7 rsp, 8 to 15 r8 to r15,
 //! 16 the return address.
 
+use std::ops::Range;
+
 use gimli::{
     CfaRule, EndianSlice, EvaluationResult, LittleEndian, Location, RegisterRule,
     UnwindSection as _, Value,
@@ -141,6 +143,17 @@ impl CallFrames {
     /// Whether the module says how to unwind from this address.
     pub fn covers(&self, at: LinkAddr) -> bool {
         self.entries.at(at.0).is_some()
+    }
+
+    /// The link addresses of the function around an address, as far as one description goes.
+    pub fn function_around(&self, at: LinkAddr) -> Option<Range<u64>> {
+        let offset = gimli::EhFrameOffset(self.entries.at(at.0)?);
+        let entry = self
+            .eh_frame()
+            .fde_from_offset(&self.bases, offset, gimli::EhFrame::cie_from_offset)
+            .ok()?;
+        let start = entry.initial_address();
+        Some(start..start.saturating_add(entry.len()))
     }
 
     /// The caller's registers. `at` is the link address to look up, `bias` what was added to it at run time.

@@ -1,5 +1,7 @@
 //! What happened: the one stream that detectors, predictors and recordings read.
 
+use raddle_stdx::width::{low_u8, low_u16};
+
 use crate::context::ContextId;
 
 /// Where in memory something is: stable under shared mappings, fork and kernel aliases.
@@ -70,6 +72,36 @@ pub struct Access {
     pub value: Option<u64>,
 }
 
+impl Access {
+    /// The same access place by place; up to the end of its page, if it crosses that.
+    pub fn pieces(self) -> impl Iterator<Item = Self> {
+        const PLACE: u64 = 1 << Location::PLACE_BITS;
+        let end = self.addr.saturating_add(u64::from(self.size));
+        let mut at = self.addr;
+        let mut offset = u64::from(self.location.offset);
+        std::iter::from_fn(move || {
+            let size = (PLACE - at % PLACE).min(end.saturating_sub(at));
+            if size == 0 || offset > 0xFFF {
+                return None;
+            }
+            let is_whole = size == u64::from(self.size);
+            let piece = Self {
+                size: low_u8(size),
+                location: Location {
+                    offset: low_u16(offset),
+                    ..self.location
+                },
+                addr: at,
+                value: self.value.filter(|_| is_whole),
+                ..self
+            };
+            at += size;
+            offset += size;
+            Some(piece)
+        })
+    }
+}
+
 /// What kind of event, with its data. Addresses are virtual ones of the context's address space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventKind {
@@ -106,6 +138,9 @@ pub enum EventKind {
     BarrierLeave {
         object: u64,
     },
+    /// A known function is called: what it does inside is its own business, other events say what it means. Told
+    /// while accesses are observed.
+    KnownCall,
     Create {
         child: ContextId,
     },
@@ -146,4 +181,36 @@ pub enum EventKind {
         descriptor: i32,
         bytes: Vec<u8>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(addr: u64, size: u8) -> Vec<(u64, u8, u16)> {
+        let access = Access {
+            how: AccessKind::Read,
+            size,
+            location: Location {
+                frame: 1,
+                offset: low_u16(addr & 0xFFF),
+            },
+            addr,
+            value: None,
+        };
+        let parts = access.pieces();
+        parts
+            .map(|piece| (piece.addr, piece.size, piece.location.offset))
+            .collect()
+    }
+
+    #[test]
+    fn an_access_is_cut_at_places_and_ends_with_its_page() {
+        assert_eq!(pieces(0x1004, 4), [(0x1004, 4, 4)]);
+        assert_eq!(pieces(0x1006, 4), [(0x1006, 2, 6), (0x1008, 2, 8)]);
+        let wide: Vec<u64> = pieces(0x1010, 32).iter().map(|piece| piece.0).collect();
+        assert_eq!(wide, [0x1010, 0x1018, 0x1020, 0x1028]);
+        assert_eq!(pieces(0x1FFC, 8), [(0x1FFC, 4, 0xFFC)]);
+        assert_eq!(pieces(0x1000, 0), []);
+    }
 }

@@ -10,6 +10,7 @@ use raddle_sched::{Follow, drive_while};
 use raddle_stdx::Digest;
 use raddle_world::{ContextId, EventKind};
 
+use crate::attribution::{Attribution, Own};
 use crate::judge::Rules;
 use crate::names::{counted, label, name_of, short_file};
 use crate::schedule_run::Outcome;
@@ -114,7 +115,7 @@ fn witness(session: &mut Session, pair: [u64; 2], outcome: &Outcome, rules: &Rul
         values: BTreeMap::new(),
         visits: BTreeMap::new(),
     };
-    let libraries = session.libraries().to_vec();
+    let mut attribution = Attribution::new(&session.territory);
     let atomics = &mut session.atomics;
     let mut follow = Follow::new(&outcome.drive.schedule);
     drive_while(
@@ -123,12 +124,13 @@ fn witness(session: &mut Session, pair: [u64; 2], outcome: &Outcome, rules: &Rul
         rules.limits,
         &mut |world, events| {
             for event in events {
+                let own = attribution.own(world, event);
+                let Some(event) = own.filter(Own::is_exact) else {
+                    continue;
+                };
                 if let EventKind::Access(access) = &event.kind {
-                    let is_library = libraries.iter().any(|range| range.contains(&event.pc));
-                    if is_library && !access.how.is_atomic() {
-                        continue;
-                    }
-                    if pair.contains(&event.pc) {
+                    // A library call makes many accesses, which say nothing of how often it is made.
+                    if pair.contains(&event.pc) && !event.is_in_call() {
                         let key = (event.context, event.pc);
                         seen.values.insert(key, access.value.unwrap_or(0));
                         *seen.visits.entry(key).or_default() += 1;
@@ -137,7 +139,7 @@ fn witness(session: &mut Session, pair: [u64; 2], outcome: &Outcome, rules: &Rul
                         seen.detector.mark_atomic(access);
                     }
                 }
-                seen.detector.event(event);
+                seen.detector.event(&event);
             }
             let last = events.last().map(|event| event.context);
             let standing = last.and_then(|who| Some((who, world.registers(who)?.pc()?)));

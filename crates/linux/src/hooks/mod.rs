@@ -15,7 +15,7 @@ use raddle_config::hooks::Hook;
 use raddle_stdx::IdMap;
 use raddle_stdx::width::to_usize;
 use raddle_symbols::SymbolSpace;
-use raddle_world::{ContextId, LockMode};
+use raddle_world::{ContextId, EventKind, LockMode};
 use raddle_x86::{Engine, Reg};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -144,6 +144,9 @@ impl Hooks {
     }
 
     fn at_entry(&mut self, kernel: &mut Kernel, engine: &mut Engine, tid: Tid, rule: usize) {
+        if kernel.is_observed {
+            kernel.emit(tid, EventKind::KnownCall);
+        }
         let cpu = &kernel.thread(tid).cpu;
         let sp = cpu.reg(Reg::Rsp);
         let args =

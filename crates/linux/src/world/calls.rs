@@ -4,7 +4,7 @@ use raddle_stdx::width::{as_i64, low_u32};
 use raddle_world::{ContextId, EventKind, Stop, VirtualTime};
 use raddle_x86::Reg;
 
-use super::{Flow, LinuxWorld};
+use super::{FUTEX, Flow, LinuxWorld};
 use crate::call::{Call, Trouble};
 use crate::errno::Errno;
 use crate::syscall::{lookup, syscall_name};
@@ -63,7 +63,10 @@ impl LinuxWorld {
             deadline,
             is_retry,
         };
+        // A futex is told from its word by the functions and instructions that use it.
+        call.kernel.is_serving = call.kernel.is_observed && number != FUTEX;
         let result = (entry.handler)(&mut call);
+        self.kernel.is_serving = false;
         match result {
             Ok(value) => self.finish(tid, context, number, value),
             Err(Trouble::Errno(errno)) => self.finish(tid, context, number, errno.result()),

@@ -110,6 +110,7 @@ impl LinuxWorld {
     /// Chooses whether memory accesses become events.
     pub fn set_observe(&mut self, observe: Observe) {
         self.observe = observe;
+        self.kernel.is_observed = observe != Observe::None;
         self.engine.set_observe(observe);
     }
 
