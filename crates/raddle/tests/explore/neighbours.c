@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
-static char names[2][16] = {"first", "second"};
+static char names[2][8] = {"first", "second"};
 static volatile size_t lengths[2];
 
 static void *measure(void *arg)
