@@ -9,8 +9,8 @@ use crate::errno::Errno;
 use crate::files::{self, HostFiles};
 use crate::futex::Futexes;
 use crate::heap::Heap;
-use crate::observe;
 use crate::process::{Pid, Process, SpaceId};
+use crate::serve;
 use crate::thread::{Thread, Tid};
 use crate::time::Timers;
 use crate::wait::Sleepers;
@@ -31,7 +31,7 @@ pub(crate) struct Kernel {
     pub(crate) is_tracing: bool,
     /// Whether memory accesses become events.
     pub(crate) is_observed: bool,
-    /// Whether what is copied from and to the guest's memory is an access of its own making.
+    /// Whether a call is being made: what is copied from and to the guest's memory is the program's doing.
     pub(crate) is_serving: bool,
     pub(crate) config: Config,
     /// A limit was hit that the guest cannot be told about; the text says which and how to raise it.
@@ -148,18 +148,28 @@ impl Kernel {
         from: GuestAddr,
         into: &mut [u8],
     ) -> Result<(), Errno> {
+        self.peek_user(tid, from, into)?;
+        if self.is_serving {
+            serve::note(self, tid, from, to_u64(into.len()), AccessKind::Read);
+        }
+        Ok(())
+    }
+
+    /// The same where nobody is to know: more is read than was asked for.
+    pub(crate) fn peek_user(
+        &mut self,
+        tid: Tid,
+        from: GuestAddr,
+        into: &mut [u8],
+    ) -> Result<(), Errno> {
         let id = self.process_of(tid).space;
         loop {
             let (frames, space) = self.memory(id);
             match space.map.read(frames, from, into) {
-                Ok(()) => break,
+                Ok(()) => return Ok(()),
                 Err((at, fault)) => self.populate(id, at, fault)?,
             }
         }
-        if self.is_serving {
-            observe::served(self, tid, from, to_u64(into.len()), AccessKind::Read);
-        }
-        Ok(())
     }
 
     /// Copies `bytes` to guest memory of the thread's process; EFAULT if it cannot be written.
@@ -172,7 +182,7 @@ impl Kernel {
         let id = self.process_of(tid).space;
         self.write_space(id, to, bytes)?;
         if self.is_serving {
-            observe::served(self, tid, to, to_u64(bytes.len()), AccessKind::Write);
+            serve::note(self, tid, to, to_u64(bytes.len()), AccessKind::Write);
         }
         Ok(())
     }

@@ -32,6 +32,7 @@ mod mm;
 mod observe;
 mod plain;
 mod process;
+mod serve;
 mod setup;
 mod signal;
 mod syscall;

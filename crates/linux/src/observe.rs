@@ -48,46 +48,6 @@ pub(crate) fn drain(engine: &mut Engine, kernel: &mut Kernel, tid: Tid) {
     engine.clear_log();
 }
 
-/// Bytes of one copy that become accesses.
-const SERVED_MAX: u64 = 1 << 16;
-
-/// What a call read or wrote in the program's memory, as accesses of the instruction that asked for it.
-pub(crate) fn served(kernel: &mut Kernel, tid: Tid, from: GuestAddr, length: u64, how: AccessKind) {
-    const PLACE: u64 = 1 << Location::PLACE_BITS;
-    let thread = kernel.thread(tid);
-    let context = thread.context;
-    let pc = thread.cpu.rip.wrapping_sub(SYSCALL_BYTES);
-    let step = kernel.state.contexts.get(context).steps;
-    let map = &kernel.state.spaces[&kernel.process_of(tid).space].map;
-    let end = from.0.saturating_add(length.min(SERVED_MAX));
-    let mut at = from.0;
-    while at < end {
-        let size = (PLACE - at % PLACE).min(end - at);
-        if let Some(pte) = map.pte(GuestAddr(at).page()) {
-            let access = Access {
-                how,
-                size: low_u8(size),
-                location: Location {
-                    frame: pte.frame.0,
-                    offset: low_u16(at & 0xFFF),
-                },
-                addr: at,
-                value: None,
-            };
-            kernel.events.push(Event {
-                context,
-                step,
-                pc,
-                kind: EventKind::Access(access),
-            });
-        }
-        at += size;
-    }
-}
-
-/// Length of the instruction that makes a call.
-const SYSCALL_BYTES: u64 = 2;
-
 fn access_kind(kind: LogKind) -> AccessKind {
     match kind {
         LogKind::Read | LogKind::Block => AccessKind::Read,

@@ -2,10 +2,12 @@
 
 use raddle_mem::{GuestAddr, PAGE_SIZE};
 use raddle_stdx::width::{as_u64, to_u64};
+use raddle_world::AccessKind;
 
 use crate::call::Call;
 use crate::errno::Errno;
 use crate::kernel::Kernel;
+use crate::serve;
 use crate::thread::Tid;
 
 impl Kernel {
@@ -33,9 +35,13 @@ impl Kernel {
         loop {
             let count = (PAGE_SIZE - at.page_offset()).min(max + 1 - text.len());
             let mut chunk = vec![0; count];
-            self.read_user(tid, at, &mut chunk)?;
+            self.peek_user(tid, at, &mut chunk)?;
             if let Some(end) = chunk.iter().position(|byte| *byte == 0) {
                 text.extend_from_slice(&chunk[..end]);
+                if self.is_serving {
+                    let length = to_u64(text.len()) + 1;
+                    serve::note(self, tid, GuestAddr(addr), length, AccessKind::Read);
+                }
                 return Ok(text);
             }
             text.extend_from_slice(&chunk);

@@ -21,6 +21,16 @@ impl Forbidden {
         before.is_some_and(|(_, end)| *end > range.start)
     }
 
+    /// The first byte of a range that is in the set.
+    pub(crate) fn first_in(&self, range: &Range<u64>) -> Option<u64> {
+        let before = self.ranges.range(..=range.start).next_back();
+        if before.is_some_and(|(_, end)| *end > range.start) {
+            return (!range.is_empty()).then_some(range.start);
+        }
+        let mut inside = self.ranges.range(range.start..range.end.max(range.start));
+        inside.next().map(|(start, _)| *start)
+    }
+
     pub(crate) fn insert(&mut self, mut range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -78,6 +88,14 @@ mod tests {
         assert!(set.overlaps(&(14..16)));
         assert!(!set.overlaps(&(15..35)));
         assert!(set.overlaps(&(0..100)));
+        let first_in = |range| set.first_in(&range);
+        assert_eq!(first_in(0..100), Some(10));
+        assert_eq!(first_in(12..13), Some(12));
+        assert_eq!(first_in(15..36), Some(35));
+        assert_eq!(
+            [first_in(0..10), first_in(15..35), first_in(12..12)],
+            [None; 3]
+        );
         set.remove(&(0..100));
         assert!(set.is_empty());
     }

@@ -337,6 +337,12 @@ impl AddressSpace {
         self.is_guarded && self.forbidden.overlaps(&(at.0..at.0.saturating_add(len)))
     }
 
+    /// The first of some bytes that is forbidden, whether or not that is a fault now.
+    pub fn first_forbidden(&self, at: GuestAddr, len: u64) -> Option<GuestAddr> {
+        let range = at.0..at.0.saturating_add(len);
+        self.forbidden.first_in(&range).map(GuestAddr)
+    }
+
     /// A copy for a child process: private pages are shared until one side writes.
     #[must_use]
     pub fn fork(&mut self, frames: &mut Frames) -> Self {

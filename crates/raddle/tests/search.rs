@@ -106,6 +106,16 @@ fn what_a_library_reads_beyond_a_string_is_no_race() {
 }
 
 #[test]
+fn system_calls_use_memory_like_the_program_that_makes_them() {
+    let (status, text) = explore("sent", "-O1", &["--schedules", "400"]);
+    assert_eq!(status, 1, "{text}");
+    let error = "use after free: thread 2 reads freed memory at sent.c:12 sender";
+    assert!(text.contains(error), "{text}");
+    let (status, text) = explore("path", "-O1", &["--schedules", "400", "--races"]);
+    assert_eq!(status, 0, "{text}");
+}
+
+#[test]
 fn a_focus_decides_where_threads_are_switched() {
     let (status, text) = explore("lost", "-O0", &["--schedules", "300", "--focus", "deposit"]);
     assert_eq!(status, 1, "{text}");

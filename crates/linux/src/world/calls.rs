@@ -63,8 +63,8 @@ impl LinuxWorld {
             deadline,
             is_retry,
         };
-        // A futex is told from its word by the functions and instructions that use it.
-        call.kernel.is_serving = call.kernel.is_observed && number != FUTEX;
+        // What a futex means is told by the functions and instructions that use its word.
+        call.kernel.is_serving = number != FUTEX;
         let result = (entry.handler)(&mut call);
         self.kernel.is_serving = false;
         match result {
