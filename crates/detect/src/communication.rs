@@ -46,14 +46,23 @@ impl Communication {
         if writes {
             self.writers.insert(event.pc);
         }
-        for piece in access.pieces() {
-            let place = self.places.entry(piece.location.place()).or_default();
-            let first = *place.first.get_or_insert(event.context);
-            place.is_shared |= first != event.context;
-            place.is_written |= writes;
-            if !place.pcs.contains(&event.pc) {
-                place.pcs.push(event.pc);
+        if access.is_in_one_place() {
+            self.touch(event, access, writes);
+        } else {
+            for piece in access.pieces() {
+                self.touch(event, &piece, writes);
             }
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, event: &Event, piece: &Access, writes: bool) {
+        let place = self.places.entry(piece.location.place()).or_default();
+        let first = *place.first.get_or_insert(event.context);
+        place.is_shared |= first != event.context;
+        place.is_written |= writes;
+        if !place.pcs.contains(&event.pc) {
+            place.pcs.push(event.pc);
         }
     }
 

@@ -145,6 +145,7 @@ impl Races {
                 }
                 self.contexts[who].tick();
             }
+            EventKind::Access(access) if access.is_in_one_place() => self.access(event, &access),
             EventKind::Access(access) => {
                 for piece in access.pieces() {
                     self.access(event, &piece);

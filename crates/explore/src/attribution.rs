@@ -15,6 +15,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use raddle_linux::LinuxWorld;
+use raddle_stdx::width::to_usize;
 use raddle_symbols::{Import, SymbolSpace};
 use raddle_world::{Access, ContextId, Event, EventKind};
 
@@ -69,6 +70,18 @@ impl Territory {
         contains(&self.libraries, pc)
     }
 
+    fn owner(&self, pc: u64) -> Owner {
+        if contains(&self.loader, pc) {
+            Owner::Loader
+        } else if contains(&self.libraries, pc) {
+            Owner::Library
+        } else if contains(&self.stubs, pc) {
+            Owner::Stub
+        } else {
+            Owner::Program
+        }
+    }
+
     /// Whether memory belongs to the program.
     fn is_own_memory(&self, world: &LinuxWorld, who: ContextId, addr: u64) -> bool {
         let is_own_block = || {
@@ -96,6 +109,15 @@ fn function_in_slot(
     Some(mapping.bias.wrapping_add(code.start)..mapping.bias.wrapping_add(code.end))
 }
 
+/// To whom code belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Program,
+    Stub,
+    Library,
+    Loader,
+}
+
 fn contains(ranges: &[Range<u64>], addr: u64) -> bool {
     ranges.iter().any(|range| range.contains(&addr))
 }
@@ -107,7 +129,12 @@ pub(crate) struct Attribution {
     contexts: Vec<Outside>,
     /// Accesses that count of one library call.
     accesses_max: u64,
+    /// Owners of instructions that were asked for lately.
+    owners: Box<[(u64, Owner); OWNERS]>,
 }
+
+/// Instructions whose owner is remembered.
+const OWNERS: usize = 256;
 
 /// An event of the program.
 #[derive(Debug)]
@@ -116,7 +143,7 @@ pub(crate) enum Own<'e> {
     Itself(&'e Event),
     /// An access that a library made, as one of the calling instruction.
     InCall {
-        event: Event,
+        event: Box<Event>,
         /// Whether the program asked for all of the bytes.
         is_exact: bool,
     },
@@ -170,6 +197,7 @@ impl Attribution {
             territory: Arc::clone(territory),
             contexts: Vec::new(),
             accesses_max: ACCESSES_MAX,
+            owners: Box::new([(0, Owner::Program); OWNERS]),
         }
     }
 
@@ -192,12 +220,12 @@ impl Attribution {
             }
             _ => return Some(Own::Itself(event)),
         };
-        if !self.territory.is_library(event.pc) {
-            let is_call = access.how.writes() && !contains(&self.territory.stubs, event.pc);
+        let owner = self.owner(event.pc);
+        if matches!(owner, Owner::Program | Owner::Stub) {
             let outside = self.outside(event.context);
             outside.is_known = false;
             outside.accesses = 0;
-            if is_call {
+            if access.how.writes() && owner == Owner::Program {
                 outside.call = event.pc;
             }
             return Some(Own::Itself(event));
@@ -205,13 +233,16 @@ impl Attribution {
         if access.how.is_atomic() {
             return Some(Own::Itself(event));
         }
+        if owner == Owner::Loader {
+            return None;
+        }
         let pc = self.caller(world, event, access)?;
         let is_exact =
             access.how.writes() || access.size <= 8 || contains(&self.territory.exact, event.pc);
-        let event = Event {
+        let event = Box::new(Event {
             pc,
             ..event.clone()
-        };
+        });
         Some(Own::InCall { event, is_exact })
     }
 
@@ -225,10 +256,8 @@ impl Attribution {
     /// The instruction of the program that a library's access belongs to.
     fn caller(&mut self, world: &LinuxWorld, event: &Event, access: &Access) -> Option<u64> {
         let outside = *self.outside(event.context);
-        let is_hidden = outside.is_known
-            || outside.call == 0
-            || outside.accesses >= self.accesses_max
-            || contains(&self.territory.loader, event.pc);
+        let is_hidden =
+            outside.is_known || outside.call == 0 || outside.accesses >= self.accesses_max;
         let is_own =
             |territory: &Territory| territory.is_own_memory(world, event.context, access.addr);
         if is_hidden || !is_own(&self.territory) {
@@ -236,6 +265,14 @@ impl Attribution {
         }
         self.outside(event.context).accesses += 1;
         Some(outside.call)
+    }
+
+    fn owner(&mut self, pc: u64) -> Owner {
+        let slot = &mut self.owners[to_usize(pc ^ pc >> 8) % OWNERS];
+        if slot.0 != pc {
+            *slot = (pc, self.territory.owner(pc));
+        }
+        slot.1
     }
 
     fn outside(&mut self, who: ContextId) -> &mut Outside {

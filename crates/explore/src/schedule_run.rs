@@ -74,7 +74,7 @@ pub(crate) fn run_watched(
     });
     spent.restore = stopwatch.lap();
     let mut observer = Observer::new(session, observes);
-    let (atomics, points) = (&mut session.atomics, &session.points);
+    let atomics = &mut session.atomics;
     let clock = session.clock;
     let driven = drive_while(
         &mut session.world,
@@ -84,7 +84,7 @@ pub(crate) fn run_watched(
             let mut inside = Stopwatch::start(clock);
             watch(world, events);
             for event in events {
-                observer.event(world, event, atomics, points);
+                observer.event(world, event, atomics);
             }
             spent.detect += inside.lap();
         },
@@ -114,8 +114,8 @@ struct Observer {
     communication: Communication,
     races: Races,
     writing: Writing,
-    attribution: Attribution,
-    observes: bool,
+    /// Only if memory is observed.
+    attribution: Option<Attribution>,
 }
 
 impl Observer {
@@ -124,24 +124,17 @@ impl Observer {
             communication: Communication::default(),
             races: Races::default(),
             writing: Writing::default(),
-            attribution: Attribution::new(&session.territory),
-            observes,
+            attribution: observes.then(|| Attribution::new(&session.territory)),
         }
     }
 
-    fn event(
-        &mut self,
-        world: &LinuxWorld,
-        event: &Event,
-        atomics: &mut Atomics,
-        points: &BTreeSet<u64>,
-    ) {
+    fn event(&mut self, world: &LinuxWorld, event: &Event, atomics: &mut Atomics) {
         if let EventKind::Output { .. } = event.kind {
             self.writing.event(event);
         }
-        if !self.observes {
+        let Some(attribution) = &mut self.attribution else {
             return;
-        }
+        };
         if let EventKind::Free { addr } = event.kind {
             take_away(world, &mut self.communication, event.context, addr);
             return;
@@ -149,11 +142,11 @@ impl Observer {
         if let Some((of, memory)) = new_memory(world, event) {
             renew(world, &mut self.communication, of, memory);
         }
-        let Some(event) = self.attribution.own(world, event) else {
+        let Some(event) = attribution.own(world, event) else {
             return;
         };
         if let EventKind::Access(access) = &event.kind
-            && points.contains(&event.pc)
+            && world.is_point(event.pc)
             && atomics.is_atomic(event.pc, access.addr)
         {
             self.races.mark_atomic(access);

@@ -1,6 +1,6 @@
 //! What happened: the one stream that detectors, predictors and recordings read.
 
-use raddle_stdx::width::{low_u8, low_u16};
+use raddle_stdx::width::low_u8;
 
 use crate::context::ContextId;
 
@@ -73,32 +73,37 @@ pub struct Access {
 }
 
 impl Access {
+    /// Whether it touches one place only, as nearly all do.
+    #[inline]
+    pub fn is_in_one_place(&self) -> bool {
+        self.size == self.size_in_place()
+    }
+
     /// The same access place by place; up to the end of its page, if it crosses that.
     pub fn pieces(self) -> impl Iterator<Item = Self> {
-        const PLACE: u64 = 1 << Location::PLACE_BITS;
-        let end = self.addr.saturating_add(u64::from(self.size));
-        let mut at = self.addr;
-        let mut offset = u64::from(self.location.offset);
+        let mut rest = self;
         std::iter::from_fn(move || {
-            let size = (PLACE - at % PLACE).min(end.saturating_sub(at));
+            let size = rest.size_in_place();
+            let offset = rest.location.offset;
             if size == 0 || offset > 0xFFF {
                 return None;
             }
-            let is_whole = size == u64::from(self.size);
             let piece = Self {
-                size: low_u8(size),
-                location: Location {
-                    offset: low_u16(offset),
-                    ..self.location
-                },
-                addr: at,
-                value: self.value.filter(|_| is_whole),
-                ..self
+                size,
+                value: None,
+                ..rest
             };
-            at += size;
-            offset += size;
+            rest.size -= size;
+            rest.addr = rest.addr.wrapping_add(u64::from(size));
+            rest.location.offset = offset + u16::from(size);
             Some(piece)
         })
+    }
+
+    /// Bytes in the first place.
+    fn size_in_place(&self) -> u8 {
+        const PLACE: u8 = 1 << Location::PLACE_BITS;
+        self.size.min(PLACE - low_u8(self.addr) % PLACE)
     }
 }
 
@@ -185,6 +190,8 @@ pub enum EventKind {
 
 #[cfg(test)]
 mod tests {
+    use raddle_stdx::width::low_u16;
+
     use super::*;
 
     fn pieces(addr: u64, size: u8) -> Vec<(u64, u8, u16)> {

@@ -155,6 +155,11 @@ impl LinuxWorld {
         self.engine.add_point(pc);
     }
 
+    /// Whether the caller has flagged a program point.
+    pub fn is_point(&self, pc: u64) -> bool {
+        self.points.contains(&pc)
+    }
+
     /// Removes a flag.
     pub fn remove_point(&mut self, pc: u64) {
         self.points.remove(&pc);
