@@ -192,6 +192,32 @@ fn a_guest_without_memory_is_told_to_take_more() {
 }
 
 #[test]
+fn memory_that_suffices_in_some_orders_only_is_a_finding() {
+    let guest = Guest::new();
+    // Either of the two fits into what the set-up leaves, both at once do not.
+    let take = |size: &str| format!("mmap(0, {size}, 3, 0x8022, -1, 0)\n");
+    let thread = |name: &str| {
+        let mapped = take("0xc00000");
+        format!("thread {name}:\n    a = {mapped}    munmap(a, 0xc00000) == 0\n")
+    };
+    guest.write(
+        "both.ktest",
+        format!(
+            "setup:\n    {}{}{}",
+            take("0x2c00000"),
+            thread("first"),
+            thread("second")
+        ),
+    );
+    let (code, text) = guest.explore("4", &["--memory", "128", "both.ktest"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains("Kernel panic - not syncing: Out of memory"),
+        "{text}"
+    );
+}
+
+#[test]
 fn four_processors() {
     let guest = Guest::new();
     let threads: Vec<String> = ["a", "b", "c", "d"]
