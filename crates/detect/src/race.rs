@@ -187,7 +187,9 @@ impl Races {
     fn order(&mut self, event: &Event) {
         let who = event.context.0 as usize;
         match event.kind {
-            EventKind::Acquire { object, .. } | EventKind::BarrierLeave { object } => {
+            EventKind::Acquire { object, .. }
+            | EventKind::Obtain { object }
+            | EventKind::BarrierLeave { object } => {
                 if let Some(clock) = self.objects.get(&object) {
                     self.contexts[who].clock.join(clock);
                 }
@@ -200,6 +202,14 @@ impl Races {
                     .or_default()
                     .join(&self.contexts[who].clock);
                 self.contexts[who].tick();
+            }
+            EventKind::Publish { object } => {
+                let known = &mut self.contexts[who];
+                self.objects.entry(object).or_default().join(&known.clock);
+                // The end of a process is told by a thread that is no more, whose counter may be another's.
+                if !known.has_ended {
+                    known.tick();
+                }
             }
             // One-time initialisation ends for the first caller and for all that come later.
             EventKind::WaitEnd { object } => {

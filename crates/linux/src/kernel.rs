@@ -10,7 +10,7 @@ use crate::files::{self, HostFiles};
 use crate::futex::Futexes;
 use crate::heap::Heap;
 use crate::process::{Pid, Process, SpaceId};
-use crate::serve;
+use crate::serve::{self, Serving};
 use crate::thread::{Thread, Tid};
 use crate::time::Timers;
 use crate::wait::Sleepers;
@@ -31,8 +31,8 @@ pub(crate) struct Kernel {
     pub(crate) is_tracing: bool,
     /// Whether memory accesses become events.
     pub(crate) is_observed: bool,
-    /// Whether a call is being made: what is copied from and to the guest's memory is the program's doing.
-    pub(crate) is_serving: bool,
+    /// The call that is being made: what is copied from and to the guest's memory is its program's doing.
+    pub(crate) serving: Option<Serving>,
     pub(crate) config: Config,
     /// A limit was hit that the guest cannot be told about; the text says which and how to raise it.
     pub(crate) exhausted: Option<String>,
@@ -149,7 +149,7 @@ impl Kernel {
         into: &mut [u8],
     ) -> Result<(), Errno> {
         self.peek_user(tid, from, into)?;
-        if self.is_serving {
+        if self.serving.is_some() {
             serve::note(self, tid, from, to_u64(into.len()), AccessKind::Read);
         }
         Ok(())
@@ -181,7 +181,7 @@ impl Kernel {
     ) -> Result<(), Errno> {
         let id = self.process_of(tid).space;
         self.write_space(id, to, bytes)?;
-        if self.is_serving {
+        if self.serving.is_some() {
             serve::note(self, tid, to, to_u64(bytes.len()), AccessKind::Write);
         }
         Ok(())

@@ -1,11 +1,12 @@
 //! Memory accesses that the engine observed, as events.
 
-use raddle_mem::GuestAddr;
+use raddle_mem::{AddressSpace, GuestAddr, PageNo};
 use raddle_stdx::width::{low_u8, low_u16, to_usize};
 use raddle_world::{Access, AccessKind, Event, EventKind, Location};
 use raddle_x86::{Engine, LogKind};
 
 use crate::kernel::Kernel;
+use crate::process::SpaceId;
 use crate::thread::Tid;
 
 /// Pages whose frame is remembered while a log is read.
@@ -16,7 +17,8 @@ const KNOWN_PAGES: usize = 64;
 pub(crate) fn drain(engine: &mut Engine, kernel: &mut Kernel, tid: Tid) {
     let context = kernel.thread(tid).context;
     let first_step = kernel.state.contexts.get(context).steps;
-    let map = &kernel.state.spaces[&kernel.process_of(tid).space].map;
+    let id = kernel.process_of(tid).space;
+    let map = &kernel.state.spaces[&id].map;
     // Accesses cluster on few pages: remember where they are instead of asking the page table each time.
     let mut known = [(u64::MAX, 0_u32); KNOWN_PAGES];
     let events = &mut kernel.events;
@@ -24,8 +26,10 @@ pub(crate) fn drain(engine: &mut Engine, kernel: &mut Kernel, tid: Tid) {
         let page = GuestAddr(record.addr).page();
         let slot = &mut known[to_usize(page.0) % KNOWN_PAGES];
         if slot.0 != page.0 {
-            let Some(pte) = map.pte(page) else { return };
-            *slot = (page.0, pte.frame.0);
+            let Some(frame) = place_of_page(id, map, page) else {
+                return;
+            };
+            *slot = (page.0, frame);
         }
         let location = Location {
             frame: slot.1,
@@ -46,6 +50,21 @@ pub(crate) fn drain(engine: &mut Engine, kernel: &mut Kernel, tid: Tid) {
         }));
     });
     engine.clear_log();
+}
+
+/// The name of a present page for everybody who can reach it. After a fork a page may have one frame in two processes
+/// until one of them writes, but what is private is a different place in each.
+pub(crate) fn place_of_page(id: SpaceId, map: &AddressSpace, page: PageNo) -> Option<u32> {
+    /// Frames have smaller numbers in a memory of up to 64 GiB.
+    const FRAME_BITS: u32 = 24;
+    let frame = map.pte(page)?.frame.0;
+    // One process needs no other name than the frame, and no search for its area.
+    let is_shared = id == SpaceId::FIRST || map.vma_at(page).is_some_and(|vma| vma.shared);
+    Some(if is_shared {
+        frame
+    } else {
+        frame ^ id.0 << FRAME_BITS
+    })
 }
 
 fn access_kind(kind: LogKind) -> AccessKind {

@@ -31,6 +31,11 @@ pub(crate) const INIT: Pid = Pid(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SpaceId(pub(crate) u32);
 
+impl SpaceId {
+    /// That of the program that a world begins with; one before it is empty.
+    pub(crate) const FIRST: Self = Self(2);
+}
+
 impl Id for SpaceId {
     fn number(self) -> u32 {
         self.0

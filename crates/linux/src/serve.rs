@@ -1,11 +1,21 @@
-//! What system calls do to the memory of the program that makes them: accesses like those of its own instructions.
+//! What system calls mean for others: accesses to the memory of the program that makes them, and the order that goes
+//! through the kernel.
+//!
+//! ```text
+//!   write(pipe) ──Publish──▶ pipe ──Obtain──▶ read, poll, epoll_wait
+//!   kill        ──Publish──▶ signals of a thread ──Obtain──▶ handler
+//!   exit        ──Publish──▶ children of a process ──Obtain──▶ wait4
+//! ```
 
 use raddle_mem::GuestAddr;
-use raddle_stdx::width::{low_u8, low_u16};
-use raddle_world::{Access, AccessKind, Event, EventKind, Location};
+use raddle_stdx::width::{low_i32, low_u8, low_u16, low_u32};
+use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, Location};
 
+use crate::call::WaitKey;
+use crate::files::{open, ready};
 use crate::heap::HeapError;
 use crate::kernel::Kernel;
+use crate::observe::place_of_page;
 use crate::thread::Tid;
 use crate::world::Halt;
 
@@ -15,20 +25,178 @@ const SYSCALL_BYTES: u64 = 2;
 /// Bytes of one copy that become events.
 const NOTED_MAX: u64 = 1 << 16;
 
+/// Descriptors that are looked at after one `poll` or `select`.
+const POLLED_MAX: u64 = 1024;
+
+/// What a futex means is told by the functions and instructions that use its word.
+const FUTEX: u32 = 202;
+
+/// Calls that hand something to the file in their first argument: write, pwrite64, writev, sendto, sendmsg, pwritev,
+/// sendmmsg, pwritev2.
+const SENDING: [u32; 8] = [1, 18, 20, 44, 46, 296, 307, 328];
+
+/// Calls that learn what was handed to the file in their first argument: read, pread64, readv, connect, accept,
+/// recvfrom, recvmsg, epoll_wait, epoll_pwait, accept4, splice, tee, preadv, recvmmsg, preadv2, epoll_pwait2.
+const RECEIVING: [u32; 16] = [
+    0, 17, 19, 42, 43, 45, 47, 232, 281, 288, 275, 276, 295, 299, 327, 441,
+];
+const POLL: [u32; 2] = [7, 271];
+const SELECT: [u32; 2] = [23, 270];
+/// fcntl, flock.
+const LOCKING: [u32; 2] = [72, 73];
+/// wait4, waitid.
+const WAITING: [u32; 2] = [61, 247];
+/// clone, vfork, clone3.
+const CREATING: [u32; 3] = [56, 58, 435];
+const RT_SIGTIMEDWAIT: u32 = 128;
+
+/// A call that is being made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Serving {
+    context: ContextId,
+    step: u64,
+    pc: u64,
+    number: u32,
+}
+
+/// A call begins, or is tried again.
+pub(crate) fn begin(kernel: &mut Kernel, tid: Tid, number: u32, args: &[u64; 6]) {
+    let thread = kernel.thread(tid);
+    let context = thread.context;
+    kernel.serving = Some(Serving {
+        context,
+        step: kernel.state.contexts.get(context).steps,
+        pc: thread.cpu.rip.wrapping_sub(SYSCALL_BYTES),
+        number,
+    });
+    if kernel.is_observed && SENDING.contains(&number) {
+        let mut keys = Vec::new();
+        add_keys(kernel, tid, args[0], &mut keys);
+        keys.into_iter().for_each(|key| publish(kernel, key));
+    }
+}
+
+/// A call ends; it has given `value`, if it did not fail, block or end its thread.
+pub(crate) fn end(kernel: &mut Kernel, tid: Tid, args: &[u64; 6], value: Option<&u64>) {
+    let serving = kernel.serving.take();
+    if let (true, Some(serving), Some(value)) = (kernel.is_observed, serving, value) {
+        let lives = kernel.state.threads.get(&tid);
+        if lives.is_some_and(|thread| thread.context == serving.context) {
+            for key in obtained(kernel, tid, serving.number, args, *value) {
+                obtain(kernel, tid, key);
+            }
+        }
+    }
+}
+
+/// What the call that is being made hands to whoever waits for this.
+pub(crate) fn publish(kernel: &mut Kernel, key: WaitKey) {
+    if !kernel.is_observed {
+        return;
+    }
+    if let (Some(serving), Some(object)) = (kernel.serving, name(key)) {
+        kernel.events.push(Event {
+            context: serving.context,
+            step: serving.step,
+            pc: serving.pc,
+            kind: EventKind::Publish { object },
+        });
+    }
+}
+
+/// A thread gets what others have handed over.
+pub(crate) fn obtain(kernel: &mut Kernel, tid: Tid, key: WaitKey) {
+    if let (true, Some(object)) = (kernel.is_observed, name(key)) {
+        kernel.emit(tid, EventKind::Obtain { object });
+    }
+}
+
+/// No lock has such an address.
+fn name(key: WaitKey) -> Option<u64> {
+    const KIND_BITS: u32 = 56;
+    let (kind, number) = match key {
+        WaitKey::Object(inode) => (1, u64::from(inode)),
+        WaitKey::ChildOf(parent) => (2, u64::from(parent)),
+        WaitKey::SignalFor(thread) => (3, u64::from(thread)),
+        WaitKey::FileLock(inode) => (4, inode),
+        WaitKey::VforkOf(child) => (5, u64::from(child)),
+        WaitKey::FutexTicket(_) => return None,
+    };
+    Some(kind << KIND_BITS | number)
+}
+
+/// What a call that has succeeded has learned of.
+fn obtained(
+    kernel: &mut Kernel,
+    tid: Tid,
+    number: u32,
+    args: &[u64; 6],
+    value: u64,
+) -> Vec<WaitKey> {
+    let mut keys = Vec::new();
+    match number {
+        _ if RECEIVING.contains(&number) => add_keys(kernel, tid, args[0], &mut keys),
+        _ if POLL.contains(&number) => {
+            for index in 0..args[1].min(POLLED_MAX) {
+                let fd = kernel.read_u32(tid, args[0].wrapping_add(8 * index));
+                add_keys(kernel, tid, fd.map_or(u64::MAX, u64::from), &mut keys);
+            }
+        }
+        _ if SELECT.contains(&number) => {
+            for fd in 0..args[0].min(POLLED_MAX) {
+                let word = kernel.read_u64(tid, args[1].wrapping_add(fd / 64 * 8));
+                if word.is_ok_and(|word| word >> (fd % 64) & 1 != 0) {
+                    add_keys(kernel, tid, fd, &mut keys);
+                }
+            }
+        }
+        _ if LOCKING.contains(&number) => {
+            add_keys(kernel, tid, args[0], &mut keys);
+            for key in &mut keys {
+                if let WaitKey::Object(inode) = *key {
+                    *key = WaitKey::FileLock(u64::from(inode));
+                }
+            }
+        }
+        _ if WAITING.contains(&number) => {
+            keys.push(WaitKey::ChildOf(kernel.thread(tid).process.0));
+        }
+        _ if CREATING.contains(&number) => keys.push(WaitKey::VforkOf(low_u32(value))),
+        RT_SIGTIMEDWAIT => keys.push(WaitKey::SignalFor(tid.0)),
+        _ => {}
+    }
+    keys
+}
+
+/// Whatever a thread that waits for a descriptor would sleep on.
+fn add_keys(kernel: &Kernel, tid: Tid, fd: u64, keys: &mut Vec<WaitKey>) {
+    if let Ok(open) = open::lookup(kernel, tid, low_i32(fd)) {
+        ready::keys_of(kernel, tid, open, keys);
+    }
+}
+
 /// A call has read or written so many bytes of its thread's memory.
 pub(crate) fn note(kernel: &mut Kernel, tid: Tid, from: GuestAddr, length: u64, how: AccessKind) {
+    let Some(serving) = kernel.serving.filter(|serving| serving.number != FUTEX) else {
+        return;
+    };
     if kernel.watch.heap.is_on {
-        check_heap(kernel, tid, from, length, how);
+        check_heap(kernel, tid, &serving, from, length, how);
     }
     if kernel.is_observed {
-        note_access(kernel, tid, from, length, how);
+        note_access(kernel, tid, &serving, from, length, how);
     }
 }
 
 /// Freed memory must not be handed to the kernel either.
-fn check_heap(kernel: &mut Kernel, tid: Tid, from: GuestAddr, length: u64, how: AccessKind) {
-    let pc = pc_of_call(kernel, tid);
-    let context = kernel.thread(tid).context;
+fn check_heap(
+    kernel: &mut Kernel,
+    tid: Tid,
+    serving: &Serving,
+    from: GuestAddr,
+    length: u64,
+    how: AccessKind,
+) {
     let (_, space) = kernel.memory_of(tid);
     let Some(addr) = space.map.first_forbidden(from, length) else {
         return;
@@ -36,46 +204,47 @@ fn check_heap(kernel: &mut Kernel, tid: Tid, from: GuestAddr, length: u64, how: 
     let (kind, block) = space.heap.error_at(addr.0, how.writes());
     let error = HeapError {
         kind,
-        context,
-        pc,
+        context: serving.context,
+        pc: serving.pc,
         addr: addr.0,
         block,
     };
     kernel.halt.get_or_insert(Halt::Heap(error));
 }
 
-fn note_access(kernel: &mut Kernel, tid: Tid, from: GuestAddr, length: u64, how: AccessKind) {
+fn note_access(
+    kernel: &mut Kernel,
+    tid: Tid,
+    serving: &Serving,
+    from: GuestAddr,
+    length: u64,
+    how: AccessKind,
+) {
     const PLACE: u64 = 1 << Location::PLACE_BITS;
-    let pc = pc_of_call(kernel, tid);
-    let context = kernel.thread(tid).context;
-    let step = kernel.state.contexts.get(context).steps;
-    let map = &kernel.state.spaces[&kernel.process_of(tid).space].map;
+    let id = kernel.process_of(tid).space;
+    let map = &kernel.state.spaces[&id].map;
     let end = from.0.saturating_add(length.min(NOTED_MAX));
     let mut at = from.0;
     while at < end {
         let size = (PLACE - at % PLACE).min(end - at);
-        if let Some(pte) = map.pte(GuestAddr(at).page()) {
+        if let Some(frame) = place_of_page(id, map, GuestAddr(at).page()) {
             let access = Access {
                 how,
                 size: low_u8(size),
                 location: Location {
-                    frame: pte.frame.0,
+                    frame,
                     offset: low_u16(at & 0xFFF),
                 },
                 addr: at,
                 value: None,
             };
             kernel.events.push(Event {
-                context,
-                step,
-                pc,
+                context: serving.context,
+                step: serving.step,
+                pc: serving.pc,
                 kind: EventKind::Access(access),
             });
         }
         at += size;
     }
-}
-
-fn pc_of_call(kernel: &Kernel, tid: Tid) -> u64 {
-    kernel.thread(tid).cpu.rip.wrapping_sub(SYSCALL_BYTES)
 }

@@ -131,7 +131,7 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
         events: Vec::new(),
         is_tracing: false,
         is_observed: false,
-        is_serving: false,
+        serving: None,
         config: Config {
             memory_max: setup.memory_max,
             processes_max: setup.processes_max,

@@ -38,7 +38,7 @@ impl Kernel {
             self.peek_user(tid, at, &mut chunk)?;
             if let Some(end) = chunk.iter().position(|byte| *byte == 0) {
                 text.extend_from_slice(&chunk[..end]);
-                if self.is_serving {
+                if self.serving.is_some() {
                     let length = to_u64(text.len()) + 1;
                     serve::note(self, tid, GuestAddr(addr), length, AccessKind::Read);
                 }

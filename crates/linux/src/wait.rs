@@ -7,6 +7,7 @@ use raddle_world::{Liveness, VirtualTime, WaitReason};
 use crate::call::{Block, WaitKey};
 use crate::files;
 use crate::kernel::Kernel;
+use crate::serve;
 use crate::thread::{Activity, Tid, Waiting};
 use crate::time;
 
@@ -51,6 +52,7 @@ impl Kernel {
 
     /// Wakes every thread that sleeps on `key`, in the order in which they fell asleep.
     pub(crate) fn wake(&mut self, key: WaitKey) {
+        serve::publish(self, key);
         let Some(waiters) = self.state.sleepers.by_key.remove(&key) else {
             return;
         };

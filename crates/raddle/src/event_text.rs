@@ -51,6 +51,8 @@ fn describe(kind: &EventKind) -> String {
         }
         EventKind::Create { child } => format!("create {}", child.0),
         EventKind::Join { child } => format!("join {}", child.0),
+        EventKind::Publish { object } => format!("publish {object:#x}"),
+        EventKind::Obtain { object } => format!("obtain {object:#x}"),
         EventKind::KnownCall => "known function".into(),
         EventKind::Exit => "exit".into(),
         EventKind::Map { addr, size } => format!("map {addr:#x} {size:#x}"),

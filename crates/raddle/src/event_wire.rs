@@ -87,6 +87,8 @@ fn tag(kind: &EventKind) -> u8 {
         EventKind::SignalLeave => 21,
         EventKind::Output { .. } => 22,
         EventKind::KnownCall => 23,
+        EventKind::Publish { .. } => 24,
+        EventKind::Obtain { .. } => 25,
     }
 }
 
@@ -109,6 +111,8 @@ fn put_fields(out: &mut Vec<u8>, kind: &EventKind) {
         }
         EventKind::WaitBegin { object }
         | EventKind::WaitEnd { object }
+        | EventKind::Publish { object }
+        | EventKind::Obtain { object }
         | EventKind::BarrierEnter { object }
         | EventKind::BarrierLeave { object } => all(&[*object]),
         EventKind::Notify { object, everyone } => all(&[*object, u64::from(*everyone)]),

@@ -116,6 +116,17 @@ fn system_calls_use_memory_like_the_program_that_makes_them() {
 }
 
 #[test]
+fn what_goes_through_the_kernel_is_in_order() {
+    let options = ["--schedules", "300", "--races", "--no-time-jumps"];
+    let (status, text) = explore("handed_over", "-O1", &options);
+    assert_eq!(status, 0, "{text}");
+    let (status, text) = explore("handed_over", "-DTOO_EARLY", &options);
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("data race on `by_pipe`"), "{text}");
+    assert!(!text.contains("data race on `by_event`"), "{text}");
+}
+
+#[test]
 fn a_focus_decides_where_threads_are_switched() {
     let (status, text) = explore("lost", "-O0", &["--schedules", "300", "--focus", "deposit"]);
     assert_eq!(status, 1, "{text}");

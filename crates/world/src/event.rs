@@ -146,6 +146,15 @@ pub enum EventKind {
     /// A known function is called: what it does inside is its own business, other events say what it means. Told
     /// while accesses are observed.
     KnownCall,
+    /// Something was handed to the system under this name: whoever obtains it comes after. Told while accesses are
+    /// observed.
+    Publish {
+        object: u64,
+    },
+    /// What was handed to the system under this name was obtained from it.
+    Obtain {
+        object: u64,
+    },
     Create {
         child: ContextId,
     },

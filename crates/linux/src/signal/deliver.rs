@@ -5,11 +5,12 @@ use std::sync::Arc;
 use raddle_world::EventKind;
 use raddle_x86::Reg;
 
-use crate::call::OnSignal;
+use crate::call::{OnSignal, WaitKey};
 use crate::errno::Errno;
 use crate::kernel::Kernel;
 use crate::life;
 use crate::process::{Life, Report};
+use crate::serve;
 use crate::signal::{
     Action, Default, HANDLER_DEFAULT, SIGCONT, SIGSEGV, SIGSTOP, SigInfo, SignalSet, action_flags,
     default_action, frame, signal_name,
@@ -81,6 +82,7 @@ impl Kernel {
     }
 
     fn enter_handler(&mut self, tid: Tid, action: Action, info: &SigInfo) {
+        serve::obtain(self, tid, WaitKey::SignalFor(tid.0));
         self.interrupt_call(tid, action);
         let mask_to_restore = {
             let thread = self.thread_mut(tid);

@@ -4,9 +4,10 @@ use raddle_stdx::width::{as_i64, low_u32};
 use raddle_world::{ContextId, EventKind, Stop, VirtualTime};
 use raddle_x86::Reg;
 
-use super::{FUTEX, Flow, LinuxWorld};
+use super::{Flow, LinuxWorld};
 use crate::call::{Call, Trouble};
 use crate::errno::Errno;
+use crate::serve;
 use crate::syscall::{lookup, syscall_name};
 use crate::thread::{Activity, Tid};
 
@@ -63,10 +64,9 @@ impl LinuxWorld {
             deadline,
             is_retry,
         };
-        // What a futex means is told by the functions and instructions that use its word.
-        call.kernel.is_serving = number != FUTEX;
+        serve::begin(call.kernel, tid, number, &args);
         let result = (entry.handler)(&mut call);
-        self.kernel.is_serving = false;
+        serve::end(&mut self.kernel, tid, &args, result.as_ref().ok());
         match result {
             Ok(value) => self.finish(tid, context, number, value),
             Err(Trouble::Errno(errno)) => self.finish(tid, context, number, errno.result()),

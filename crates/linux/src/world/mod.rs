@@ -518,9 +518,10 @@ impl LinuxWorld {
 
     /// Where an address is, if its page is present.
     pub(crate) fn location_of(&self, tid: Tid, addr: u64) -> Option<Location> {
-        let pte = self.kernel.space_of(tid).map.pte(GuestAddr(addr).page())?;
+        let id = self.kernel.process_of(tid).space;
+        let map = &self.kernel.state.spaces[&id].map;
         Some(Location {
-            frame: pte.frame.0,
+            frame: observe::place_of_page(id, map, GuestAddr(addr).page())?,
             offset: low_u16(addr & 0xFFF),
         })
     }
