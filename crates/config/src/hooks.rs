@@ -42,8 +42,10 @@ pub enum Effect {
     NotifyOne,
     /// Wakes all waiters.
     NotifyAll,
-    /// Waits for a token (semaphore) or for a one-time initialisation.
+    /// Waits for a token (semaphore).
     Wait,
+    /// Initialises `object`, or waits for whoever does.
+    Once,
     /// Meets the other parties.
     Barrier,
     /// Creates a thread; `object` points to where its handle is stored.

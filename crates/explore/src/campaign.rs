@@ -399,9 +399,14 @@ impl<'a> Campaign<'a> {
                 race.first.pc.min(race.second.pc),
                 race.first.pc.max(race.second.pc),
             );
-            self.races
-                .entry(pair)
-                .or_insert_with(|| (*race, outcome.clone()));
+            // One that nothing orders at all says more than one that is handed over.
+            let is_news = self
+                .races
+                .get(&pair)
+                .is_none_or(|(known, _)| known.handed_over.is_some() && race.handed_over.is_none());
+            if is_news {
+                self.races.insert(pair, (*race, outcome.clone()));
+            }
         }
     }
 

@@ -94,7 +94,10 @@ fn expand(symbols: &SymbolSpace, pc: u64) -> Vec<Line> {
     let has_lines = symbols
         .module_at(pc)
         .is_some_and(|(module, _)| module.debug_info().is_some());
-    let is_foreign = |place: &Place| has_lines && place.line == 0;
+    let is_of_system = symbols
+        .mapping_at(pc)
+        .is_some_and(|mapping| is_system_library(&mapping.name));
+    let is_foreign = |place: &Place| place.line == 0 && (has_lines || is_of_system);
     let innermost = place_of(symbols, pc);
     let mut lines = vec![Line {
         is_library: is_c_library || is_standard_source(&innermost) || is_foreign(&innermost),
@@ -131,6 +134,14 @@ pub(crate) fn is_library_file(name: &str) -> bool {
     const LIBRARIES: [&str; 5] = ["libc.so", LOADER, "libpthread", "libm.so", "libgcc_s"];
     let file = name.rsplit('/').next().unwrap_or_default();
     LIBRARIES.iter().any(|library| file.starts_with(library))
+}
+
+/// Whether a file is a library that came with the system.
+fn is_system_library(name: &str) -> bool {
+    let is_there = ["/lib", "/usr/lib"]
+        .iter()
+        .any(|folder| name.starts_with(folder));
+    is_there && name.contains(".so")
 }
 
 /// The dynamic loader.

@@ -127,6 +127,24 @@ fn what_goes_through_the_kernel_is_in_order() {
 }
 
 #[test]
+fn synchronisation_of_the_standard_libraries_is_known() {
+    let options = ["--schedules", "150", "--races"];
+    let (status, text) = explore("idioms", "-O1", &options);
+    assert_eq!(status, 0, "{text}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("idioms");
+    let status = Command::new("g++")
+        .args(["-std=c++20", "-g", "-O1", "-pthread", "-o"])
+        .arg(&program)
+        .arg(Path::new(SOURCES).join("idioms.cc"))
+        .status()
+        .expect("g++ is installed");
+    assert!(status.success());
+    let (status, text) = run(folder.path(), &program, &options);
+    assert_eq!(status, 0, "{text}");
+}
+
+#[test]
 fn a_focus_decides_where_threads_are_switched() {
     let (status, text) = explore("lost", "-O0", &["--schedules", "300", "--focus", "deposit"]);
     assert_eq!(status, 1, "{text}");

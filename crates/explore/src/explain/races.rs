@@ -23,7 +23,7 @@ const PAIRS_SHOWN: usize = 6;
 /// A race with what a second look at its run told.
 struct Seen {
     object: String,
-    /// Both accesses are made by own code, not by a library on its behalf.
+    /// Both accesses are made by own code, not by a library on its behalf, and no library hands over what they touch.
     is_own: bool,
     sides: [SeenSide; 2],
     pattern: Option<&'static str>,
@@ -93,11 +93,14 @@ fn look_again(
             locks: locks.map(|lock| name_of(world, &symbols, *lock)).collect(),
         }
     };
+    // What a library hands over by plain moves, it orders.
+    let by = found.handed_over.map(|by| [by.store, by.load]);
+    let by: Vec<u64> = by.into_iter().flatten().collect();
     let value = |side: &Side| seen.values.get(&(side.context, side.pc)).copied();
     let visited = |side: &Side| seen.visits.get(&(side.context, side.pc)).copied();
     Some(Seen {
         object: name_of(world, &symbols, found.addr),
-        is_own: pair.iter().all(|pc| is_own_code(&symbols, *pc)),
+        is_own: pair.iter().chain(&by).all(|pc| is_own_code(&symbols, *pc)),
         pattern: pattern(found, value, |side| visited(side).unwrap_or(0)),
         sides: [side(&found.first), side(&found.second)],
         schedule: outcome.index,

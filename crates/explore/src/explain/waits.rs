@@ -99,7 +99,12 @@ fn want(session: &mut Session, history: &History, who: ContextId) -> Want {
             object: call.object,
             holder: holder(session, call.object, who),
         },
-        (Some(call), _) if matches!(call.effect, Effect::ConditionWait | Effect::Wait) => {
+        (Some(call), _)
+            if matches!(
+                call.effect,
+                Effect::ConditionWait | Effect::Wait | Effect::Once
+            ) =>
+        {
             Want::Signal {
                 object: call.object,
             }

@@ -50,7 +50,7 @@ pub(super) fn entry(kernel: &mut Kernel, tid: Tid, hook: &Hook, args: &[u64; 6])
             object,
             everyone: true,
         }],
-        Effect::Wait => vec![EventKind::WaitBegin { object }],
+        Effect::Wait | Effect::Once => vec![EventKind::WaitBegin { object }],
         Effect::Barrier => vec![EventKind::BarrierEnter { object }],
         Effect::Free if object != 0 => vec![EventKind::Free { addr: object }],
         _ => vec![],
@@ -80,7 +80,7 @@ pub(super) fn exit(kernel: &mut Kernel, tid: Tid, hook: &Hook, args: &[u64; 6], 
                 },
             ]
         }
-        Effect::Wait => vec![EventKind::WaitEnd { object }],
+        Effect::Wait | Effect::Once => vec![EventKind::WaitEnd { object }],
         Effect::Barrier => vec![EventKind::BarrierLeave { object }],
         Effect::JoinThread => {
             let handles = &kernel.process_of(tid).thread_handles;

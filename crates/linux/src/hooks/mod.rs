@@ -11,7 +11,7 @@ mod modules;
 
 use std::ops::Range;
 
-use raddle_config::hooks::Hook;
+use raddle_config::hooks::{Effect, Hook};
 use raddle_stdx::IdMap;
 use raddle_stdx::width::to_usize;
 use raddle_symbols::SymbolSpace;
@@ -221,16 +221,33 @@ impl Hooks {
         let call = thread.hooked_calls.remove(index);
         let hook = &self.rules[call.rule];
         self.is_quiet &= effect::is_allocation(hook.effect);
+        if hook.effect == Effect::Once {
+            self.publish_initialisers(kernel, tid, call.argument(hook.object));
+        }
         effect::exit(kernel, tid, hook, &call.args, result);
         if effect::is_allocation(hook.effect) {
             let space = kernel.process_of(tid).space;
             let symbols = &self.entries[&space].symbols;
             blocks::exit(kernel, tid, hook, &call, symbols, result);
         }
-        if hook.effect == raddle_config::hooks::Effect::CreateThread {
+        if hook.effect == Effect::CreateThread {
             note_handle(kernel, tid, &call);
         }
         true
+    }
+
+    /// Who has initialised something may not have returned yet when others know of it.
+    fn publish_initialisers(&self, kernel: &mut Kernel, returning: Tid, object: u64) {
+        let pid = kernel.thread(returning).process;
+        let is_inside = |call: &PendingCall| {
+            let hook = &self.rules[call.rule];
+            hook.effect == Effect::Once && call.argument(hook.object) == object
+        };
+        for tid in kernel.process(pid).threads.clone() {
+            if tid != returning && kernel.thread(tid).hooked_calls.iter().any(is_inside) {
+                kernel.emit(tid, EventKind::Publish { object });
+            }
+        }
     }
 
     /// Whether a thread is inside the allocator.
