@@ -1,6 +1,6 @@
 //! What a run did with locks, conditions and futexes, kept to explain why nobody can go on at its end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_report::finding::Place;
 use raddle_world::{Access, ContextId, EventKind};
@@ -17,6 +17,8 @@ pub(crate) struct Wake {
     pub(crate) place: Option<Place>,
     /// When, as a number that grows.
     at: u64,
+    /// Somebody was waiting for it.
+    has_reached: bool,
 }
 
 /// The record of one run.
@@ -27,14 +29,32 @@ pub(crate) struct History {
     wakes: BTreeMap<u64, Vec<Wake>>,
     /// When a context last began to wait, by its address.
     waits: BTreeMap<(ContextId, u64), u64>,
+    /// Those whom no wake-up has reached since, by the address.
+    waiting: BTreeMap<u64, BTreeSet<ContextId>>,
     /// Who last changed a word from zero by a locked instruction: the holder of an inlined lock.
-    takers: BTreeMap<u64, ContextId>,
+    takers: BTreeMap<u64, Taker>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Taker {
+    context: ContextId,
+    /// It has tried again since.
+    tries_again: bool,
 }
 
 impl History {
     pub(crate) fn access(&mut self, context: ContextId, access: &Access) {
-        if access.how.is_atomic() && access.value == Some(0) {
-            self.takers.insert(access.addr, context);
+        if !access.how.is_atomic() {
+            return;
+        }
+        if access.value == Some(0) {
+            let taker = Taker {
+                context,
+                tries_again: false,
+            };
+            self.takers.insert(access.addr, taker);
+        } else if let Some(taker) = self.takers.get_mut(&access.addr) {
+            taker.tries_again |= taker.context == context;
         }
     }
 
@@ -47,9 +67,7 @@ impl History {
         self.now += 1;
         match *kind {
             EventKind::Notify { object, .. } => self.wake(context, object, place),
-            EventKind::WaitBegin { object } => {
-                self.waits.insert((context, object), self.now);
-            }
+            EventKind::WaitBegin { object } => self.wait(context, object),
             _ => {}
         }
     }
@@ -67,38 +85,71 @@ impl History {
         self.now += 1;
         match arguments[1] & FUTEX_COMMAND {
             FUTEX_WAKE | FUTEX_WAKE_BITSET => self.wake(context, arguments[0], place),
-            _ => {
-                self.waits.insert((context, arguments[0]), self.now);
-            }
+            _ => self.wait(context, arguments[0]),
         }
     }
 
-    fn wake(&mut self, context: ContextId, object: u64, place: Option<Place>) {
-        let at = self.now;
-        self.wakes
-            .entry(object)
-            .or_default()
-            .push(Wake { context, place, at });
+    fn wait(&mut self, context: ContextId, object: u64) {
+        self.waits.insert((context, object), self.now);
+        self.waiting.entry(object).or_default().insert(context);
     }
 
-    /// The last wake-up by somebody else that came before a context began the wait it is in.
+    fn wake(&mut self, context: ContextId, object: u64, place: Option<Place>) {
+        let wake = Wake {
+            context,
+            place,
+            at: self.now,
+            has_reached: self.waiting.remove(&object).is_some(),
+        };
+        self.wakes.entry(object).or_default().push(wake);
+    }
+
+    /// The last wake-up by somebody else that came before a context began the wait it is in, and reached nobody.
     pub(crate) fn lost_wake(&self, waiter: ContextId, object: u64) -> Option<&Wake> {
         let begun = *self.waits.get(&(waiter, object))?;
         let wakes = self.wakes.get(&object)?;
         let mut earlier = wakes.iter().rev().filter(|wake| wake.at < begun);
-        earlier.find(|wake| wake.context != waiter)
+        earlier.find(|wake| wake.context != waiter && !wake.has_reached)
     }
 
-    /// Who holds the inlined lock at an address, if the word still says that it is held.
-    pub(crate) fn taker(&self, addr: u64, word: u64) -> Option<ContextId> {
+    /// Who holds the inlined lock at an address that somebody waits for, if the word still says that it is held. A
+    /// thread that has set the word once and waits holds no lock: it says that it waits, as a parked one does.
+    pub(crate) fn taker(&self, addr: u64, word: u64, waiter: ContextId) -> Option<ContextId> {
         let is_held = word & 0xFFFF_FFFF != 0;
-        self.takers.get(&addr).copied().filter(|_| is_held)
+        let taker = self.takers.get(&addr).filter(|_| is_held)?;
+        (taker.context != waiter || taker.tries_again).then_some(taker.context)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use raddle_world::{AccessKind, Location};
+
     use super::*;
+
+    #[test]
+    fn who_sets_a_word_and_waits_holds_it_only_if_it_tried_twice() {
+        let (owner, other) = (ContextId(1), ContextId(2));
+        let update = |value| Access {
+            how: AccessKind::AtomicUpdate,
+            size: 4,
+            location: Location {
+                frame: 0,
+                offset: 8,
+            },
+            addr: 8,
+            value: Some(value),
+        };
+        let mut history = History::default();
+        history.access(owner, &update(0));
+        assert_eq!(history.taker(8, 1, owner), None, "parked");
+        assert_eq!(history.taker(8, 1, other), Some(owner));
+        assert_eq!(history.taker(8, 0, other), None);
+        history.access(other, &update(1));
+        assert_eq!(history.taker(8, 2, owner), None);
+        history.access(owner, &update(2));
+        assert_eq!(history.taker(8, 2, owner), Some(owner), "locked twice");
+    }
 
     #[test]
     fn a_wake_before_the_wait_is_lost_and_one_after_is_not() {
@@ -116,5 +167,10 @@ mod tests {
         history.synchronisation(b, &EventKind::WaitBegin { object: 7 }, None);
         history.synchronisation(a, &notify, None);
         assert!(history.lost_wake(b, 7).is_none());
+        history.synchronisation(b, &EventKind::WaitBegin { object: 7 }, None);
+        assert!(
+            history.lost_wake(b, 7).is_none(),
+            "it ended the wait before"
+        );
     }
 }

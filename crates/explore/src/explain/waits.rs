@@ -115,7 +115,7 @@ fn want(session: &mut Session, history: &History, who: ContextId) -> Want {
         (_, WaitReason::Futex { addr }) => {
             // Locks that a compiler has inlined are known by the word they wait on.
             let word = world.read_word(who, addr).unwrap_or(0);
-            match history.taker(addr, word) {
+            match history.taker(addr, word, who) {
                 Some(holder) => Want::Lock {
                     object: addr,
                     holder: Some(holder),
