@@ -145,6 +145,25 @@ fn synchronisation_of_the_standard_libraries_is_known() {
 }
 
 #[test]
+fn a_test_program_without_tests_tests_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = folder.path().join("empty.rs");
+    std::fs::write(&source, "").expect("the source");
+    let program = folder.path().join("empty");
+    let status = Command::new("rustc")
+        .args(["--test", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .status()
+        .expect("rustc is installed");
+    assert!(status.success());
+    let (status, text) = run(folder.path(), &program, &[]);
+    assert_eq!(status, 4, "{text}");
+    assert!(text.contains("0 tests explored"), "{text}");
+    assert!(text.contains("nothing was tested"), "{text}");
+}
+
+#[test]
 fn a_focus_decides_where_threads_are_switched() {
     let (status, text) = explore("lost", "-O0", &["--schedules", "300", "--focus", "deposit"]);
     assert_eq!(status, 1, "{text}");

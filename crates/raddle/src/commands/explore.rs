@@ -161,7 +161,7 @@ pub(crate) fn run_cases(
     if let Some(path) = &options.junit {
         write_junit(path, program, &explored)?;
     }
-    code(&explored)
+    code(&explored, interrupt.is_requested())
 }
 
 fn explore_case(
@@ -424,11 +424,12 @@ fn missing_interpreter(failure: &StartFailure) -> String {
     }
 }
 
-fn code(explored: &[Explored]) -> Result<Code, Failure> {
+fn code(explored: &[Explored], is_interrupted: bool) -> Result<Code, Failure> {
     if explored.iter().any(|case| !case.findings.is_empty()) {
         return Ok(Code::Findings);
     }
-    if explored.is_empty() || explored.iter().any(|case| case.report.was_cancelled) {
+    let was_cancelled = explored.iter().any(|case| case.report.was_cancelled);
+    if was_cancelled || (explored.is_empty() && is_interrupted) {
         return Ok(Code::Interrupted);
     }
     for case in explored {
