@@ -145,6 +145,20 @@ fn synchronisation_of_the_standard_libraries_is_known() {
 }
 
 #[test]
+fn without_debug_information_plain_moves_may_be_atomic() {
+    let options = ["--schedules", "200", "--races"];
+    let (status, text) = explore("published", "-g0", &options);
+    assert_eq!(status, 0, "{text}");
+    assert!(
+        text.contains("where synchronisation is not known"),
+        "{text}"
+    );
+    let (status, text) = explore("lost", "-g0", &options);
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("data race on `balance`"), "{text}");
+}
+
+#[test]
 fn a_test_program_without_tests_tests_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = folder.path().join("empty.rs");

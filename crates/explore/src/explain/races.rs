@@ -8,6 +8,7 @@ use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Place, Severity, Step};
 use raddle_sched::{Follow, drive_while};
 use raddle_stdx::Digest;
+use raddle_symbols::SymbolSpace;
 use raddle_world::{ContextId, EventKind};
 
 use crate::attribution::{Attribution, Own};
@@ -23,7 +24,8 @@ const PAIRS_SHOWN: usize = 6;
 /// A race with what a second look at its run told.
 struct Seen {
     object: String,
-    /// Both accesses are made by own code, not by a library on its behalf, and no library hands over what they touch.
+    /// Both accesses are made by own code, not by a library on its behalf, and nothing orders them in a way that only
+    /// debug information could tell.
     is_own: bool,
     sides: [SeenSide; 2],
     pattern: Option<&'static str>,
@@ -93,19 +95,33 @@ fn look_again(
             locks: locks.map(|lock| name_of(world, &symbols, *lock)).collect(),
         }
     };
-    // What a library hands over by plain moves, it orders.
-    let by = found.handed_over.map(|by| [by.store, by.load]);
-    let by: Vec<u64> = by.into_iter().flatten().collect();
     let value = |side: &Side| seen.values.get(&(side.context, side.pc)).copied();
     let visited = |side: &Side| seen.visits.get(&(side.context, side.pc)).copied();
     Some(Seen {
         object: name_of(world, &symbols, found.addr),
-        is_own: pair.iter().chain(&by).all(|pc| is_own_code(&symbols, *pc)),
+        is_own: pair.iter().all(|pc| is_own_code(&symbols, *pc))
+            && !is_ordered_by_moves(&symbols, found),
         pattern: pattern(found, value, |side| visited(side).unwrap_or(0)),
         sides: [side(&found.first), side(&found.second)],
         schedule: outcome.index,
         pair: sorted,
     })
+}
+
+/// Whether plain moves that may well be atomic operations order the two accesses, or are them: those of a library, and
+/// those of code without debug information, where nothing tells one kind from the other.
+fn is_ordered_by_moves(symbols: &SymbolSpace, race: &Race) -> bool {
+    let is_told = |pc: u64| {
+        let module = symbols.module_at(pc);
+        is_own_code(symbols, pc) && module.is_some_and(|(module, _)| module.debug_info().is_some())
+    };
+    if let Some(by) = race.handed_over {
+        return !is_told(by.store) || !is_told(by.load);
+    }
+    let sides = [&race.first, &race.second];
+    let is_store_and_load =
+        sides[0].writes != sides[1].writes && sides.iter().all(|side| !side.updates);
+    is_store_and_load && race.size <= 8 && sides.iter().any(|side| !is_told(side.pc))
 }
 
 fn witness(session: &mut Session, pair: [u64; 2], outcome: &Outcome, rules: &Rules) -> Witness {
@@ -203,10 +219,12 @@ fn groups(seen: &[Seen]) -> Vec<Vec<&Seen>> {
 }
 
 fn finding(group: &[&Seen]) -> Finding {
-    // The most suspicious pair speaks for the group.
-    let first = group
-        .iter()
-        .find(|race| race.pattern.is_none())
+    // The most suspicious pair of those that are certain speaks for the group.
+    let is_certain = group.iter().any(|race| race.is_own);
+    let speakers = || group.iter().filter(|race| race.is_own == is_certain);
+    let suspicious = speakers().find(|race| race.pattern.is_none());
+    let first = suspicious
+        .or_else(|| speakers().next())
         .unwrap_or(&group[0]);
     let place = |side: &SeenSide| side.place.clone().unwrap_or_default();
     let places = first.sides.each_ref().map(place);
@@ -230,7 +248,7 @@ fn finding(group: &[&Seen]) -> Finding {
         first.schedule,
         counted(raddle_stdx::width::to_u64(group.len()), "pair")
     ));
-    let is_harmless = group.iter().all(|race| race.pattern.is_some());
+    let is_harmless = suspicious.is_none();
     let mut digest = Digest::default();
     digest.bytes(pair_text(first).as_bytes());
     Finding {

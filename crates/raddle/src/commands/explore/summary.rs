@@ -69,7 +69,7 @@ fn races(report: &Report, text: &mut String) {
         .count();
     if doubtful > 0 {
         text.push_str(&format!(
-            "; {doubtful} possible data races inside libraries whose synchronisation is not known"
+            "; {doubtful} possible data races where synchronisation is not known (libraries, code without debug information)"
         ));
     }
     if harmless > 0 {
