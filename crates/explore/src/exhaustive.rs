@@ -31,13 +31,15 @@ const PAGE_BIT: u64 = 1 << 62;
 const PAGE_BITS: u32 = 12;
 /// Bytes of a freed block that are looked at; larger ones have pages of their own.
 const BLOCK_MAX: u64 = 1 << 20;
+/// Pages of one call that are looked at: as many as a program can have by default.
+const PAGES_MAX: usize = 1 << 20;
 const MMAP: u32 = 9;
 const MAP_FIXED: u64 = 0x10;
 /// Calls that change what lies in a range of pages: mprotect, munmap, madvise.
 const PAGE_CALLS: [u32; 3] = [10, 11, 28];
-/// Calls that concern only the thread or memory of its own: mmap, brk, rt_sigprocmask, sched_yield, nanosleep, getpid, clone, exit, gettid, futex (known by its function), sched_getaffinity,
-/// set_tid_address, clock_gettime, clock_nanosleep, exit_group, set_robust_list, getrandom, rseq, clone3, prctl,
-/// sigaltstack, sysinfo.
+/// Calls that concern only the thread or memory of its own: mmap, brk, rt_sigprocmask, sched_yield, nanosleep,
+/// getpid, clone, exit, gettid, futex (known by its function), sched_getaffinity, set_tid_address, clock_gettime,
+/// clock_nanosleep, exit_group, set_robust_list, getrandom, rseq, clone3, prctl, sigaltstack, sysinfo.
 const OWN_CALLS: [u32; 22] = [
     9, 12, 14, 24, 35, 39, 56, 60, 99, 131, 157, 186, 202, 204, 218, 228, 230, 231, 273, 318, 334,
     435,
@@ -254,8 +256,8 @@ fn note_system_call(number: u32, arguments: &[u64; 6], touched: &mut Touched) {
         _ => PAGE_CALLS.contains(&number),
     };
     if changes_pages {
-        let end = addr.saturating_add(length);
-        for page in addr >> PAGE_BITS..=end.saturating_sub(1) >> PAGE_BITS {
+        let last = addr.saturating_add(length).saturating_sub(1) >> PAGE_BITS;
+        for page in (addr >> PAGE_BITS..=last).take(PAGES_MAX) {
             touched.write(page | PAGE_BIT);
         }
     } else if !OWN_CALLS.contains(&number) {
