@@ -28,8 +28,8 @@ const NOTED_MAX: u64 = 1 << 16;
 /// Descriptors that are looked at after one `poll` or `select`.
 const POLLED_MAX: u64 = 1024;
 
-/// What a futex means is told by the functions and instructions that use its word.
-const FUTEX: u32 = 202;
+/// The call whose object is a word of memory: what it means is told by the functions and instructions that use it.
+pub(crate) const FUTEX: u32 = 202;
 
 /// Calls that hand something to the file in their first argument: write, pwrite64, writev, sendto, sendmsg, pwritev,
 /// sendmmsg, pwritev2.

@@ -22,6 +22,7 @@ use rustc_hash::FxHashSet;
 use crate::hooks::Hooks;
 use crate::kernel::{Kernel, State};
 use crate::observe;
+use crate::serve::FUTEX;
 use crate::setup::{self, Setup, StartError};
 use crate::signal::exception_signal;
 use crate::thread::{Activity, ExceptionInfo, Tid, Torn};
@@ -30,9 +31,6 @@ use crate::time;
 pub use describe::describe_status;
 pub use halt::{Halt, Watch};
 use run_digest::{Reached, RunDigest};
-
-/// Number of the call whose object is a word of memory.
-const FUTEX: u32 = 202;
 
 /// Linux processes on one host thread.
 #[derive(Debug)]
