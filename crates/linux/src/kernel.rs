@@ -10,7 +10,7 @@ use crate::files::{self, HostFiles};
 use crate::futex::Futexes;
 use crate::heap::Heap;
 use crate::process::{Pid, Process, SpaceId};
-use crate::serve::{self, Serving};
+use crate::serve::{self, Copied, Serving};
 use crate::thread::{Thread, Tid};
 use crate::time::Timers;
 use crate::wait::Sleepers;
@@ -149,9 +149,12 @@ impl Kernel {
         into: &mut [u8],
     ) -> Result<(), Errno> {
         self.peek_user(tid, from, into)?;
-        if self.serving.is_some() {
-            serve::note(self, tid, from, to_u64(into.len()), AccessKind::Read);
-        }
+        let copied = Copied {
+            from,
+            length: to_u64(into.len()),
+            how: AccessKind::Read,
+        };
+        serve::note(self, tid, copied);
         Ok(())
     }
 
@@ -181,9 +184,12 @@ impl Kernel {
     ) -> Result<(), Errno> {
         let id = self.process_of(tid).space;
         self.write_space(id, to, bytes)?;
-        if self.serving.is_some() {
-            serve::note(self, tid, to, to_u64(bytes.len()), AccessKind::Write);
-        }
+        let copied = Copied {
+            from: to,
+            length: to_u64(bytes.len()),
+            how: AccessKind::Write,
+        };
+        serve::note(self, tid, copied);
         Ok(())
     }
 

@@ -59,6 +59,14 @@ pub(crate) struct Serving {
     number: u32,
 }
 
+/// Bytes of the guest's memory that a call has read or written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Copied {
+    pub(crate) from: GuestAddr,
+    pub(crate) length: u64,
+    pub(crate) how: AccessKind,
+}
+
 /// A call begins, or is tried again.
 pub(crate) fn begin(kernel: &mut Kernel, tid: Tid, number: u32, args: &[u64; 6]) {
     let thread = kernel.thread(tid);
@@ -175,33 +183,26 @@ fn add_keys(kernel: &Kernel, tid: Tid, fd: u64, keys: &mut Vec<WaitKey>) {
     }
 }
 
-/// A call has read or written so many bytes of its thread's memory.
-pub(crate) fn note(kernel: &mut Kernel, tid: Tid, from: GuestAddr, length: u64, how: AccessKind) {
+/// A call, if one is being made, has read or written its thread's memory.
+pub(crate) fn note(kernel: &mut Kernel, tid: Tid, copied: Copied) {
     let Some(serving) = kernel.serving.filter(|serving| serving.number != FUTEX) else {
         return;
     };
     if kernel.watch.heap.is_on {
-        check_heap(kernel, tid, &serving, from, length, how);
+        check_heap(kernel, tid, serving, copied);
     }
     if kernel.is_observed {
-        note_access(kernel, tid, &serving, from, length, how);
+        note_access(kernel, tid, serving, copied);
     }
 }
 
 /// Freed memory must not be handed to the kernel either.
-fn check_heap(
-    kernel: &mut Kernel,
-    tid: Tid,
-    serving: &Serving,
-    from: GuestAddr,
-    length: u64,
-    how: AccessKind,
-) {
+fn check_heap(kernel: &mut Kernel, tid: Tid, serving: Serving, copied: Copied) {
     let (_, space) = kernel.memory_of(tid);
-    let Some(addr) = space.map.first_forbidden(from, length) else {
+    let Some(addr) = space.map.first_forbidden(copied.from, copied.length) else {
         return;
     };
-    let (kind, block) = space.heap.error_at(addr.0, how.writes());
+    let (kind, block) = space.heap.error_at(addr.0, copied.how.writes());
     let error = HeapError {
         kind,
         context: serving.context,
@@ -212,17 +213,11 @@ fn check_heap(
     kernel.halt.get_or_insert(Halt::Heap(error));
 }
 
-fn note_access(
-    kernel: &mut Kernel,
-    tid: Tid,
-    serving: &Serving,
-    from: GuestAddr,
-    length: u64,
-    how: AccessKind,
-) {
+fn note_access(kernel: &mut Kernel, tid: Tid, serving: Serving, copied: Copied) {
     const PLACE: u64 = 1 << Location::PLACE_BITS;
     let id = kernel.process_of(tid).space;
     let map = &kernel.state.spaces[&id].map;
+    let Copied { from, length, how } = copied;
     let end = from.0.saturating_add(length.min(NOTED_MAX));
     let mut at = from.0;
     while at < end {

@@ -7,7 +7,7 @@ use raddle_world::AccessKind;
 use crate::call::Call;
 use crate::errno::Errno;
 use crate::kernel::Kernel;
-use crate::serve;
+use crate::serve::{self, Copied};
 use crate::thread::Tid;
 
 impl Kernel {
@@ -38,10 +38,12 @@ impl Kernel {
             self.peek_user(tid, at, &mut chunk)?;
             if let Some(end) = chunk.iter().position(|byte| *byte == 0) {
                 text.extend_from_slice(&chunk[..end]);
-                if self.serving.is_some() {
-                    let length = to_u64(text.len()) + 1;
-                    serve::note(self, tid, GuestAddr(addr), length, AccessKind::Read);
-                }
+                let copied = Copied {
+                    from: GuestAddr(addr),
+                    length: to_u64(text.len()) + 1,
+                    how: AccessKind::Read,
+                };
+                serve::note(self, tid, copied);
                 return Ok(text);
             }
             text.extend_from_slice(&chunk);
