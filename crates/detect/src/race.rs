@@ -44,6 +44,8 @@ struct Epoch {
     /// Number among all accesses of the run.
     number: u64,
     mask: u8,
+    /// Whether it is nobody's rival.
+    is_aside: bool,
     side: Side,
 }
 
@@ -137,7 +139,7 @@ impl Races {
         self.know(who);
         self.note_lock(event);
         match event.kind {
-            EventKind::Access(access) if access.how.is_atomic() => {
+            EventKind::Access(access) | EventKind::Aside(access) if access.how.is_atomic() => {
                 for piece in access.pieces() {
                     let key = key(piece.location, piece.addr);
                     let clock = self.atomics.entry(key).or_default();
@@ -145,8 +147,10 @@ impl Races {
                 }
                 self.contexts[who].tick();
             }
-            EventKind::Access(access) if access.is_in_one_place() => self.access(event, &access),
-            EventKind::Access(access) => {
+            EventKind::Access(access) | EventKind::Aside(access) if access.is_in_one_place() => {
+                self.access(event, &access);
+            }
+            EventKind::Access(access) | EventKind::Aside(access) => {
                 for piece in access.pieces() {
                     self.access(event, &piece);
                 }
@@ -281,6 +285,9 @@ impl Races {
             }
             return;
         }
+        if matches!(event.kind, EventKind::Aside(_)) && !writes {
+            return;
+        }
         let now = self.epoch(event, access);
         let contexts = &self.contexts;
         let clock = &contexts[who].clock;
@@ -289,7 +296,8 @@ impl Races {
         let shadow = self.shadows.entry(key).or_default();
         let races = |old: &Epoch| {
             let other = old.side.context.0 as usize;
-            other != who && old.mask & now.mask != 0 && !knows(old)
+            let are_rivals = !(old.is_aside || now.is_aside);
+            other != who && are_rivals && old.mask & now.mask != 0 && !knows(old)
         };
         let mut partner = shadow.write.filter(|old| races(old));
         // What is read, and who wrote it, if it is another one and all of it.
@@ -333,6 +341,7 @@ impl Races {
             clock: self.contexts[who].own(),
             number: self.number,
             mask: mask(access.location, access.size),
+            is_aside: matches!(event.kind, EventKind::Aside(_)),
             side: Side {
                 context: event.context,
                 step: event.step,
@@ -538,6 +547,31 @@ mod tests {
         let told = detector.found.iter();
         told.map(|((a, b), race)| (*a, *b, race.handed_over.is_some()))
             .collect()
+    }
+
+    /// The same event by somebody who is nobody's rival any more.
+    fn aside(event: Event) -> Event {
+        let EventKind::Access(access) = event.kind else {
+            panic!("an access");
+        };
+        Event {
+            kind: EventKind::Aside(access),
+            ..event
+        }
+    }
+
+    #[test]
+    fn who_is_nobodys_rival_still_orders_and_overwrites() {
+        let update = |context| access(context, 5, AccessKind::AtomicUpdate, 64);
+        assert_eq!(races(&[write(0, 10), aside(write(1, 20))]), 0);
+        assert_eq!(races(&[write(0, 10), aside(write(0, 11)), write(1, 20)]), 0);
+        assert_eq!(
+            races(&[write(0, 10), aside(update(0)), update(1), write(1, 20)]),
+            0
+        );
+        // A reader that is no rival takes nothing from a race.
+        let read = |context, pc| access(context, pc, AccessKind::Read, 16);
+        assert_eq!(races(&[read(0, 10), aside(read(0, 11)), write(1, 20)]), 1);
     }
 
     #[test]

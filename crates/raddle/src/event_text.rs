@@ -59,7 +59,7 @@ fn describe(kind: &EventKind) -> String {
         EventKind::Unmap { addr, size } => format!("unmap {addr:#x} {size:#x}"),
         EventKind::SignalEnter { number } => format!("signal {number}"),
         EventKind::SignalLeave => "signal return".into(),
-        EventKind::Access(access) => describe_access(access),
+        EventKind::Access(access) | EventKind::Aside(access) => describe_access(access),
         EventKind::Acquire { object, mode } => {
             format!("acquire {object:#x}{}", describe_mode(*mode))
         }

@@ -62,7 +62,7 @@ fn put(out: &mut Vec<u8>, mut value: u64) {
 
 fn tag(kind: &EventKind) -> u8 {
     match kind {
-        EventKind::Access(access) => match access.how {
+        EventKind::Access(access) | EventKind::Aside(access) => match access.how {
             AccessKind::Read => 1,
             AccessKind::Write => 2,
             AccessKind::Update | AccessKind::AtomicUpdate => 3,
@@ -95,7 +95,7 @@ fn tag(kind: &EventKind) -> u8 {
 fn put_fields(out: &mut Vec<u8>, kind: &EventKind) {
     let mut all = |words: &[u64]| words.iter().for_each(|word| put(out, *word));
     match kind {
-        EventKind::Access(access) => {
+        EventKind::Access(access) | EventKind::Aside(access) => {
             all(&[
                 access.addr,
                 u64::from(access.size),

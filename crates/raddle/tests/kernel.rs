@@ -160,6 +160,17 @@ fn a_message_behind_a_flag_is_not_called_harmful() {
     );
 }
 
+/// A thread that waits for the lock of the address space after its last call does so on the stack of that call.
+#[test]
+fn what_a_processor_does_after_its_thread_puts_others_in_order() {
+    let folder = TempDir::new().expect("a folder");
+    let schedules = ["--races", "--schedules", "300"];
+    let (code, text) = explore(folder.path(), "calls/mmap-fault-unmap", &schedules);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("native_apic_mem_write"), "{text}");
+    assert!(!text.contains("__list_del_entry_valid"), "{text}");
+}
+
 /// Every access of a schedule is the same, however often it is run and by how many workers.
 #[test]
 fn the_same_schedule_gives_the_same_trace() {

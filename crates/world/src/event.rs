@@ -112,6 +112,9 @@ impl Access {
 pub enum EventKind {
     /// Memory was read or written.
     Access(Access),
+    /// The same by a context that is nobody's rival any more, as a processor whose part of a test is over: it may put
+    /// others in order, and what it writes hides what was there.
+    Aside(Access),
     /// A lock was obtained.
     Acquire {
         object: u64,

@@ -179,7 +179,7 @@ impl Detectors<'_> {
         }
         // What a lock function touches orders, whatever instructions it is made of.
         let (rules, symbols) = (&self.target.race_rules, &self.target.symbols);
-        if let EventKind::Access(access) = &event.kind
+        if let EventKind::Access(access) | EventKind::Aside(access) = &event.kind
             && self.lock_code.contains(event.pc, rules, symbols)
         {
             self.ordered.mark_atomic(access);
@@ -213,6 +213,9 @@ pub(super) fn run_schedule(
     let restored = clock();
     let (pages, instructions) = session.restored();
     session.world.set_observe(watch.memory);
+    session
+        .world
+        .tell_asides(rules.races == Some(RaceMode::HappensBefore));
     session.world.schedule_interrupts(rules.interrupts);
     let mut detecting = Duration::ZERO;
     let mut detectors = Detectors {

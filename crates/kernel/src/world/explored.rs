@@ -27,6 +27,11 @@ impl KernelWorld {
         self.machine.set_observe(mode, Keep::Kernel);
     }
 
+    /// Whether accesses of processors whose threads have ended are told, too.
+    pub fn tell_asides(&mut self, wanted: bool) {
+        self.tells_asides = wanted;
+    }
+
     /// Digests every memory access from now on, the kernel's and the user's, with its value.
     pub fn begin_trace(&mut self) {
         self.machine.set_observe(Observe::AddrValue, Keep::All);
@@ -79,28 +84,34 @@ impl KernelWorld {
     fn drain_accesses(&mut self, context: ContextId, steps: (u64, u64)) {
         self.digest_accesses();
         // What a processor itself does after its thread's end is the same for every test; interrupts are not.
-        let is_noise =
+        let is_aside =
             self.has_ended(self.processor(context)) && self.processor_context(context) == context;
+        let is_dropped = is_aside && !self.tells_asides;
         let keeps_user = self.is_debugged;
         let events = &mut self.events;
         self.machine.drain_accesses(|access| {
-            if is_noise || access.addr < KERNEL_HALF && !keeps_user {
+            if is_dropped || access.addr < KERNEL_HALF && !keeps_user {
                 return;
             }
+            let told = Access {
+                how: access_kind(access.kind),
+                size: access.size,
+                location: Location {
+                    frame: low_u32(access.physical >> 12),
+                    offset: low_u16(access.physical & 0xFFF),
+                },
+                addr: access.addr,
+                value: access.value,
+            };
             events.push(Event {
                 context,
                 step: steps.1 + (access.step - steps.0),
                 pc: access.pc,
-                kind: EventKind::Access(Access {
-                    how: access_kind(access.kind),
-                    size: access.size,
-                    location: Location {
-                        frame: low_u32(access.physical >> 12),
-                        offset: low_u16(access.physical & 0xFFF),
-                    },
-                    addr: access.addr,
-                    value: access.value,
-                }),
+                kind: if is_aside {
+                    EventKind::Aside(told)
+                } else {
+                    EventKind::Access(told)
+                },
             });
         });
     }

@@ -150,6 +150,8 @@ pub struct KernelWorld {
     instructions: Option<instructions::Instructions>,
     /// Whether a debugger looks on: what belongs to no test counts too, and stopping changes nothing.
     is_debugged: bool,
+    /// Whether accesses of processors whose threads have ended are told.
+    tells_asides: bool,
     /// Virtual nanoseconds that a test may take.
     time_max: u64,
 }
@@ -193,6 +195,7 @@ impl KernelWorld {
             interest: Vec::new(),
             instructions: None,
             is_debugged: false,
+            tells_asides: false,
             time_max: u64::MAX,
         }
     }
