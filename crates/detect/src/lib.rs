@@ -1,11 +1,12 @@
 //! Detectors: consumers of the event stream and of the way a run ended. None of them runs anything.
 //!
-//! Reading order: [`failure`] (what counts as wrong), [`communication`] (where contexts meet), [`race`].
+//! Reading order: [`failure`] (what counts as wrong), [`communication`] (where contexts meet), [`race`] (who touches the same without order).
 
 pub mod communication;
 pub mod failure;
 pub mod race;
 mod reading;
+mod shadow;
 
 pub use communication::Communication;
 pub use failure::{Failure, assertion_message};

@@ -1,8 +1,8 @@
 //! Data races by happens-before with epochs (FastTrack: Flanagan and Freund, PLDI 2009).
 //!
 //! Order comes from locks, conditions, semaphores, barriers, creation, joining, and from every location that a
-//! locked instruction ever touched. What it misses: an access remembered for eight bytes is the last one only.
-//! Plain stores that a language calls atomic cannot be told apart here; the caller knows types and lines. A race whose
+//! locked instruction ever touched. What it misses: two variables in the same eight bytes that locked instructions touch
+//! order as one. Plain stores that a language calls atomic cannot be told apart here; the caller knows types and lines. A race whose
 //! second context had read what the first one wrote later says so ([`HandOver`]).
 
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, Location};
 use rustc_hash::FxHashMap;
 
 use crate::reading::{HandOver, Readings};
+use crate::shadow::{Epoch, Shadow};
 
 /// Two conflicting accesses that nothing orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,21 +39,11 @@ pub struct Side {
     pub lockset: u32,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Epoch {
-    clock: u32,
-    /// Number among all accesses of the run.
-    number: u64,
-    mask: u8,
-    /// Whether it is nobody's rival.
-    is_aside: bool,
-    side: Side,
-}
-
+/// What locked instructions touched of eight bytes.
 #[derive(Debug, Default)]
-struct Shadow {
-    write: Option<Epoch>,
-    reads: Vec<Epoch>,
+struct Atomic {
+    mask: u8,
+    clock: VectorClock,
 }
 
 /// What is known of a context.
@@ -78,9 +69,6 @@ impl Known {
     }
 }
 
-/// Reads of a place that are all remembered; of more, those that can still race.
-const READS_KEPT: usize = 8;
-
 /// The detector for one run.
 #[derive(Debug, Default)]
 pub struct Races {
@@ -91,8 +79,7 @@ pub struct Races {
     slots: usize,
     free_slots: Vec<usize>,
     objects: FxHashMap<u64, VectorClock>,
-    /// Clocks of locations that locked instructions touch.
-    atomics: FxHashMap<u64, VectorClock>,
+    atomics: FxHashMap<u64, Atomic>,
     shadows: FxHashMap<u64, Shadow>,
     /// Frame of each virtual page that was touched, for allocations.
     frames: FxHashMap<u64, u32>,
@@ -129,9 +116,16 @@ impl Races {
     /// From now on every access to this place orders, as those of locked instructions do.
     pub fn mark_atomic(&mut self, access: &Access) {
         for piece in access.pieces() {
-            let key = key(piece.location, piece.addr);
-            self.atomics.entry(key).or_default();
+            self.atomic(&piece);
         }
+    }
+
+    /// A place that orders.
+    fn atomic(&mut self, access: &Access) -> &mut Atomic {
+        let key = key(access.location, access.addr);
+        let atomic = self.atomics.entry(key).or_default();
+        atomic.mask |= mask(access.location, access.size);
+        atomic
     }
 
     pub fn event(&mut self, event: &Event) {
@@ -141,9 +135,10 @@ impl Races {
         match event.kind {
             EventKind::Access(access) | EventKind::Aside(access) if access.how.is_atomic() => {
                 for piece in access.pieces() {
-                    let key = key(piece.location, piece.addr);
-                    let clock = self.atomics.entry(key).or_default();
-                    exchange(&mut self.contexts[who].clock, clock);
+                    // Taken out, because the place is looked up in the same structure.
+                    let mut clock = std::mem::take(&mut self.contexts[who].clock);
+                    exchange(&mut clock, &mut self.atomic(&piece).clock);
+                    self.contexts[who].clock = clock;
                 }
                 self.contexts[who].tick();
             }
@@ -276,12 +271,15 @@ impl Races {
         let who = event.context.0 as usize;
         let key = key(access.location, access.addr);
         self.frames.insert(access.addr >> 12, access.location.frame);
-        if let Some(clock) = self.atomics.get_mut(&key) {
+        let bytes = mask(access.location, access.size);
+        if let Some(atomic) = self.atomics.get_mut(&key)
+            && atomic.mask & bytes != 0
+        {
             if writes {
-                clock.join(&self.contexts[who].clock);
+                atomic.clock.join(&self.contexts[who].clock);
                 self.contexts[who].tick();
             } else {
-                self.contexts[who].clock.join(clock);
+                self.contexts[who].clock.join(&atomic.clock);
             }
             return;
         }
@@ -293,31 +291,23 @@ impl Races {
         let clock = &contexts[who].clock;
         let knows =
             |old: &Epoch| clock.get(contexts[old.side.context.0 as usize].slot) >= old.clock;
-        let shadow = self.shadows.entry(key).or_default();
+        let is_other = |old: &Epoch| old.side.context != event.context;
         let races = |old: &Epoch| {
-            let other = old.side.context.0 as usize;
             let are_rivals = !(old.is_aside || now.is_aside);
-            other != who && are_rivals && old.mask & now.mask != 0 && !knows(old)
+            is_other(old) && are_rivals && old.mask & bytes != 0 && !knows(old)
         };
-        let mut partner = shadow.write.filter(|old| races(old));
+        let shadow = self.shadows.entry(key).or_default();
+        let mut partner = shadow.find_write(races);
         // What is read, and who wrote it, if it is another one and all of it.
-        let seen = shadow.write.filter(|old| {
-            let other = old.side.context.0 as usize;
-            access.how != AccessKind::Write && other != who && now.mask & !old.mask == 0
-        });
+        let mut seen = None;
+        if access.how != AccessKind::Write {
+            seen = shadow.find_write(|old| is_other(old) && bytes & !old.mask == 0);
+        }
         if writes {
-            partner = partner.or_else(|| shadow.reads.iter().copied().find(|old| races(old)));
-            shadow.reads.clear();
-            shadow.write = Some(now);
+            partner = partner.or_else(|| shadow.find_read(races));
+            shadow.write(now);
         } else {
-            let is_long = shadow.reads.len() >= READS_KEPT;
-            shadow.reads.retain(|old| {
-                let other = old.side.context.0 as usize;
-                // Whoever comes after this read comes after those before it.
-                let is_before = || old.mask & !now.mask == 0 && knows(old);
-                other != who && !(is_long && is_before())
-            });
-            shadow.reads.push(now);
+            shadow.read(now, knows);
         }
         if let Some(old) = partner {
             self.note_race(&old, &now, access);
@@ -409,6 +399,7 @@ fn mask(location: Location, size: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shadow::READS_KEPT;
     use raddle_world::{AccessKind, LockMode};
 
     fn event(context: u32, pc: u64, kind: EventKind) -> Event {
@@ -465,6 +456,45 @@ mod tests {
             ]),
             0
         );
+    }
+
+    #[test]
+    fn variables_in_the_same_eight_bytes_are_their_own() {
+        let (read, write, update) = (
+            AccessKind::Read,
+            AccessKind::Write,
+            AccessKind::AtomicUpdate,
+        );
+        let data = |context, pc, how| access(context, pc, how, 16);
+        let flag = |context, pc, how| access(context, pc, how, 20);
+        assert_eq!(races(&[data(0, 10, write), flag(1, 20, write)]), 0);
+        assert_eq!(
+            races(&[data(0, 10, write), flag(0, 11, write), data(1, 20, read)]),
+            1,
+            "a write beside it"
+        );
+        assert_eq!(
+            races(&[data(0, 10, read), flag(0, 11, write), data(1, 20, write)]),
+            1,
+            "a write beside what was read"
+        );
+        assert_eq!(
+            races(&[data(0, 10, read), flag(0, 11, read), data(1, 20, write)]),
+            1,
+            "a read beside it"
+        );
+        assert_eq!(
+            races(&[flag(2, 5, update), data(0, 10, write), data(1, 20, write)]),
+            1,
+            "a locked instruction beside it"
+        );
+        let ordered = [
+            data(0, 10, write),
+            flag(0, 11, update),
+            flag(1, 20, update),
+            data(1, 21, write),
+        ];
+        assert_eq!(races(&ordered), 0);
     }
 
     #[test]
