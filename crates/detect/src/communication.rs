@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use raddle_stdx::width::to_u64;
+use raddle_stdx::width::{to_u64, to_usize};
 use raddle_world::{Access, ContextId, Event, EventKind, Location};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -24,9 +24,55 @@ impl Place {
     }
 }
 
+/// One access, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Touch {
+    place: u64,
+    pc: u64,
+    context: ContextId,
+    writes: bool,
+    /// How often places had become something new by then, and one.
+    age: u32,
+}
+
+impl Touch {
+    /// What nobody does.
+    const NONE: Self = Self {
+        place: 0,
+        pc: 0,
+        context: ContextId(0),
+        writes: false,
+        age: 0,
+    };
+}
+
+/// The touches noted last. Loops repeat theirs, and noting one again changes nothing.
+#[derive(Debug)]
+struct Recent(Box<[Touch; 1 << RECENT_BITS]>);
+
+const RECENT_BITS: u32 = 11;
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self(Box::new([Touch::NONE; 1 << RECENT_BITS]))
+    }
+}
+
+impl Recent {
+    /// Whether a touch is among them; it is from now on.
+    fn has(&mut self, touch: Touch) -> bool {
+        let mixed = (touch.place ^ touch.pc.rotate_left(24)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let slot = &mut self.0[to_usize(mixed >> (64 - RECENT_BITS))];
+        std::mem::replace(slot, touch) == touch
+    }
+}
+
 /// Watches one run.
 #[derive(Debug, Default)]
 pub struct Communication {
+    recent: Recent,
+    /// How often places became something new.
+    age: u32,
     places: FxHashMap<u64, Place>,
     /// Places that were shared and written before they became something else.
     former: BTreeSet<Vec<u64>>,
@@ -43,9 +89,6 @@ impl Communication {
             return;
         };
         let writes = access.how.writes();
-        if writes {
-            self.writers.insert(event.pc);
-        }
         if access.is_in_one_place() {
             self.touch(event, access, writes);
         } else {
@@ -57,7 +100,21 @@ impl Communication {
 
     #[inline]
     fn touch(&mut self, event: &Event, piece: &Access, writes: bool) {
-        let place = self.places.entry(piece.location.place()).or_default();
+        let key = piece.location.place();
+        let touch = Touch {
+            place: key,
+            pc: event.pc,
+            context: event.context,
+            writes,
+            age: self.age + 1,
+        };
+        if self.recent.has(touch) {
+            return;
+        }
+        if writes {
+            self.writers.insert(event.pc);
+        }
+        let place = self.places.entry(key).or_default();
         let first = *place.first.get_or_insert(event.context);
         place.is_shared |= first != event.context;
         place.is_written |= writes;
@@ -84,9 +141,11 @@ impl Communication {
         };
         let last = end_of_page.place();
         for key in first..=last.min(first + (bytes.saturating_sub(1) >> Location::PLACE_BITS)) {
-            if let Some(mut place) = self.places.remove(&key)
-                && place.is_meeting()
-            {
+            let Some(mut place) = self.places.remove(&key) else {
+                continue;
+            };
+            self.age += 1;
+            if place.is_meeting() {
                 place.pcs.sort_unstable();
                 self.former.insert(place.pcs);
             }
