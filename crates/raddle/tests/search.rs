@@ -99,6 +99,34 @@ fn what_a_library_does_counts_where_it_was_called() {
 }
 
 #[test]
+fn a_race_is_one_variables_and_has_one_name() {
+    let titles = ["1", "2", "3"].map(|seed| {
+        let options = ["--races", "--schedules", "60", "--seed", seed];
+        let (_, text) = explore("beside", "-O1", &options);
+        let races = text.lines().filter(|line| line.contains("data race on"));
+        let names = races.filter_map(|line| {
+            let (_, variable) = line.split_once("data race on ")?;
+            let (variable, rest) = variable.split_once(" between ")?;
+            // Which side comes first is an accident; the finding's name is not.
+            let name = rest.split_whitespace().last()?;
+            Some(format!("{variable} {name}"))
+        });
+        let names: Vec<String> = names.collect();
+        assert_eq!(names.len(), 2, "{text}");
+        names
+    });
+    for variable in ["`plain.data` DR-", "`mixed.data` DR-"] {
+        let has_it = |name: &String| name.starts_with(variable);
+        assert!(titles[0].iter().any(has_it), "{titles:?}");
+    }
+    let [first, others @ ..] = titles.map(std::collections::BTreeSet::from_iter);
+    assert!(
+        others.iter().all(|other| *other == first),
+        "{first:?} {others:?}"
+    );
+}
+
+#[test]
 fn what_a_library_reads_beyond_a_string_is_no_race() {
     let options = ["--schedules", "400", "--races"];
     let (status, text) = explore("neighbours", "-fno-builtin", &options);

@@ -249,8 +249,12 @@ fn finding(group: &[&Seen]) -> Finding {
         counted(raddle_stdx::width::to_u64(group.len()), "pair")
     ));
     let is_harmless = suspicious.is_none();
+    // The same race whichever side came first.
     let mut digest = Digest::default();
-    digest.bytes(pair_text(first).as_bytes());
+    let mut sides = side_texts(first);
+    sides.sort();
+    digest.bytes(first.object.as_bytes());
+    sides.iter().for_each(|side| digest.bytes(side.as_bytes()));
     Finding {
         kind: "data-race".into(),
         severity: if is_harmless {
@@ -290,11 +294,15 @@ fn finding(group: &[&Seen]) -> Finding {
 }
 
 fn pair_text(race: &Seen) -> String {
-    let sides = race.sides.each_ref().map(|side| {
+    let [first, second] = side_texts(race);
+    format!("{}: {first} against {second}", race.object)
+}
+
+fn side_texts(race: &Seen) -> [String; 2] {
+    race.sides.each_ref().map(|side| {
         let place = side.place.as_ref().map_or("?".into(), describe);
         format!("{} at {place}", side.action)
-    });
-    format!("{}: {} against {}", race.object, sides[0], sides[1])
+    })
 }
 
 /// Which lock would help, if one side has one.
