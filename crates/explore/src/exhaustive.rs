@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use raddle_linux::{Effect, LinuxWorld};
+use raddle_linux::{Effect, LinuxWorld, has_order, memory_changed};
 use raddle_sched::dpor::{SharedLog, Touched, Transition};
 use raddle_sched::{Dpor, End};
 use raddle_stdx::width::to_u64;
@@ -33,17 +33,6 @@ const PAGE_BITS: u32 = 12;
 const BLOCK_MAX: u64 = 1 << 20;
 /// Pages of one call that are looked at: as many as a program can have by default.
 const PAGES_MAX: usize = 1 << 20;
-const MMAP: u32 = 9;
-const MAP_FIXED: u64 = 0x10;
-/// Calls that change what lies in a range of pages: mprotect, munmap, madvise.
-const PAGE_CALLS: [u32; 3] = [10, 11, 28];
-/// Calls that concern only the thread or memory of its own: mmap, brk, rt_sigprocmask, sched_yield, nanosleep,
-/// getpid, clone, exit, gettid, futex (known by its function), sched_getaffinity, set_tid_address, clock_gettime,
-/// clock_nanosleep, exit_group, set_robust_list, getrandom, rseq, clone3, prctl, sigaltstack, sysinfo.
-const OWN_CALLS: [u32; 22] = [
-    9, 12, 14, 24, 35, 39, 56, 60, 99, 131, 157, 186, 202, 204, 218, 228, 230, 231, 273, 318, 334,
-    435,
-];
 
 /// How far an exhaustive search came.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -249,18 +238,12 @@ fn note_event(world: &LinuxWorld, event: &Event, transition: &mut Transition) {
 }
 
 fn note_system_call(number: u32, arguments: &[u64; 6], touched: &mut Touched) {
-    let [addr, length, _, flags, ..] = *arguments;
-    // Where new memory comes to lie is the kernel's choice, unless the program insists.
-    let changes_pages = match number {
-        MMAP => flags & MAP_FIXED != 0,
-        _ => PAGE_CALLS.contains(&number),
-    };
-    if changes_pages {
-        let last = addr.saturating_add(length).saturating_sub(1) >> PAGE_BITS;
-        for page in (addr >> PAGE_BITS..=last).take(PAGES_MAX) {
+    if let Some(changed) = memory_changed(number, arguments) {
+        let last = changed.end.saturating_sub(1) >> PAGE_BITS;
+        for page in (changed.start >> PAGE_BITS..=last).take(PAGES_MAX) {
             touched.write(page | PAGE_BIT);
         }
-    } else if !OWN_CALLS.contains(&number) {
+    } else if has_order(number) {
         touched.write(KERNEL_OBJECT);
     }
 }

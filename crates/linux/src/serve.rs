@@ -16,6 +16,7 @@ use crate::files::{open, ready};
 use crate::heap::HeapError;
 use crate::kernel::Kernel;
 use crate::observe::place_of_page;
+use crate::syscall::names::{number, numbers};
 use crate::thread::Tid;
 use crate::world::Halt;
 
@@ -29,26 +30,38 @@ const NOTED_MAX: u64 = 1 << 16;
 const POLLED_MAX: u64 = 1024;
 
 /// The call whose object is a word of memory: what it means is told by the functions and instructions that use it.
-pub(crate) const FUTEX: u32 = 202;
+pub(crate) const FUTEX: u32 = number("futex");
 
-/// Calls that hand something to the file in their first argument: write, pwrite64, writev, sendto, sendmsg, pwritev,
-/// sendmmsg, pwritev2.
-const SENDING: [u32; 8] = [1, 18, 20, 44, 46, 296, 307, 328];
+/// Calls that hand something to the file in their first argument.
+const SENDING: [u32; 8] = numbers([
+    "pwrite64", "pwritev", "pwritev2", "sendmmsg", "sendmsg", "sendto", "write", "writev",
+]);
 
-/// Calls that learn what was handed to the file in their first argument: read, pread64, readv, connect, accept,
-/// recvfrom, recvmsg, epoll_wait, epoll_pwait, accept4, splice, tee, preadv, recvmmsg, preadv2, epoll_pwait2.
-const RECEIVING: [u32; 16] = [
-    0, 17, 19, 42, 43, 45, 47, 232, 281, 288, 275, 276, 295, 299, 327, 441,
-];
-const POLL: [u32; 2] = [7, 271];
-const SELECT: [u32; 2] = [23, 270];
-/// fcntl, flock.
-const LOCKING: [u32; 2] = [72, 73];
-/// wait4, waitid.
-const WAITING: [u32; 2] = [61, 247];
-/// clone, vfork, clone3.
-const CREATING: [u32; 3] = [56, 58, 435];
-const RT_SIGTIMEDWAIT: u32 = 128;
+/// Calls that learn what was handed to the file in their first argument.
+const RECEIVING: [u32; 16] = numbers([
+    "accept",
+    "accept4",
+    "connect",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "epoll_wait",
+    "pread64",
+    "preadv",
+    "preadv2",
+    "read",
+    "readv",
+    "recvfrom",
+    "recvmmsg",
+    "recvmsg",
+    "splice",
+    "tee",
+]);
+const POLL: [u32; 2] = numbers(["poll", "ppoll"]);
+const SELECT: [u32; 2] = numbers(["pselect6", "select"]);
+const LOCKING: [u32; 2] = numbers(["fcntl", "flock"]);
+const WAITING: [u32; 2] = numbers(["wait4", "waitid"]);
+const CREATING: [u32; 3] = numbers(["clone", "clone3", "vfork"]);
+const RT_SIGTIMEDWAIT: u32 = number("rt_sigtimedwait");
 
 /// A call that is being made.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,7 @@
 //! System calls: the table in `table.rs` is data, the handlers are in one file per family.
 
 mod attr;
+pub(crate) mod concern;
 mod dir;
 mod event;
 mod fd;
@@ -9,7 +10,7 @@ mod futex;
 mod memory;
 mod message;
 mod misc;
-mod names;
+pub(crate) mod names;
 mod open;
 mod poll;
 mod process;

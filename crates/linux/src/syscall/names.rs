@@ -1,7 +1,42 @@
 //! Names of all x86-64 system calls by number, also of those we do not support: messages need them.
 
+/// The number of a call. For constants: a name that no call has is an error of the compiler.
+pub(crate) const fn number(name: &str) -> u32 {
+    let mut number = 0;
+    while number < COUNT {
+        if is_same(NAMES[number as usize].as_bytes(), name.as_bytes()) {
+            return number;
+        }
+        number += 1;
+    }
+    panic!("no call has this name");
+}
+
+/// The numbers of some calls.
+pub(crate) const fn numbers<const N: usize>(names: [&str; N]) -> [u32; N] {
+    let mut all = [0; N];
+    let mut at = 0;
+    while at < N {
+        all[at] = number(names[at]);
+        at += 1;
+    }
+    all
+}
+
+/// Equality of constants.
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
+/// Numbers that Linux has given away.
+const COUNT: u32 = 463;
+
 /// `NAMES[number]`; empty where Linux has no call.
-pub(super) const NAMES: [&str; 463] = [
+pub(super) const NAMES: [&str; COUNT as usize] = [
     "read",
     "write",
     "open",

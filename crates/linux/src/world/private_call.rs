@@ -11,15 +11,14 @@ use raddle_x86::Reg;
 use super::LinuxWorld;
 use crate::kernel::Kernel;
 use crate::process::Pid;
+use crate::syscall::concern::is_own;
+use crate::syscall::names::{number, numbers};
 use crate::thread::Tid;
 
-/// Calls about the thread itself: getpid, sigaltstack, gettid, sched_getaffinity, set_tid_address, set_robust_list,
-/// rseq.
-const OWN: [u32; 7] = [39, 131, 186, 204, 218, 273, 334];
-/// Calls about memory: mmap, mprotect, munmap.
-const MEMORY: [u32; 3] = [9, 10, 11];
-const MADVISE: u32 = 28;
-const RT_SIGPROCMASK: u32 = 14;
+/// Calls about memory.
+const MEMORY: [u32; 3] = numbers(["mmap", "mprotect", "munmap"]);
+const MADVISE: u32 = number("madvise");
+const RT_SIGPROCMASK: u32 = number("rt_sigprocmask");
 
 /// Signals that nobody sends to a program on purpose: those that a thread's own instructions cause (SIGILL, SIGTRAP,
 /// SIGBUS, SIGFPE, SIGSEGV), and the one by which glibc changes the user of all threads.
@@ -42,7 +41,7 @@ impl LinuxWorld {
                 .hooks()
                 .innermost(self.kernel(), tid)
                 .is_some_and(|call| call.effect == Effect::CreateThread),
-            _ => OWN.contains(&number),
+            _ => is_own(number),
         }
     }
 }
