@@ -23,8 +23,10 @@ pub(crate) const JUMP_ENTRIES: usize = 16384;
 const OPS_MAX: usize = 4 << 20;
 /// Ops of blocks that are no longer true, below which nothing is forgotten for their sake.
 const SCATTERED_MIN: usize = 8 << 10;
-/// Blocks that get successors before links to them are put right.
-const SUCCESSORS_MAX: usize = 32;
+/// Blocks that get successors before links to them are put right, at least; and one in how many blocks, because all are
+/// looked at.
+const SUCCESSORS_MIN: usize = 32;
+const SUCCESSORS_SHARE: usize = 16;
 
 /// One remembered target of an indirect jump or return.
 #[derive(Debug, Clone, Copy)]
@@ -170,12 +172,14 @@ impl CodeCache {
     /// Called before a run, when no op is being executed.
     pub(crate) fn prepare(&mut self, frames: &mut Frames) {
         self.drop_stale(frames);
-        // Live code that lies among dead code costs misses of the host's caches.
-        let is_scattered = self.stale_ops > SCATTERED_MIN.max(self.ops / 4);
+        // Live code that lies among dead code costs misses of the host's caches, but so does making it again: what
+        // programs that each run starts anew leave behind is much, and the kernel's code beside it is the same.
+        let is_scattered = self.stale_ops > SCATTERED_MIN.max(self.ops / 4 * 3);
         if self.ops > OPS_MAX || is_scattered || self.translator.is_full() {
             self.clear();
         }
-        if self.successors.len() >= SUCCESSORS_MAX {
+        let share = self.blocks.len() / SUCCESSORS_SHARE;
+        if self.successors.len() >= SUCCESSORS_MIN.max(share) {
             self.relink();
         }
     }
@@ -187,11 +191,11 @@ impl CodeCache {
             let [end, not_taken, taken] = &mut block.ops[end..] else {
                 continue;
             };
-            if let Some(found) = self.successors.get(&end.next) {
+            if let Some(found) = last_successor(&self.successors, end.next) {
                 (end.next, end.next_steps) = (found.op, found.short_steps());
                 self.translator.link(taken, found.entry);
             }
-            if let Some(found) = self.successors.get(&end.alt) {
+            if let Some(found) = last_successor(&self.successors, end.alt) {
                 (end.alt, end.alt_steps) = (found.op, found.short_steps());
                 self.translator.link(not_taken, found.entry);
             }
@@ -318,9 +322,9 @@ impl CodeCache {
     /// Lets blocks that are no longer true lead to the one that is.
     fn replace_outdated(&mut self, key: GroupKey, pc: u64, found: Found) {
         let index = self.look_up_group(key);
-        let outdated = self.groups[index].outdated.get(&pc);
+        let outdated = self.groups[index].outdated.remove(&pc);
         for number in outdated.into_iter().flatten() {
-            let first = &mut self.blocks[*number].ops[0];
+            let first = &mut self.blocks[number].ops[0];
             (first.next, first.next_steps) = (found.op, found.short_steps());
             first.handler = fast::forward;
             self.successors.insert(std::ptr::from_ref(first), found);
@@ -473,4 +477,13 @@ impl CodeCache {
             self.make_stale(number);
         }
     }
+}
+
+/// The block to which one leads that has successors: a successor may have got one itself.
+fn last_successor(successors: &FxHashMap<*const Op, Found>, from: *const Op) -> Option<Found> {
+    let mut last = *successors.get(&from)?;
+    while let Some(next) = successors.get(&last.op) {
+        last = *next;
+    }
+    Some(last)
 }
