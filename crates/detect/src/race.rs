@@ -1,9 +1,10 @@
 //! Data races by happens-before with epochs (FastTrack: Flanagan and Freund, PLDI 2009).
 //!
 //! Order comes from locks, conditions, semaphores, barriers, creation, joining, and from every location that a
-//! locked instruction ever touched. What it misses: two variables in the same eight bytes that locked instructions touch
-//! order as one. Plain stores that a language calls atomic cannot be told apart here; the caller knows types and lines. A race whose
-//! second context had read what the first one wrote later says so ([`HandOver`]).
+//! locked instruction ever touched. What it misses: variables in the same eight bytes that locked instructions touch
+//! order as one, and an access that reaches from such a one into its neighbour races for neither. Plain stores that a
+//! language calls atomic cannot be told apart here; the caller knows types and lines. A race whose second context had
+//! read what the first one wrote later says so ([`HandOver`]).
 
 use std::collections::BTreeMap;
 
