@@ -161,3 +161,19 @@ fn results_are_shown_by_name() {
     assert_eq!(TestCase::show_result(5), "5");
     assert_eq!(TestCase::show_result(-99_999), "-99999");
 }
+
+/// Those that show bugs of packaged kernels are run by hand, because a later package may have mended them.
+#[test]
+fn tests_of_what_was_found_can_be_read() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/kernel/found");
+    let mut tests = 0;
+    for entry in std::fs::read_dir(folder).expect("the corpus exists") {
+        let path = entry.expect("the folder can be read").path();
+        let text = std::fs::read_to_string(&path).expect("a text");
+        if let Err(error) = parse(&text) {
+            panic!("{}: {error}", path.display());
+        }
+        tests += 1;
+    }
+    assert!(tests >= 2, "the corpus is complete");
+}
