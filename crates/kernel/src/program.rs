@@ -158,6 +158,13 @@ impl Program {
         Ok(bytes)
     }
 
+    /// The input that makes the agent tell where modules are, and end.
+    pub fn tells_modules() -> Vec<u8> {
+        let mut bytes = header(0, MODULES, low_u32(to_u64(HEADER)), 0, 0);
+        bytes.resize(HEADER, 0);
+        bytes
+    }
+
     /// The input that makes the agent run the user's own program.
     pub fn external() -> Vec<u8> {
         let mut bytes = header(0, EXTERNAL, low_u32(to_u64(HEADER)), 0, 0);

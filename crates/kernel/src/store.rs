@@ -1,13 +1,16 @@
 //! Boot snapshots on disk: compressed, with a checksum, named by everything that the boot depends on.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use raddle_pc::boot::BootConfig;
 use raddle_pc::wire::{Damaged, Reader, Wire};
 use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u32, to_u64, to_usize};
 
+use crate::program::Program;
 use crate::world::KernelWorld;
 
 const MAGIC: &[u8; 16] = b"raddle-boot 001\n";
@@ -39,6 +42,7 @@ pub fn path(folder: &Path, key: u64) -> PathBuf {
 pub struct BootSnapshot {
     pub key: u64,
     bytes: Vec<u8>,
+    modules: OnceLock<BTreeMap<String, u64>>,
 }
 
 /// Why a file is no snapshot.
@@ -59,7 +63,29 @@ impl BootSnapshot {
     pub fn take(world: &KernelWorld, key: u64) -> Self {
         let mut bytes = Vec::new();
         world.save(&mut bytes);
-        Self { key, bytes }
+        Self::new(key, bytes)
+    }
+
+    fn new(key: u64, bytes: Vec<u8>) -> Self {
+        Self {
+            key,
+            bytes,
+            modules: OnceLock::new(),
+        }
+    }
+
+    /// The loadable modules of a guest that has just booted, with the address of their text.
+    ///
+    /// A guest of its own is asked for them, so that no test depends on whether somebody wants to know.
+    pub fn modules(&self) -> &BTreeMap<String, u64> {
+        self.modules.get_or_init(|| {
+            let Ok(mut world) = self.world() else {
+                return BTreeMap::new();
+            };
+            // The agent has no threads to start, so it tells and comes to its end, which is no test.
+            let _ended = world.begin_test(&Program::tells_modules(), 0);
+            world.info().modules.clone()
+        })
     }
 
     /// Makes a guest that has just booted.
@@ -118,7 +144,7 @@ impl BootSnapshot {
         if to_u64(bytes.len()) != size {
             return Err(SnapshotError::Damaged("its size is wrong"));
         }
-        Ok(Self { key, bytes })
+        Ok(Self::new(key, bytes))
     }
 
     /// Writes the file whole or not at all.
@@ -144,7 +170,7 @@ mod tests {
         let bytes = (0..10_000_000_u32)
             .map(|i| (i >> 7).to_le_bytes()[0])
             .collect();
-        BootSnapshot { key: 7, bytes }
+        BootSnapshot::new(7, bytes)
     }
 
     #[test]

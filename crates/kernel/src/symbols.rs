@@ -1,11 +1,16 @@
-//! Names of the kernel's functions: from System.map or the symbol table of a vmlinux, and from modules' files; and
-//! source lines, where such a file has debug information.
+//! Names of the kernel's functions and variables: from System.map or the symbol table of a vmlinux, and from modules'
+//! files; and source lines, where such a file has debug information.
+
+use std::collections::BTreeMap;
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use raddle_symbols::dwarf::LinePlace;
 use raddle_symbols::{CodeSection, KernelSymbols, LinkAddr, Module};
 
-use crate::world::GuestInfo;
+use crate::world::KERNEL_HALF;
+
+/// Where the per-CPU variables end that have names.
+const PER_CPU_END: &str = "__per_cpu_end";
 
 /// A function and how far into it an address lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,13 +71,15 @@ impl Symbols {
         let file = object::File::parse(elf).ok()?;
         let mut lines: Vec<String> = file
             .symbols()
-            .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.address() != 0)
+            .filter(|symbol| symbol.address() != 0)
             .filter_map(|symbol| {
-                Some(format!(
-                    "{:016x} t {}",
-                    symbol.address(),
-                    symbol.name().ok()?
-                ))
+                let letter = match symbol.kind() {
+                    SymbolKind::Text => 't',
+                    SymbolKind::Data => 'd',
+                    _ => return None,
+                };
+                let name = symbol.name().ok()?;
+                Some(format!("{:016x} {letter} {name}", symbol.address()))
             })
             .collect();
         lines.sort_unstable();
@@ -86,8 +93,8 @@ impl Symbols {
         self.kernel.is_some()
     }
 
-    /// Adds the names of a module's file, where the guest says it was loaded.
-    pub fn add_module(&mut self, file: &[u8], info: &GuestInfo) {
+    /// Adds the names of a module's file, if it is one of those that are loaded, with the address of their text.
+    pub fn add_module(&mut self, file: &[u8], loaded: &BTreeMap<String, u64>) {
         let Some(name) = crate::module::name(file) else {
             return;
         };
@@ -95,8 +102,7 @@ impl Symbols {
         let Ok(file) = object::File::parse(content) else {
             return;
         };
-        let (Some(base), Some(text)) = (info.modules.get(&name), file.section_by_name(".text"))
-        else {
+        let (Some(base), Some(text)) = (loaded.get(&name), file.section_by_name(".text")) else {
             return;
         };
         let placed = raddle_symbols::executable_at(content, *base);
@@ -169,7 +175,7 @@ impl Symbols {
         kernel.chain(modules).collect()
     }
 
-    /// Variables of the kernel, as far as it carries their names.
+    /// Variables of the kernel that exist once, as far as it carries their names.
     pub fn data(&self) -> Vec<(u64, String)> {
         let symbols = self
             .kernel
@@ -177,8 +183,47 @@ impl Symbols {
             .flat_map(|kernel| kernel.symbols().iter());
         symbols
             .filter(|symbol| symbol.kind == raddle_symbols::SymbolKind::Object)
+            .filter(|symbol| symbol.address.0 >= KERNEL_HALF)
             .map(|symbol| (symbol.address.0, symbol.name.to_string()))
             .collect()
+    }
+
+    /// The variable of the kernel at an address, with its part or the offset in it: `rename_lock+0x4`, or
+    /// `runqueues+0xa28 of CPU 1`; none for what is allocated, and for the data of modules.
+    ///
+    /// `per_cpu` is where each processor has its copies of the variables that are linked once for all of them.
+    pub fn variable(&self, addr: u64, per_cpu: &[u64]) -> Option<String> {
+        if addr < KERNEL_HALF {
+            return None;
+        }
+        if let Some(name) = self.linked_variable(addr) {
+            return Some(name);
+        }
+        per_cpu.iter().enumerate().find_map(|(cpu, base)| {
+            let offset = addr
+                .checked_sub(*base)
+                .filter(|offset| *offset < KERNEL_HALF)?;
+            Some(format!("{} of CPU {cpu}", self.linked_variable(offset)?))
+        })
+    }
+
+    fn linked_variable(&self, at: u64) -> Option<String> {
+        let with_offset = |name: &str, offset| match offset {
+            0 => name.to_owned(),
+            offset => format!("{name}+{offset:#x}"),
+        };
+        let debug = self.debug.as_ref().and_then(Module::debug_info);
+        if let Some(debug) = debug
+            && let Some((variable, offset)) = debug.variable_at(LinkAddr(at))
+        {
+            let field = variable.field_at(debug, offset);
+            return Some(with_offset(&field.path, field.rest));
+        }
+        let symbol = self.kernel.as_ref()?.symbols().object_at(LinkAddr(at))?;
+        if &*symbol.name == PER_CPU_END {
+            return None;
+        }
+        Some(with_offset(&symbol.name, at - symbol.address.0))
     }
 
     /// The name, or the bare address.
@@ -206,5 +251,29 @@ mod tests {
         assert_eq!(symbols.show(0xffff_ffff_8100_0123), "do_work+0x23");
         assert_eq!(symbols.show(0x10), "0x10");
         assert!(!Symbols::new(None).has_kernel());
+    }
+
+    #[test]
+    fn variables_have_names_too_and_per_cpu_ones_a_processor() {
+        let symbols = Symbols::new(Some(
+            "0000000000030a40 A runqueues\n0000000000032000 A __per_cpu_end\n\
+             ffffffff81000000 T _stext\nffffffff82000000 D jiffies\nffffffff82000008 d jiffies_lock\n",
+        ));
+        let per_cpu = [0xffff_8880_0fc0_0000, 0xffff_8880_0fd0_0000];
+        let name = |addr| symbols.variable(addr, &per_cpu);
+        assert_eq!(name(0xffff_ffff_8200_0000).as_deref(), Some("jiffies"));
+        assert_eq!(
+            name(0xffff_ffff_8200_000c).as_deref(),
+            Some("jiffies_lock+0x4")
+        );
+        assert_eq!(
+            name(per_cpu[1] + 0x3_0a48).as_deref(),
+            Some("runqueues+0x8 of CPU 1")
+        );
+        assert_eq!(name(per_cpu[1] + 0x3_2008), None, "allocated later");
+        assert_eq!(name(0xffff_8880_0500_0000), None, "allocated");
+        assert_eq!(name(0x3_0a48), None, "no address of the kernel");
+        let of_gdb: Vec<_> = symbols.data().into_iter().map(|(_, name)| name).collect();
+        assert_eq!(of_gdb, ["jiffies", "jiffies_lock"]);
     }
 }

@@ -134,6 +134,18 @@ fn workers_do_not_change_what_is_found() {
     assert_eq!(figures("1"), figures("2"));
 }
 
+/// A report of a race names the kernel's own variables, as far as the kernel carries their names.
+#[test]
+fn a_race_is_on_a_variable_with_a_name() {
+    let folder = TempDir::new().expect("a folder");
+    let schedules = ["--races", "--schedules", "60"];
+    let (code, text) = explore(folder.path(), "calls/epoll-add-add", &schedules);
+    assert_eq!(code, 0, "{text}");
+    let access = "writes 8 bytes of loop_check_gen at 0xffffffff";
+    assert!(text.contains(access), "{text}");
+    assert!(text.contains("object loop_check_gen"), "{text}");
+}
+
 /// What is written before a flag and touched behind it is not judged by its form.
 #[test]
 fn a_message_behind_a_flag_is_not_called_harmful() {

@@ -50,6 +50,24 @@ impl Guest {
         std::fs::write(self.path().join(name), content).expect("it can be written");
     }
 
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(name)).expect("it was written")
+    }
+
+    /// Replays the only recording, with a trace in `trace`.
+    fn replay(&self, extra: &[&str]) -> (i32, String) {
+        let recording = std::fs::read_dir(self.path())
+            .expect("the folder exists")
+            .map(|entry| entry.expect("the folder can be read").path())
+            .find(|path| path.extension().is_some_and(|ending| ending == "kraddle"))
+            .expect("a recording was written");
+        let mut arguments = vec!["kernel", "replay", "--cache", "cache", "--trace", "trace"];
+        arguments.extend(extra);
+        let recording = recording.to_string_lossy();
+        arguments.push(&recording);
+        raddle(self.path(), &arguments)
+    }
+
     fn boot(&self, kernel: &Path, extra: &[&str]) -> (i32, String) {
         let mut arguments = vec!["kernel", "boot", "--quiet", "--cache", "cache", "--kernel"];
         arguments.push(kernel.to_str().expect("a path"));
@@ -87,6 +105,13 @@ fn ext4_in_ram_is_checked_after_each_schedule() {
     let (code, text) = guest.explore("2", &[&EXT4[..], &["--concise", "spoilt.ktest"]].concat());
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("e2fsck"), "{text}");
+    // Modules of the boot have names too.
+    let (code, text) = guest.replay(&[]);
+    assert_eq!(code, 1, "{text}");
+    let trace = guest.read("trace");
+    for function in ["ext4_writepages", "brd_submit_bio"] {
+        assert!(trace.contains(function), "no {function} in:\n{trace}");
+    }
 }
 
 #[test]
@@ -345,24 +370,13 @@ fn a_program_of_the_user_brings_its_own_test() {
     let (code, text) = guest.explore("500", &["--until-found", "--agent-program", "program"]);
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("a step was lost"), "{text}");
-    let recording = std::fs::read_dir(guest.path())
-        .expect("the folder exists")
-        .map(|entry| entry.expect("the folder can be read").path())
-        .find(|path| path.extension().is_some_and(|ending| ending == "kraddle"))
-        .expect("a recording was written");
-    let mut arguments = vec!["kernel", "replay", "--cache", "cache", "--trace", "trace"];
-    arguments.extend(["--call-graph", "graph.dot"]);
-    let recording = recording.to_string_lossy();
-    arguments.push(&recording);
-    let (code, text) = raddle(guest.path(), &arguments);
+    let (code, text) = guest.replay(&["--call-graph", "graph.dot"]);
     assert_eq!(code, 1, "{text}");
-    let read =
-        |name: &str| std::fs::read_to_string(guest.path().join(name)).expect("it was written");
-    let trace = read("trace");
+    let trace = guest.read("trace");
     for word in ["CPU 0", "CPU 1", "vfs_read", "vfs_write"] {
         assert!(trace.contains(word), "no {word} in:\n{trace}");
     }
-    let graph = read("graph.dot");
+    let graph = guest.read("graph.dot");
     let call =
         |line: &str| line.contains("vfs_write\" -> ") || line.contains(":vfs_write\" [label");
     assert!(

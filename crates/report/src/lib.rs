@@ -5,5 +5,6 @@
 
 pub mod finding;
 pub mod render;
+pub mod words;
 
 pub use finding::{Confidence, Excerpt, Finding, Place, Severity, Step};

@@ -31,6 +31,9 @@ pub struct KernelSymbols {
     module_at: BTreeMap<LinkAddr, Arc<str>>,
 }
 
+/// An absolute symbol below is a per-CPU variable, whose address is the offset in each processor's copy.
+pub(crate) const PER_CPU_MAX: u64 = 1 << 24;
+
 /// The longest stretch of code that a last function without size may claim.
 const LAST_FUNCTION_MAX: u64 = 1 << 16;
 
@@ -94,7 +97,10 @@ fn parse_line(line: &str) -> Option<(Symbol, Option<&str>)> {
     if words.next().is_some() {
         return None;
     }
-    let (kind, binding) = classify(letter)?;
+    let (kind, binding) = match classify(letter)? {
+        (SymbolKind::Marker, binding) if address < PER_CPU_MAX => (SymbolKind::Object, binding),
+        known => known,
+    };
     let symbol = Symbol {
         name: name.into(),
         version: None,
@@ -129,6 +135,7 @@ mod tests {
 
     const LIST: &str = "\
 0000000000000000 A fixed_percpu_data
+0000000000030a40 A runqueues
 ffffffff81000000 T _stext
 ffffffff81000000 T startup_64
 ffffffff81000040 t do_one_thing
@@ -168,6 +175,8 @@ ffffffffc0000100 t ext4_write\t[ext4]
         assert_eq!(of("do_one_thing"), None);
         let object = kernel.symbols().object_at(LinkAddr(0xffff_ffff_8200_0004));
         assert_eq!(object.map(|symbol| &*symbol.name), Some("jiffies"));
+        let per_cpu = kernel.symbols().object_at(LinkAddr(0x3_0a50));
+        assert_eq!(per_cpu.map(|symbol| &*symbol.name), Some("runqueues"));
     }
 
     #[test]

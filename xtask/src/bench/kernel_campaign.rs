@@ -35,9 +35,12 @@ enum Tests {
 pub(crate) struct KernelCampaign {
     #[arg(value_enum)]
     tests: Tests,
-    /// Generated tests.
+    /// Generated tests up to this number.
     #[arg(long, default_value_t = 2_000)]
     inputs: u64,
+    /// Number of the first generated test, so that several commands can share a campaign and its folder.
+    #[arg(long, default_value_t = 0)]
+    first: u64,
     /// Generated tests of a part.
     #[arg(long, default_value_t = 50)]
     part: u64,
@@ -180,7 +183,7 @@ impl KernelCampaign {
             Tests::Tmpfs | Tests::Calls => "tmpfs",
         };
         let mut parts = Vec::new();
-        let mut first = 0;
+        let mut first = self.first;
         while first < self.inputs {
             let count = self.part.clamp(1, self.inputs - first);
             let name = format!("{fs}-{how}-fsck{}-{first:05}+{count}", self.fsck);

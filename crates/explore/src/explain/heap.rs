@@ -3,10 +3,11 @@
 use raddle_linux::{Block, HeapError, HeapErrorKind, LinuxWorld, Origin};
 use raddle_report::Finding;
 use raddle_report::finding::Step;
+use raddle_report::words::counted;
 use raddle_symbols::SymbolSpace;
 
 use super::stack_note;
-use crate::names::{counted, label, short_file};
+use crate::names::{label, short_file};
 use crate::session::Session;
 use crate::stack::{self, describe, own, stack_of};
 

@@ -6,6 +6,7 @@ use raddle_detect::{Race, Races, Side};
 use raddle_linux::Observe;
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Place, Severity, Step};
+use raddle_report::words::counted;
 use raddle_sched::{Follow, drive_while};
 use raddle_stdx::Digest;
 use raddle_symbols::SymbolSpace;
@@ -13,7 +14,7 @@ use raddle_world::{ContextId, EventKind};
 
 use crate::attribution::{Attribution, Own};
 use crate::judge::Rules;
-use crate::names::{counted, label, name_of, short_file};
+use crate::names::{label, name_of, short_file};
 use crate::schedule_run::Outcome;
 use crate::session::{Session, Stacks};
 use crate::stack::{self, describe, is_own_code, own, own_place};

@@ -6,12 +6,13 @@ use raddle_detect::Failure;
 use raddle_linux::{Effect, Halt};
 use raddle_report::Finding;
 use raddle_report::finding::{Place, Step};
+use raddle_report::words::listed;
 use raddle_symbols::SymbolSpace;
 use raddle_world::{ContextId, Liveness, Until, WaitReason, World};
 
 use super::stack_note;
 use crate::history::History;
-use crate::names::{label, listed, name_of, short_file};
+use crate::names::{label, name_of, short_file};
 use crate::session::Session;
 use crate::stack::{self, describe, own, own_place};
 

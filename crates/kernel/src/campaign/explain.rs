@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Place, Severity, Step};
+use raddle_report::words::counted;
 use raddle_stdx::Digest;
+use raddle_stdx::width::to_u64;
 use raddle_trace::Schedule;
 use raddle_world::World;
 
@@ -17,14 +19,12 @@ use super::run::{Outcome, Rules};
 use super::session::Session;
 use super::ski_race::{RaceGroup, RacePair, group};
 use crate::test_case::TestCase;
-use crate::world::Switch;
+use crate::world::{KERNEL_HALF, Switch};
 
 /// Lines of the kernel's own report that are shown.
 const SPLAT_LINES: usize = 24;
 /// Switches that are shown.
 const STEPS_MAX: usize = 12;
-/// First address of the kernel's half.
-const KERNEL_HALF: u64 = 1 << 63;
 /// Pairs of a race group that are shown.
 const PAIRS_MAX: usize = 6;
 
@@ -256,11 +256,19 @@ impl<'a, 'b> Explainer<'a, 'b> {
             count => format!(" ({count} of them ordered by what was read before)"),
         };
         format!(
-            "{} pairs of instructions in this group, seen {} times{handed_over}; seed {}",
-            group.pairs.len(),
-            sum(|pair| pair.count),
+            "{} of instructions in this group, seen {}{handed_over}; seed {}",
+            counted(to_u64(group.pairs.len()), "pair"),
+            counted(sum(|pair| pair.count), "time"),
             self.seed
         )
+    }
+
+    /// What both accesses of a pair touch: `8 bytes of jiffies at 0xffffffff82a07980`.
+    fn bytes_of(&self, pair: &RacePair) -> String {
+        let variable = self.names.variable(pair.addr);
+        let of = variable.map_or_else(String::new, |name| format!(" of {name}"));
+        let bytes = counted(pair.size.into(), "byte");
+        format!("{bytes}{of} at {:#x}", pair.addr)
     }
 
     fn race_finding(&self, group: &RaceGroup, flags: &BTreeSet<(u64, u64)>) -> Finding {
@@ -295,7 +303,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
             ] {
                 steps.push(Step {
                     context: context.to_owned(),
-                    action: format!("{} {} bytes at {:#x}", verb(writes), pair.size, pair.addr),
+                    action: format!("{} {}", verb(writes), self.bytes_of(pair)),
                     place: self.names.place(pc),
                     locks: Vec::new(),
                     excerpt: None,
@@ -307,7 +315,11 @@ impl<'a, 'b> Explainer<'a, 'b> {
             severity,
             confidence: Confidence::Confirmed,
             title: format!("data race between {}", names.join(" and ")),
-            objects: vec![format!("{:#x}", first.addr)],
+            objects: vec![
+                self.names
+                    .variable(first.addr)
+                    .unwrap_or_else(|| format!("{:#x}", first.addr)),
+            ],
             steps,
             why: "both were seen to touch these bytes from two processors, at least one writing"
                 .to_owned(),

@@ -11,10 +11,7 @@ use raddle_world::{Access, ContextId, EventKind, Inspect as _, World as _};
 use super::names::Names;
 use super::run::Rules;
 use super::session::Session;
-use crate::world::Executed;
-
-/// First address of the kernel's half.
-const KERNEL_HALF: u64 = 1 << 63;
+use crate::world::{Executed, KERNEL_HALF};
 
 /// Which instructions are written down, and what of each.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Names for the code of a guest: the kernel's, and that of the modules that are loaded in it.
+//! Names for the code of a guest, the kernel's and that of the modules that are loaded in it, and for its variables.
 
 use raddle_report::finding::Place;
 
@@ -10,6 +10,8 @@ use crate::symbols::{Named, Symbols};
 pub struct Names<'a> {
     kernel: &'a Symbols,
     modules: Symbols,
+    /// Where each processor has its per-CPU variables.
+    per_cpu: Vec<u64>,
 }
 
 impl<'a> Names<'a> {
@@ -17,13 +19,16 @@ impl<'a> Names<'a> {
     pub(super) fn of(session: &Session<'a>) -> Self {
         let target = session.target;
         let mut modules = Symbols::default();
-        let of_test = target.test.iter().flat_map(|test| &test.modules);
-        for module in target.modules.iter().chain(of_test) {
-            modules.add_module(module, session.world.info());
+        for module in &target.modules {
+            modules.add_module(module, target.boot.modules());
+        }
+        for module in target.test.iter().flat_map(|test| &test.modules) {
+            modules.add_module(module, &session.world.info().modules);
         }
         Self {
             kernel: &target.symbols,
             modules,
+            per_cpu: session.world.per_cpu(),
         }
     }
 
@@ -41,6 +46,11 @@ impl<'a> Names<'a> {
     pub(super) fn show(&self, pc: u64) -> String {
         let named = self.name(pc);
         named.map_or_else(|| format!("{pc:#x}"), |named| named.to_string())
+    }
+
+    /// The kernel's variable at an address.
+    pub(super) fn variable(&self, addr: u64) -> Option<String> {
+        self.kernel.variable(addr, &self.per_cpu)
     }
 
     /// Where an instruction of the kernel is: function with offset and module, and its line if that is known.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use raddle_report::words::counted;
 use rustc_hash::FxHashMap;
 
 use super::known_functions::{KnownFunctions, fits};
@@ -72,8 +73,9 @@ impl RaceRules {
         };
         if let Some(pair) = group.pairs.iter().find(torn) {
             return Rank::Harmful(format!(
-                "the accesses of {} bytes at {:#x} are of different size or not aligned: one can see half of the other",
-                pair.size, pair.addr
+                "the accesses of {} at {:#x} are of different size or not aligned: one can see half of the other",
+                counted(pair.size.into(), "byte"),
+                pair.addr
             ));
         }
         let writes = group

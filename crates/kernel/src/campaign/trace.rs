@@ -14,10 +14,8 @@ use rustc_hash::FxHashMap;
 use super::names::Names;
 use super::run::Rules;
 use super::session::Session;
-use crate::world::KernelWorld;
+use crate::world::{KERNEL_HALF, KernelWorld};
 
-/// First address of the kernel's half.
-const KERNEL_HALF: u64 = 1 << 63;
 /// Deepest indentation that is shown.
 const DEPTH_SHOWN: usize = 40;
 

@@ -11,10 +11,7 @@ use raddle_x86::{LogKind, Observe};
 
 use super::call::Answered;
 use super::phases::unsupported;
-use super::{Heuristic, KernelWorld, Phase, RunEnd, Started, Switch};
-
-/// First address of the kernel's half.
-const KERNEL_HALF: u64 = 1 << 63;
+use super::{Heuristic, KERNEL_HALF, KernelWorld, Phase, RunEnd, Started, Switch};
 
 impl KernelWorld {
     /// Watches memory accesses of the kernel from the next run on.

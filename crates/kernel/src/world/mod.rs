@@ -29,6 +29,9 @@ pub use heuristics::{Heuristic, Heuristics};
 pub use instructions::Executed;
 pub use phases::{BootFailure, BootProgress, TestFailure};
 
+/// First address of the kernel's half; what it links below are offsets of per-CPU variables.
+pub(crate) const KERNEL_HALF: u64 = 1 << 63;
+
 /// What the agent told about the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GuestInfo {
@@ -210,6 +213,14 @@ impl KernelWorld {
 
     pub fn info(&self) -> &GuestInfo {
         &self.state.info
+    }
+
+    /// Where each processor has its own variables: its GS base while it is in the kernel.
+    pub fn per_cpu(&self) -> Vec<u64> {
+        let processors = (0..self.machine.cpus()).map(|cpu| self.machine.cpu(cpu));
+        processors
+            .map(|cpu| cpu.gs_base().max(cpu.system.kernel_gs_base))
+            .collect()
     }
 
     pub fn console(&self) -> &Console {

@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use raddle_explore::{Relaxed, Replayed, Replayer, changed_files, replay_relaxed};
 use raddle_report::render::terminal;
+use raddle_report::words::counted;
 use raddle_trace::{Enveloped, Recording};
 
 use super::explore::{oracle, start_failure};
@@ -92,11 +93,10 @@ impl Replay {
             message::result(&terminal::finding(&finding, 1, 1, terminal::Style::PLAIN))?;
         }
         message::result(&format!(
-            "replayed {} time{} bit for bit: {} instructions, {} context switches, digest {:016x}\n",
-            self.times,
-            if self.times == 1 { "" } else { "s" },
+            "replayed {} bit for bit: {} instructions, {}, digest {:016x}\n",
+            counted(self.times.into(), "time"),
             replayed.steps,
-            replayed.switches,
+            counted(replayed.switches, "context switch"),
             replayed.run_digest,
         ))?;
         Ok(Code::Findings)

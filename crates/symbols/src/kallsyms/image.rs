@@ -37,7 +37,7 @@ pub fn system_map(image: &[u8]) -> Option<String> {
         at += used + length;
         let mut letters = name.chars();
         if let Some(kind) = letters.next()
-            && address >= KERNEL_MIN
+            && (address >= KERNEL_MIN || (1..super::PER_CPU_MAX).contains(&address))
         {
             text.push_str(&format!("{address:016x} {kind} {}\n", letters.as_str()));
         }

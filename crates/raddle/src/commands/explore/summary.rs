@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use raddle_explore::{Report, Spent};
 use raddle_report::finding::{Confidence, Severity};
+use raddle_report::words::counted;
+use raddle_stdx::width::to_u64;
 
 pub(super) fn summary(report: &Report, findings: usize, elapsed: Duration) -> String {
     let rate = u128::from(report.schedules) * 1000 / elapsed.as_millis().max(1);
     let mut text = format!(
-        "explored {} schedules ({} distinct, {} reads-from classes, {rate}/s) of {} threads with up to {} decisions each, interrupted at {} of {} communication points on {} shared places; {findings} finding{}, {} schedules failed",
+        "explored {} schedules ({} distinct, {} reads-from classes, {rate}/s) of {} threads with up to {} decisions each, interrupted at {} of {} communication points on {} shared places; {}, {} schedules failed",
         report.schedules,
         report.distinct,
         report.classes,
@@ -17,7 +19,7 @@ pub(super) fn summary(report: &Report, findings: usize, elapsed: Duration) -> St
         report.interrupted,
         report.points,
         report.shared_places,
-        if findings == 1 { "" } else { "s" },
+        counted(to_u64(findings), "finding"),
         report.failing,
     );
     if report.unexplained > 0 {

@@ -19,6 +19,8 @@ use raddle_kernel::recording::{KernelRecording, ModuleInput, SEMANTICS};
 use raddle_kernel::test_case::TestCase;
 use raddle_report::Finding;
 use raddle_report::render::{json, sarif, terminal};
+use raddle_report::words::counted;
+use raddle_stdx::width::to_u64;
 use raddle_trace::Enveloped;
 
 use super::guest_options::GuestOptions;
@@ -378,7 +380,7 @@ fn summary(report: &Report, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(0.001);
     let thousands = |count: u64| count as f64 / report.schedules.max(1) as f64 / 1000.0;
     let mut text = format!(
-        "explored {} schedules ({} distinct) in {:.1} s ({:.0}/s), {} failing; {} communication points, up to {} decisions, {:.0} thousand instructions each ({:.0} with the checks); {} finding{}",
+        "explored {} schedules ({} distinct) in {:.1} s ({:.0}/s), {} failing; {} communication points, up to {} decisions, {:.0} thousand instructions each ({:.0} with the checks); {}",
         report.schedules,
         report.distinct,
         elapsed.as_secs_f64(),
@@ -388,15 +390,15 @@ fn summary(report: &Report, elapsed: Duration) -> String {
         report.decisions,
         thousands(report.steps),
         thousands(report.cost.instructions),
-        report.findings.len(),
-        if report.findings.len() == 1 { "" } else { "s" },
+        counted(to_u64(report.findings.len()), "finding"),
     );
     let [halted, paused, looping, starving] = report.heuristics.counts;
     text.push_str(&format!(
         "; passed over: {halted} halted, {paused} paused, {looping} looping, {starving} starving"
     ));
     if !report.races.is_empty() {
-        text.push_str(&format!(", {} groups of data races", report.races.len()));
+        let groups = counted(to_u64(report.races.len()), "group");
+        text.push_str(&format!(", {groups} of data races"));
     }
     if report.unexplained > 0 {
         text.push_str(&format!(

@@ -14,6 +14,7 @@ use raddle_kernel::campaign::{
 use raddle_kernel::recording::KernelRecording;
 use raddle_kernel::test_case::TestCase;
 use raddle_report::render::{json, terminal};
+use raddle_report::words::counted;
 use raddle_sched::travel::Rerun as _;
 use raddle_stdx::Digest;
 use raddle_stdx::width::to_u64;
@@ -246,8 +247,10 @@ impl Replay {
             .into());
         };
         message::note(&format!(
-            "replayed {} times on {workers} workers: the same {} accesses each time, digest {:016x}",
-            self.times, trace.accesses, trace.digest
+            "replayed {} on {workers} workers: the same {} accesses each time, digest {:016x}",
+            counted(self.times.into(), "time"),
+            trace.accesses,
+            trace.digest
         ));
         Ok(Code::Clean)
     }
@@ -318,10 +321,10 @@ impl Replay {
             .as_ref()
             .is_some_and(|finding| finding.fingerprint == recording.fingerprint);
         message::note(&format!(
-            "replayed {} times: {} instructions, {} switches; {}; {} (run {:016x})",
-            self.times,
+            "replayed {}: {} instructions, {}; {}; {} (run {:016x})",
+            counted(self.times.into(), "time"),
             replayed.steps,
-            replayed.switches,
+            counted(replayed.switches, "switch"),
             if same_run {
                 "the same run as recorded, bit for bit"
             } else {
