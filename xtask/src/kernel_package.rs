@@ -1,34 +1,42 @@
-//! The packaged kernel that the tests of `raddle kernel` boot: downloaded and unpacked, never installed.
+//! The packaged kernels that the tests of `raddle kernel` boot: downloaded and unpacked, never installed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context;
 
 use crate::shell;
 
-/// The metapackage; what it depends on has a number that changes with every update.
-const METAPACKAGE: &str = "linux-image-cloud-amd64";
+/// The metapackages, and folders of the target folder; what they depend on has a number that changes with every update.
+const KERNELS: [(&str, &str); 2] = [
+    ("linux-image-cloud-amd64", "kernel"),
+    ("linux-image-6.12-cloud-amd64", "kernel-6.12"),
+];
 
-/// Puts `boot/` and `lib/modules/` of the packaged kernel into `kernel/` of the target folder.
+/// Puts `boot/` and `lib/modules/` of the packaged kernels into folders of the target folder.
 pub(crate) fn install() -> anyhow::Result<()> {
-    let folder = target_folder().join("kernel");
-    if has_kernel(&folder) {
+    for (metapackage, folder) in KERNELS {
+        unpack(metapackage, &shell::target_folder().join(folder))?;
+    }
+    Ok(())
+}
+
+fn unpack(metapackage: &str, folder: &Path) -> anyhow::Result<()> {
+    if has_kernel(folder) {
         return Ok(());
     }
-    std::fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot make {}", folder.display()))?;
-    let package = resolve()?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let package = resolve(metapackage)?;
     let status = Command::new("apt-get")
         .args(["download", "-q", &package])
-        .current_dir(&folder)
+        .current_dir(folder)
         .status()
         .context("cannot start `apt-get`")?;
     anyhow::ensure!(
         status.success(),
         "`apt-get download {package}` ended with {status}"
     );
-    for entry in std::fs::read_dir(&folder)? {
+    for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         if path.extension().is_some_and(|ending| ending == "deb") {
             let (file, into) = (path.display().to_string(), folder.display().to_string());
@@ -36,7 +44,7 @@ pub(crate) fn install() -> anyhow::Result<()> {
             std::fs::remove_file(&path)?;
         }
     }
-    anyhow::ensure!(has_kernel(&folder), "{package} has no boot/vmlinuz");
+    anyhow::ensure!(has_kernel(folder), "{package} has no boot/vmlinuz");
     Ok(())
 }
 
@@ -49,18 +57,14 @@ fn has_kernel(folder: &Path) -> bool {
 }
 
 /// The package that the metapackage stands for.
-fn resolve() -> anyhow::Result<String> {
+fn resolve(metapackage: &str) -> anyhow::Result<String> {
     let output = Command::new("apt-cache")
-        .args(["depends", METAPACKAGE])
+        .args(["depends", metapackage])
         .output()
         .context("cannot start `apt-cache`")?;
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines()
         .find_map(|line| line.trim().strip_prefix("Depends: linux-image"))
         .map(|rest| format!("linux-image{}", rest.trim()))
-        .with_context(|| format!("apt knows no {METAPACKAGE}: run `apt-get update`"))
-}
-
-fn target_folder() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| shell::root().join("target"), PathBuf::from)
+        .with_context(|| format!("apt knows no {metapackage}: run `apt-get update`"))
 }

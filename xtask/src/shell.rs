@@ -14,6 +14,17 @@ pub(crate) fn root() -> PathBuf {
         .to_path_buf()
 }
 
+/// Where cargo builds, and where everything that is downloaded or measured is kept.
+pub(crate) fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Builds raddle for measurements.
+pub(crate) fn release_build() -> anyhow::Result<PathBuf> {
+    run("cargo", &["build", "--release", "--bin", "raddle"])?;
+    Ok(target_folder().join("release/raddle"))
+}
+
 /// Runs a command with its output shown; an unsuccessful end is an error.
 #[expect(clippy::print_stderr, reason = "the user sees which step runs")]
 pub(crate) fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {

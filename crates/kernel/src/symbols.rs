@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use raddle_symbols::dwarf::LinePlace;
-use raddle_symbols::{CodeSection, KernelSymbols, LinkAddr, Module};
+use raddle_symbols::{Btf, CodeSection, KernelSymbols, LinkAddr, Module};
 
 use crate::world::KERNEL_HALF;
 
@@ -49,6 +49,8 @@ pub struct Symbols {
     kernel: Option<KernelSymbols>,
     /// The kernel's file, if it has debug information.
     debug: Option<Module>,
+    /// Types of per-CPU variables.
+    types: Option<Btf>,
     modules: Vec<ModuleText>,
 }
 
@@ -87,6 +89,14 @@ impl Symbols {
             debug: with_lines(elf),
             ..Self::new(Some(&lines.join("\n")))
         })
+    }
+
+    /// With the types that the kernel's file has for BPF programs.
+    pub fn with_types_of(mut self, elf: &[u8]) -> Self {
+        let file = object::File::parse(elf).ok();
+        let section = file.as_ref().and_then(|file| file.section_by_name(".BTF"));
+        self.types = section.and_then(|section| Btf::parse(section.data().ok()?));
+        self
     }
 
     pub fn has_kernel(&self) -> bool {
@@ -218,6 +228,11 @@ impl Symbols {
         {
             let field = variable.field_at(debug, offset);
             return Some(with_offset(&field.path, field.rest));
+        }
+        if at < KERNEL_HALF
+            && let Some((path, rest)) = self.types.as_ref().and_then(|btf| btf.per_cpu_at(at))
+        {
+            return Some(with_offset(&path, rest));
         }
         let symbol = self.kernel.as_ref()?.symbols().object_at(LinkAddr(at))?;
         if &*symbol.name == PER_CPU_END {

@@ -96,6 +96,29 @@ fn interrupt_against_thread() {
     check("timer", &["`ioctl(d, 162, 0) == 0` gave -EIO"]);
 }
 
+/// The timer's interrupt is to blame; if it runs only when nobody else can, nothing fails.
+#[test]
+fn only_some_contexts_can_be_let_run() {
+    let folder = TempDir::new().expect("a folder");
+    let explored = |contexts: &str| {
+        let options = ["--schedules", "400", "--concise", "--contexts", contexts];
+        explore(folder.path(), "bugs/timer", &options)
+    };
+    let (code, text) = explored("cpus,0xec");
+    assert_eq!(code, 1, "{text}");
+    for contexts in ["cpus", "cpus,0xfb"] {
+        let (code, text) = explored(contexts);
+        assert_eq!(code, 0, "{text}");
+    }
+    // The second thread has to run in the end, or the test would not.
+    let (code, text) = explored("0");
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("somebody outside of --contexts"), "{text}");
+    let (code, text) = explored("0xec");
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("add `cpus`"), "{text}");
+}
+
 #[test]
 fn a_race_that_fails_nothing_is_seen_as_a_race() {
     let folder = TempDir::new().expect("a folder");
@@ -144,6 +167,10 @@ fn a_race_is_on_a_variable_with_a_name() {
     let access = "writes 8 bytes of loop_check_gen at 0xffffffff";
     assert!(text.contains(access), "{text}");
     assert!(text.contains("object loop_check_gen"), "{text}");
+    // What a per-CPU variable consists of, the kernel says in its types.
+    let (_, text) = explore(folder.path(), "calls/futex-wait-wake", &schedules);
+    let access = " bytes of runqueues.ttwu_pending of CPU ";
+    assert!(text.contains(access), "{text}");
 }
 
 /// What is written before a flag and touched behind it is not judged by its form.

@@ -6,7 +6,7 @@ mod kernel_common;
 use std::path::Path;
 use std::process::Command;
 
-use kernel_common::{CORPUS, kernel, raddle};
+use kernel_common::{CORPUS, kernel, packaged, raddle};
 use raddle_kernel::world::KernelWorld;
 use raddle_pc::boot::{BootConfig, BootImage, DEFAULT_COMMAND_LINE, KernelImage};
 use tempfile::TempDir;
@@ -76,7 +76,10 @@ impl Guest {
     }
 
     fn explore(&self, schedules: &str, extra: &[&str]) -> (i32, String) {
-        let kernel = kernel();
+        self.explore_on(&kernel(), schedules, extra)
+    }
+
+    fn explore_on(&self, kernel: &Path, schedules: &str, extra: &[&str]) -> (i32, String) {
         let mut arguments = vec!["kernel", "explore", "--cache", "cache", "--time", "600"];
         arguments.extend(["-j1", "--schedules", schedules, "--kernel"]);
         arguments.push(kernel.to_str().expect("a path"));
@@ -112,6 +115,21 @@ fn ext4_in_ram_is_checked_after_each_schedule() {
     for function in ["ext4_writepages", "brd_submit_bio"] {
         assert!(trace.contains(function), "no {function} in:\n{trace}");
     }
+}
+
+/// Nothing is set for a kernel's version: what serves Debian's 6.1 serves its 6.12, whose modules are compressed.
+#[test]
+fn the_same_options_serve_another_kernel() {
+    let guest = Guest::new();
+    let kernel = packaged("kernel-6.12");
+    let ext4 = format!("{CORPUS}/fs/ext4-rename-unlink.ktest");
+    let (code, text) = guest.explore_on(&kernel, "4", &[&EXT4[..], &[ext4.as_str()]].concat());
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("explored 4 schedules"), "{text}");
+    let calls = format!("{CORPUS}/calls/epoll-add-add.ktest");
+    let (code, text) = guest.explore_on(&kernel, "60", &["--races", &calls]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("8 bytes of loop_check_gen"), "{text}");
 }
 
 #[test]

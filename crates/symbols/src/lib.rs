@@ -10,6 +10,7 @@
 //! (its call frames), [`space`] (several files at their places), [`kallsyms`] (a kernel's own table), `symbol_file` (an
 //! ELF file of names, for debuggers), `relocatable` (kernel modules at their places).
 
+mod btf;
 pub mod debug_file;
 pub mod demangle;
 pub mod dwarf;
@@ -25,6 +26,7 @@ pub mod symbol;
 mod symbol_file;
 pub mod unwind;
 
+pub use btf::Btf;
 pub use debug_file::{BuildId, DebugFileFinder, DebugRequest};
 pub use elf::{LinkAddr, Segment};
 pub use error::{Incomplete, ModuleError, Part};

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use super::cpu;
 use crate::shell;
 use guest::{Guest, Summary};
-pub(super) use guest::{machine_options, packaged, target};
+pub(super) use guest::{machine_options, packaged};
 
 /// The races of the module that fail in some way.
 const BUGS: [&str; 9] = [
@@ -84,9 +84,9 @@ pub(crate) struct Kernel {
     /// Only tests whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
-    /// An already built raddle.
-    #[arg(long, default_value = "target/release/raddle")]
-    raddle: PathBuf,
+    /// The raddle to use; default: a release build.
+    #[arg(long)]
+    raddle: Option<PathBuf>,
     /// Kernel; default: the one that `cargo xtask setup` downloads.
     #[arg(long)]
     kernel: Option<PathBuf>,
@@ -94,10 +94,11 @@ pub(crate) struct Kernel {
 
 impl Kernel {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        if self.raddle == Path::new("target/release/raddle") {
-            shell::run("cargo", &["build", "--release", "--bin", "raddle"])?;
-        }
-        let guest = Guest::new(self.raddle.clone(), self.kernel.as_deref())?;
+        let raddle = match &self.raddle {
+            Some(raddle) => raddle.clone(),
+            None => shell::release_build()?,
+        };
+        let guest = Guest::new(raddle, self.kernel.as_deref())?;
         let parts = if self.parts.is_empty() {
             Part::value_variants()
         } else {

@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use super::cpu;
-use super::kernel::{machine_options, packaged, target};
+use super::kernel::{machine_options, packaged};
 use crate::shell;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -114,15 +114,12 @@ impl KernelCampaign {
         let begun = Instant::now();
         let folder = match &self.folder {
             Some(folder) => folder.clone(),
-            None => target().join("kernel-campaign"),
+            None => shell::target_folder().join("kernel-campaign"),
         };
         std::fs::create_dir_all(folder.join("results"))?;
         let raddle = match &self.raddle {
             Some(raddle) => raddle.clone(),
-            None => {
-                shell::run("cargo", &["build", "--release", "--bin", "raddle"])?;
-                target().join("release/raddle")
-            }
+            None => shell::release_build()?,
         };
         let kernel = match &self.kernel {
             Some(kernel) => kernel.clone(),

@@ -13,7 +13,6 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use serde_json::Value;
 
-use super::kernel::target;
 use crate::shell;
 
 const SOURCE: &str = "/usr/src/linux-source-6.1.tar.xz";
@@ -50,7 +49,7 @@ impl KernelRaces {
         let folder = self
             .folder
             .clone()
-            .unwrap_or_else(|| target().join("kernel-races"));
+            .unwrap_or_else(|| shell::target_folder().join("kernel-races"));
         std::fs::create_dir_all(folder.join("images"))?;
         let corpus = shell::root().join("corpus/kernel/races");
         let patches = patches(&corpus)?;
@@ -69,10 +68,7 @@ impl KernelRaces {
         }
         let raddle = match &self.raddle {
             Some(raddle) => raddle.clone(),
-            None => {
-                shell::run("cargo", &["build", "--release", "--bin", "raddle"])?;
-                target().join("release/raddle")
-            }
+            None => shell::release_build()?,
         };
         println!(
             "| race | found at schedule (seeds 0-{}) | how it shows | replays | unmodified kernel |",

@@ -197,9 +197,7 @@ fn build() -> anyhow::Result<()> {
 }
 
 fn example() -> anyhow::Result<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| crate::shell::root().join("target"), PathBuf::from);
-    let program = target.join("release/examples/measure");
+    let program = crate::shell::target_folder().join("release/examples/measure");
     anyhow::ensure!(program.is_file(), "{} was not built", program.display());
     Ok(program)
 }

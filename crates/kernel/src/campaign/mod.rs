@@ -1,6 +1,7 @@
 //! The campaign on a kernel (Fonseca, Rodrigues, Brandenburg: SKI, OSDI 2014). Each worker makes its own guest from
 //! the shared boot snapshot.
 
+mod allowed;
 mod explain;
 mod failure;
 mod instruction_trace;
@@ -31,6 +32,7 @@ use raddle_trace::Schedule;
 
 use crate::world::Heuristics;
 
+pub use allowed::{ContextSet, NoContextSet};
 pub use explain::{Explainer, Replayed, replay};
 pub use failure::Failure;
 pub use instruction_trace::{InstructionOptions, trace_instructions};

@@ -9,6 +9,7 @@ use raddle_trace::Limits;
 use raddle_world::{Context, ContextId, Event, EventKind};
 use serde::{Deserialize, Serialize};
 
+use super::allowed::Restricted;
 use super::failure::Failure;
 use super::race_rules::LockCode;
 use super::session::{Session, Target};
@@ -226,8 +227,9 @@ pub(super) fn run_schedule(
         lock_code: &mut session.lock_code,
         target: session.target,
     };
+    let mut restricted = Restricted::new(scheduler, session.target.contexts.as_ref());
     let mut counting = Counting {
-        inner: scheduler,
+        inner: &mut restricted,
         heuristics: Heuristics::default(),
         stops_everywhere: watch.points,
     };
@@ -244,6 +246,7 @@ pub(super) fn run_schedule(
         },
     );
     let mut heuristics = counting.heuristics;
+    heuristics.outside = restricted.outside;
     heuristics.add(&session.world.take_heuristics());
     let driven_at = clock();
     session.world.set_observe(false);

@@ -6,6 +6,7 @@ use raddle_pc::machine::LoadError;
 use raddle_stdx::width::to_usize;
 use raddle_world::{Snapshot, World};
 
+use super::allowed::ContextSet;
 use super::race_rules::{LockCode, RaceRules};
 use crate::program::{Program, ResultKind, TooLarge};
 use crate::store::BootSnapshot;
@@ -24,6 +25,8 @@ pub struct Target {
     pub race_rules: RaceRules,
     /// Content of the modules that were loaded before the boot snapshot.
     pub modules: Vec<Vec<u8>>,
+    /// The contexts that may run during a test; none for all of them.
+    pub contexts: Option<ContextSet>,
     /// Virtual nanoseconds of a test at most.
     pub time_max: u64,
 }

@@ -20,6 +20,8 @@ pub enum Heuristic {
 pub struct Heuristics {
     pub counts: [u64; 4],
     pub places: [BTreeSet<u64>; 4],
+    /// Times a context went on that the user had not allowed to, because nobody else could.
+    pub outside: u64,
 }
 
 impl Heuristics {
@@ -30,6 +32,7 @@ impl Heuristics {
 
     /// Adds those of another run.
     pub fn add(&mut self, other: &Self) {
+        self.outside += other.outside;
         for (count, more) in self.counts.iter_mut().zip(other.counts) {
             *count += more;
         }

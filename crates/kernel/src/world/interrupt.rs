@@ -4,7 +4,7 @@
 //! context can be chosen wherever the processor admits it. What the hardware's priorities hold back waits.
 
 use raddle_pc::machine::{Interrupts, Power};
-use raddle_world::{ContextId, Liveness, WaitReason};
+use raddle_world::{ContextId, ContextTable, Liveness, WaitReason};
 
 use super::{KernelWorld, context_of};
 
@@ -30,18 +30,12 @@ impl KernelWorld {
 
     /// The processor that a context runs on.
     pub fn processor(&self, who: ContextId) -> usize {
-        let context = self.state.contexts.get(who);
-        context.parent.unwrap_or(who).0 as usize
+        processor_and_vector(&self.state.contexts, who).0
     }
 
     /// The vector of an interrupt's context; none for a processor.
     pub(super) fn vector(&self, who: ContextId) -> Option<u8> {
-        let context = self.state.contexts.get(who);
-        context.parent?;
-        context
-            .path
-            .last()
-            .and_then(|element| u8::try_from(*element).ok())
+        processor_and_vector(&self.state.contexts, who).1
     }
 
     /// The context whose instructions a processor executes now.
@@ -110,6 +104,19 @@ impl KernelWorld {
         for vector in requested {
             self.interrupt_context(cpu, vector);
         }
+    }
+}
+
+/// The processor that a context runs on, and its vector if it is an interrupt.
+pub(crate) fn processor_and_vector(contexts: &ContextTable, who: ContextId) -> (usize, Option<u8>) {
+    let context = contexts.get(who);
+    match context.parent {
+        Some(cpu) => {
+            let vector = context.path.last();
+            let vector = vector.and_then(|element| u8::try_from(*element).ok());
+            (cpu.0 as usize, vector)
+        }
+        None => (who.0 as usize, None),
     }
 }
 

@@ -27,6 +27,7 @@ use crate::program::StatementResult;
 pub use console::{Console, Splat, SplatKind};
 pub use heuristics::{Heuristic, Heuristics};
 pub use instructions::Executed;
+pub(crate) use interrupt::processor_and_vector;
 pub use phases::{BootFailure, BootProgress, TestFailure};
 
 /// First address of the kernel's half; what it links below are offsets of per-CPU variables.

@@ -14,7 +14,12 @@ pub(crate) fn target() -> &'static Path {
 
 /// The kernel that `cargo xtask setup` downloads.
 pub(crate) fn kernel() -> PathBuf {
-    let boot = target().join("kernel/boot");
+    packaged("kernel")
+}
+
+/// A kernel that `cargo xtask setup` unpacks into a folder of the target.
+pub(crate) fn packaged(folder: &str) -> PathBuf {
+    let boot = target().join(folder).join("boot");
     let entries = std::fs::read_dir(&boot)
         .unwrap_or_else(|_| panic!("no kernel in {}: run `cargo xtask setup`", boot.display()));
     entries

@@ -40,8 +40,7 @@ pub(super) struct Built<'a> {
 
 impl Place {
     pub(super) fn new(reuse: bool) -> anyhow::Result<Self> {
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| crate::shell::root().join("target"), PathBuf::from);
+        let target = crate::shell::target_folder();
         let work = target.join("bench/harden");
         fs::create_dir_all(&work)?;
         Ok(Self {

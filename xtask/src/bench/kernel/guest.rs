@@ -51,7 +51,7 @@ impl Guest {
             Some(kernel) => kernel.to_path_buf(),
             None => packaged()?,
         };
-        let folder = target().join("bench-kernel");
+        let folder = shell::target_folder().join("bench-kernel");
         std::fs::create_dir_all(&folder)
             .with_context(|| format!("cannot make {}", folder.display()))?;
         let guest = Self {
@@ -240,13 +240,8 @@ pub(in crate::bench) fn machine_options(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The target folder, where `cargo xtask setup` puts the packaged kernel.
-pub(in crate::bench) fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| shell::root().join("target"), PathBuf::from)
-}
-
 pub(in crate::bench) fn packaged() -> anyhow::Result<PathBuf> {
-    let boot = target().join("kernel/boot");
+    let boot = shell::target_folder().join("kernel/boot");
     let entries = std::fs::read_dir(&boot)
         .with_context(|| format!("no kernel in {}: run `cargo xtask setup`", boot.display()))?;
     entries

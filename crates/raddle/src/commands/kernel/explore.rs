@@ -12,8 +12,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use raddle_campaign::Algorithm;
 use raddle_config::kernel::Known;
 use raddle_kernel::campaign::{
-    KnownFunctions, Options, PATIENCE, PORTFOLIO, Progress, RaceMode, RaceRules, Report, Session,
-    StartFailure, Target, explore, useful_workers,
+    ContextSet, KnownFunctions, Options, PATIENCE, PORTFOLIO, Progress, RaceMode, RaceRules,
+    Report, Session, StartFailure, Target, explore, useful_workers,
 };
 use raddle_kernel::recording::{KernelRecording, ModuleInput, SEMANTICS};
 use raddle_kernel::test_case::TestCase;
@@ -62,6 +62,10 @@ pub(crate) struct Explore {
     /// Let processors take interrupts as soon as they can, instead of choosing when.
     #[arg(long)]
     plain_interrupts: bool,
+    /// Let only these processors and interrupts run while they can: `cpus`, `interrupts`, processors (`0`), vectors
+    /// (`0xfb`), vectors of a processor (`1:0xfb`), with commas. Default: all.
+    #[arg(long, value_name = "LIST")]
+    contexts: Option<ContextSet>,
     /// Look for data races too: `order` (what nothing orders) or `close` (SKI: what lies close together).
     #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "order", value_parser = ["order", "close"])]
     races: Option<String>,
@@ -135,6 +139,7 @@ impl Explore {
                 symbols: Arc::clone(&symbols),
                 modules: prepared.modules.clone(),
                 race_rules: race_rules.clone(),
+                contexts: self.contexts.clone(),
                 time_max: self.guest_time * 1_000_000,
             });
             self.explore_one(&prepared, target, &modules, algorithm, &mut total)?;
@@ -333,6 +338,7 @@ fn figures(target: &Target, report: &Report, elapsed: Duration) -> serde_json::V
         "steps": report.steps,
         "baseline_steps": report.baseline_steps,
         "liveness": report.heuristics.counts,
+        "outside": report.heuristics.outside,
         "liveness_places": report.heuristics.places.each_ref().map(BTreeSet::len),
         "instructions": report.cost.instructions,
         "restored_pages": report.cost.pages,
@@ -396,6 +402,12 @@ fn summary(report: &Report, elapsed: Duration) -> String {
     text.push_str(&format!(
         "; passed over: {halted} halted, {paused} paused, {looping} looping, {starving} starving"
     ));
+    if report.heuristics.outside > 0 {
+        text.push_str(&format!(
+            "; {} somebody outside of --contexts went on because nobody else could",
+            counted(report.heuristics.outside, "time")
+        ));
+    }
     if !report.races.is_empty() {
         let groups = counted(to_u64(report.races.len()), "group");
         text.push_str(&format!(", {groups} of data races"));

@@ -201,8 +201,12 @@ fn boot_failure(path: &Path, failure: &BootFailure) -> Failure {
     }
 }
 
-/// The symbols the user named, or those beside the image, or those in it.
+/// The symbols the user named, or those beside the image, or those in it, with the types in it.
 fn symbols(options: &GuestOptions, image: &KernelImage) -> anyhow::Result<Symbols> {
+    Ok(names(options, image)?.with_types_of(&image.elf))
+}
+
+fn names(options: &GuestOptions, image: &KernelImage) -> anyhow::Result<Symbols> {
     if let Some(path) = &options.symbols {
         let content = read(path)?;
         let symbols = if content.starts_with(b"\x7FELF") {

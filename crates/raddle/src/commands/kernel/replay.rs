@@ -157,6 +157,7 @@ impl Replay {
             symbols: Arc::new(prepared.symbols),
             modules: prepared.modules,
             race_rules: RaceRules::default(),
+            contexts: None,
             time_max: recording.time_max,
         };
         let mut session = Session::start(&target).map_err(start_failure)?;
