@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::campaign::Rules;
 
 /// Raised whenever an old recording would run differently.
-pub const SEMANTICS: u32 = 1;
+pub const SEMANTICS: u32 = 2;
 
 /// The machine and what it boots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +109,7 @@ mod tests {
                 steps: 2,
                 races: None,
                 interrupts: true,
+                pause_window: 3,
             },
             schedule: Schedule::default(),
             start_digest: 3,

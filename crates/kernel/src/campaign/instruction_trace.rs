@@ -39,7 +39,7 @@ pub fn trace_instructions<E>(
     let names = Names::of(session);
     session.restore();
     let world = &mut session.world;
-    world.schedule_interrupts(rules.interrupts);
+    rules.apply(world);
     world.observe_memory(options.accesses);
     world.note_instructions(options.range.clone());
     let mut accesses = Accesses::new();

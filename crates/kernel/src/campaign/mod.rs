@@ -49,6 +49,8 @@ pub use trace::{FunctionTrace, TraceOptions, trace_functions};
 
 /// Steps in a row before the default order goes on to the next processor (SKI's h4).
 pub const PATIENCE: u64 = 500_000;
+/// Instructions between two pauses of a processor that waits (SKI's h2).
+pub const PAUSE_WINDOW: u64 = 30;
 /// One schedule in this many is observed once the set of points is stable.
 const SAMPLE: u64 = 64;
 /// Steps of a schedule at most, if the default order took fewer.
@@ -72,6 +74,7 @@ pub struct Options {
     /// Different failures to minimise and explain at most.
     pub findings_max: usize,
     pub patience: u64,
+    pub pause_window: u64,
     /// Whether the scheduler decides when an interrupt is taken.
     pub interrupts: bool,
     /// For what schedules cost.
@@ -135,6 +138,7 @@ pub fn explore(
         steps: 2_000_000_000,
         races: options.races,
         interrupts: options.interrupts,
+        pause_window: options.pause_window,
     };
     let mut scheduler = algorithm::default_order();
     let watch = run::Watch {

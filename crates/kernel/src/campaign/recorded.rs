@@ -50,9 +50,7 @@ impl Rerun for Recorded<'_> {
 
     fn rewind(&mut self) {
         self.session.restore();
-        self.session
-            .world
-            .schedule_interrupts(self.rules.interrupts);
+        self.rules.apply(&mut self.session.world);
     }
 
     /// The processor, its thread of the test, and what keeps it from going on there.

@@ -64,7 +64,7 @@ fn work(
 
 fn traced(session: &mut Session<'_>, schedule: &Schedule, rules: Rules) -> Trace {
     session.restore();
-    session.world.schedule_interrupts(rules.interrupts);
+    rules.apply(&mut session.world);
     session.world.begin_trace();
     let mut follow = Follow::new(schedule);
     drive(

@@ -36,9 +36,17 @@ pub struct Rules {
     pub races: Option<RaceMode>,
     /// Whether interrupts are contexts of their own, or taken as soon as a processor admits them.
     pub interrupts: bool,
+    /// Two pauses of a processor within so many instructions mean that it waits.
+    pub pause_window: u64,
 }
 
 impl Rules {
+    /// Tells a world what depends on them.
+    pub(super) fn apply(self, world: &mut KernelWorld) {
+        world.schedule_interrupts(self.interrupts);
+        world.set_pause_window(self.pause_window);
+    }
+
     pub(super) fn limits(self) -> Limits {
         Limits {
             patience: self.patience,
@@ -217,7 +225,7 @@ pub(super) fn run_schedule(
     session
         .world
         .tell_asides(rules.races == Some(RaceMode::HappensBefore));
-    session.world.schedule_interrupts(rules.interrupts);
+    rules.apply(&mut session.world);
     let mut detecting = Duration::ZERO;
     let mut detectors = Detectors {
         communication: Communication::default(),

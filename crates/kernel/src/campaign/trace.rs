@@ -127,7 +127,7 @@ pub fn trace_functions(
     let names = Names::of(session);
     session.restore();
     session.world.set_observe(true);
-    session.world.schedule_interrupts(rules.interrupts);
+    rules.apply(&mut session.world);
     let mut tracer = Tracer {
         options,
         names,

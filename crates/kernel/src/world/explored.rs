@@ -10,10 +10,16 @@ use raddle_world::{
 use raddle_x86::{LogKind, Observe};
 
 use super::call::Answered;
+use super::heuristics::Pause;
 use super::phases::unsupported;
 use super::{Heuristic, KERNEL_HALF, KernelWorld, Phase, RunEnd, Started, Switch};
 
 impl KernelWorld {
+    /// Two pauses of a processor within so many instructions mean that it waits (SKI's h2).
+    pub fn set_pause_window(&mut self, instructions: u64) {
+        self.pause_window = instructions;
+    }
+
     /// Watches memory accesses of the kernel from the next run on.
     pub fn set_observe(&mut self, observes: bool) {
         let mode = if observes {
@@ -122,10 +128,10 @@ impl KernelWorld {
                 self.note_heuristic(Heuristic::Halted, cpu);
                 Some(Stop::Blocked)
             }
-            MachineStop::Pause => {
+            MachineStop::Pause => self.is_waiting(cpu).then(|| {
                 self.note_heuristic(Heuristic::Paused, cpu);
-                Some(Stop::Yielded)
-            }
+                Stop::Yielded
+            }),
             MachineStop::Point(pc) => {
                 self.state.at_point[cpu] = Some(pc.0);
                 (!self.has_ended(cpu)).then_some(Stop::Point { pc: pc.0 })
@@ -156,6 +162,16 @@ impl KernelWorld {
                 Some(Stop::Unsupported(text))
             }
         }
+    }
+
+    /// Whether a processor that has just paused waits for another one.
+    fn is_waiting(&mut self, cpu: usize) -> bool {
+        let now = Pause {
+            steps: self.machine.steps(cpu),
+            pc: self.machine.cpu(cpu).rip,
+        };
+        let before = self.state.paused[cpu].replace(now);
+        before.is_some_and(|before| now.closes_loop(before, self.pause_window))
     }
 
     fn note_heuristic(&mut self, which: Heuristic, cpu: usize) {

@@ -15,6 +15,26 @@ pub enum Heuristic {
     Starving,
 }
 
+/// Instructions of a loop with one pause at most.
+const LOOP_MAX: u64 = 1_000;
+
+/// A PAUSE of a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pause {
+    /// Steps that the processor had made.
+    pub(super) steps: u64,
+    pub(super) pc: u64,
+}
+
+impl Pause {
+    /// Whether the processor goes round in a loop: it has paused within `window` instructions before (H2), or at this
+    /// very place not long ago, since some loops of kernels are longer than SKI's window.
+    pub(super) fn closes_loop(self, before: Self, window: u64) -> bool {
+        let passed = self.steps - before.steps;
+        passed <= window || before.pc == self.pc && passed <= LOOP_MAX
+    }
+}
+
 /// How often each heuristic spoke, and at which instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Heuristics {
@@ -39,5 +59,21 @@ impl Heuristics {
         for (places, more) in self.places.iter_mut().zip(&other.places) {
             places.extend(more);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_closes_a_loop_if_another_one_is_near_or_at_the_same_place() {
+        let pause = |steps, pc| Pause { steps, pc };
+        let closes = |now: Pause| now.closes_loop(pause(1000, 0x40), 30);
+        assert!(closes(pause(1030, 0x80)));
+        assert!(!closes(pause(1031, 0x80)));
+        assert!(closes(pause(1031, 0x40)));
+        assert!(closes(pause(2000, 0x40)));
+        assert!(!closes(pause(2001, 0x40)));
     }
 }

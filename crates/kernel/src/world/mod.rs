@@ -25,6 +25,7 @@ use raddle_world::{ContextId, ContextTable, Event};
 
 use crate::program::StatementResult;
 pub use console::{Console, Splat, SplatKind};
+use heuristics::Pause;
 pub use heuristics::{Heuristic, Heuristics};
 pub use instructions::Executed;
 pub(crate) use interrupt::processor_and_vector;
@@ -94,6 +95,8 @@ struct State {
     could_dispatch: usize,
     /// Program point that each processor stands at, already told.
     at_point: Vec<Option<u64>>,
+    /// The last pause of each processor.
+    paused: Vec<Option<Pause>>,
     /// When the test began.
     test_began: u64,
     /// Processor and buffer of the agent's call for input.
@@ -144,6 +147,8 @@ pub struct KernelWorld {
     events: Vec<Event>,
     /// Whether a scheduler decides when an interrupt is taken.
     schedules_interrupts: bool,
+    /// Instructions between two pauses of a processor that waits.
+    pause_window: u64,
     notes_switches: bool,
     heuristics: Heuristics,
     /// Digest and number of all memory accesses, if they are wanted.
@@ -183,6 +188,7 @@ impl KernelWorld {
                 interrupts: BTreeMap::new(),
                 could_dispatch: 0,
                 at_point: vec![None; cpus],
+                paused: vec![None; cpus],
                 test_began: 0,
                 input: None,
                 turn: 0,
@@ -193,6 +199,7 @@ impl KernelWorld {
             saved: Vec::new(),
             events: Vec::new(),
             schedules_interrupts: false,
+            pause_window: 0,
             notes_switches: false,
             heuristics: Heuristics::default(),
             trace: None,

@@ -12,8 +12,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use raddle_campaign::Algorithm;
 use raddle_config::kernel::Known;
 use raddle_kernel::campaign::{
-    ContextSet, KnownFunctions, Options, PATIENCE, PORTFOLIO, Progress, RaceMode, RaceRules,
-    Report, Session, StartFailure, Target, explore, useful_workers,
+    ContextSet, KnownFunctions, Options, PATIENCE, PAUSE_WINDOW, PORTFOLIO, Progress, RaceMode,
+    RaceRules, Report, Session, StartFailure, Target, explore, useful_workers,
 };
 use raddle_kernel::recording::{KernelRecording, ModuleInput, SEMANTICS};
 use raddle_kernel::test_case::TestCase;
@@ -75,6 +75,9 @@ pub(crate) struct Explore {
     /// Milliseconds of the guest's time before a test counts as stuck.
     #[arg(long, value_name = "MS", default_value_t = 2_000)]
     guest_time: u64,
+    /// Two PAUSE instructions of a processor within so many instructions mean that it waits for another one (SKI's h2).
+    #[arg(long, value_name = "N", default_value_t = PAUSE_WINDOW)]
+    pause_window: u64,
     /// Instructions of a processor in a row before another one gets its turn (SKI's h4).
     #[arg(long, value_name = "N", default_value_t = PATIENCE)]
     patience: u64,
@@ -178,6 +181,7 @@ impl Explore {
             }),
             findings_max: FINDINGS_MAX,
             patience: self.patience,
+            pause_window: self.pause_window,
             interrupts: !self.plain_interrupts,
             clock,
         };
