@@ -71,7 +71,7 @@ pub struct KernelRecording {
 
 impl Enveloped for KernelRecording {
     const MAGIC: &'static str = "raddle-kernel-recording";
-    const FORMAT: u32 = 1;
+    const FORMAT: u32 = 2;
     const SEMANTICS: u32 = SEMANTICS;
 
     fn semantics(&self) -> u32 {
