@@ -6,6 +6,7 @@
 //! scheduling does otherwise. In half of the runs the choice is first among *kinds* of contexts (those that did
 //! the same in earlier runs) and then within a kind, so that one checker among a hundred workers has its chance.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use raddle_stdx::Prng;
@@ -16,7 +17,7 @@ use raddle_world::ContextId;
 use crate::scheduler::{Profile, Scheduler, View};
 
 /// Decisions that are looked ahead at most.
-const AHEAD_MAX: u32 = 4096;
+const AHEAD_MAX: u64 = 4096;
 
 /// A random walk.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub struct RandomWalk {
     mean_run: u64,
     /// Kinds of contexts by path, if choices are among them.
     kinds: Option<BTreeMap<Path, u64>>,
+    /// How often it stays from here on, and the generator after that, if somebody has asked.
+    ahead: RefCell<Option<(u64, Prng)>>,
 }
 
 impl RandomWalk {
@@ -37,6 +40,7 @@ impl RandomWalk {
             prng,
             mean_run,
             kinds,
+            ahead: RefCell::new(None),
         }
     }
 }
@@ -55,14 +59,24 @@ impl Scheduler for RandomWalk {
     }
 
     fn passes(&self, _candidates: usize) -> u64 {
-        let mut ahead = self.prng.clone();
-        let stays = (0..AHEAD_MAX).take_while(|_| !ahead.chance(1, self.mean_run));
-        to_u64(stays.count())
+        let (mut stays, mut after) = (0, self.prng.clone());
+        while stays < AHEAD_MAX {
+            let mut next = after.clone();
+            if next.chance(1, self.mean_run) {
+                break;
+            }
+            (stays, after) = (stays + 1, next);
+        }
+        *self.ahead.borrow_mut() = Some((stays, after));
+        stays
     }
 
     fn passed(&mut self, _candidates: usize, points: u64) {
-        for _ in 0..points {
-            self.prng.chance(1, self.mean_run);
+        match self.ahead.get_mut().take() {
+            Some((stays, after)) if stays == points => self.prng = after,
+            _ => (0..points).for_each(|_| {
+                self.prng.chance(1, self.mean_run);
+            }),
         }
     }
 }

@@ -24,6 +24,7 @@ impl Prng {
     }
 
     /// The next 64 bits.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
         let result = b.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
@@ -37,8 +38,12 @@ impl Prng {
     ///
     /// # Panics
     /// If `bound` is zero: there is no such value.
+    #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "an empty range has no members");
+        if bound.is_power_of_two() {
+            return self.next_u64() & (bound - 1);
+        }
         let zone = u64::MAX - (u64::MAX % bound + 1) % bound;
         loop {
             let value = self.next_u64();
@@ -49,6 +54,7 @@ impl Prng {
     }
 
     /// True with probability `numerator / denominator`.
+    #[inline]
     pub fn chance(&mut self, numerator: u64, denominator: u64) -> bool {
         self.below(denominator) < numerator
     }

@@ -169,6 +169,32 @@ pub(crate) fn peek(
     Ok((walker.mapping(&reached), trail))
 }
 
+/// Where the page tables of long mode lead, whatever they allow and whichever bits are reserved: for onlookers, who are
+/// not to wait for a whole walk. In other modes a walk of the supervisor.
+pub(crate) fn look_up(
+    controls: Controls,
+    addr: u64,
+    memory: &mut impl PhysicalMemory,
+) -> Option<u64> {
+    if controls.cr0 & cr0::PG == 0 || controls.efer & efer::LMA == 0 {
+        let (found, _) = peek(controls, addr, Access::Read, false, memory).ok()?;
+        return Some(found.physical);
+    }
+    let mut table = controls.root();
+    for low in [39, 30, 21, 12] {
+        let entry = memory.load(table + (addr >> low & 0x1FF) * 8, 8);
+        if entry & PRESENT == 0 {
+            return None;
+        }
+        if low == 12 || low < 39 && entry & LARGE != 0 {
+            let within = (1 << low) - 1;
+            return Some(entry & ADDRESS & !within | addr & within);
+        }
+        table = entry & ADDRESS;
+    }
+    None
+}
+
 /// Without paging, addresses are physical.
 fn identity(addr: u64) -> Mapping {
     Mapping {
@@ -448,6 +474,32 @@ mod tests {
             error(ALL | 1 << 45, ALL, Access::Read, true),
             code::PRESENT | code::USER | code::RESERVED
         );
+    }
+
+    #[test]
+    fn an_onlooker_comes_to_the_same_place() {
+        let system = long_mode();
+        let large = |at: u64, page: u64| {
+            let mut tables = tables(ALL, ALL);
+            tables.0.insert(at, page | ALL | LARGE | 1 << 12);
+            tables
+        };
+        let read_only_kernel = PRESENT | NO_EXECUTE;
+        for mut tables in [
+            tables(ALL, ALL),
+            tables(read_only_kernel, ALL),
+            large(0x3008, 0x0120_0000),
+            large(0x2008, 0x4000_0000),
+        ] {
+            let before = tables.0.clone();
+            let seen = look_up(Controls::from(&system), ADDR, &mut tables);
+            assert_eq!(tables.0, before, "nothing is marked");
+            let walked = walk(&system, ADDR, Access::Read, false, &mut tables).unwrap();
+            assert_eq!(seen, Some(walked.physical));
+        }
+        for mut missing in [tables(ALL, 0), tables(0, ALL)] {
+            assert_eq!(look_up(Controls::from(&system), ADDR, &mut missing), None);
+        }
     }
 
     #[test]

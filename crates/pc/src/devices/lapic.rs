@@ -99,6 +99,12 @@ impl Vectors {
         self.0[usize::from(vector) / 32] >> (vector % 32) & 1 != 0
     }
 
+    /// Asked several times for every stretch of a schedule, and nearly always true.
+    #[inline]
+    fn is_empty(self) -> bool {
+        self.0.iter().fold(0, |all, bits| all | bits) == 0
+    }
+
     #[inline]
     fn highest(self) -> Option<u8> {
         let (word, bits) = (0_u8..8).zip(self.0).rev().find(|(_, bits)| *bits != 0)?;
@@ -333,7 +339,11 @@ impl LocalApic {
     }
 
     /// The vector that the processor would be interrupted with, if its interrupt flag is set.
+    #[inline]
     pub fn pending(&self) -> Option<u8> {
+        if self.requested.is_empty() {
+            return None;
+        }
         let vector = self.requested.highest()?;
         (vector >> 4 > self.processor_priority() >> 4 && self.is_enabled()).then_some(vector)
     }
@@ -344,7 +354,11 @@ impl LocalApic {
     }
 
     /// How many vectors have arrived and not been taken yet.
+    #[inline]
     pub fn requested_count(&self) -> usize {
+        if self.requested.is_empty() {
+            return 0;
+        }
         self.requested.len()
     }
 

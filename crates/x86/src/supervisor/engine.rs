@@ -23,7 +23,7 @@ use crate::generic::{self, Flow, Origin, Shutdown};
 use crate::log::Log;
 use crate::lower::{self, STEPS_MAX};
 use crate::op::{LogKind, Meta};
-use crate::paging::Controls;
+use crate::paging::{self, Controls};
 use crate::peek::{NextAccess, Peek};
 use crate::run::{INTEREST_WORDS, Leave, Run, interest_bit};
 use crate::stub::StubCache;
@@ -162,13 +162,13 @@ impl SystemEngine {
         }
     }
 
-    /// The physical address of a linear one at supervisor privilege, without any effect on the machine.
+    /// The physical address that the page tables give a linear one, without any effect on the machine.
     pub fn physical(&self, cpu: &Cpu, frames: &mut Frames, addr: u64) -> Option<u64> {
         let mut ram = Ram {
             frames,
             pages: self.ram_pages,
         };
-        memory::look_up(Controls::from(&*cpu.system), addr, &mut ram)
+        paging::look_up(Controls::from(&*cpu.system), addr, &mut ram)
     }
 
     /// The first memory access that the next instruction of a processor would make.

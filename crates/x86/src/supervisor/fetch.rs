@@ -90,13 +90,12 @@ fn across_pages(
 /// what is mapped.
 pub(super) fn bytes(cpu: &Cpu, memory: &mut Ram<'_>) -> Option<[u8; INSTRUCTION_BYTES_MAX]> {
     let controls = Controls::from(&*cpu.system);
-    let is_user = cpu.system.cpl == 3;
     let mut bytes = [0; INSTRUCTION_BYTES_MAX];
     let mut done = 0;
     while done < bytes.len() {
         let addr = cpu.rip.wrapping_add(done as u64);
-        let found = paging::peek(controls, addr, Access::Execute, is_user, memory).ok();
-        let frame = found.and_then(|(found, _)| frame_of(found.physical, memory.pages));
+        let found = paging::look_up(controls, addr, memory);
+        let frame = found.and_then(|physical| frame_of(physical, memory.pages));
         let Some(frame) = frame else {
             return (done > 0).then_some(bytes);
         };

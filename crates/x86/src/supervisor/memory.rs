@@ -356,10 +356,3 @@ pub(super) fn mark_code(run: &mut Run, frame: FrameId, offset: usize, len: usize
         }
     }
 }
-
-/// The physical address of a linear one at supervisor privilege, without any effect.
-pub(super) fn look_up(controls: Controls, addr: u64, memory: &mut Ram<'_>) -> Option<u64> {
-    paging::peek(controls, addr, Access::Read, false, memory)
-        .ok()
-        .map(|(found, _)| found.physical)
-}
