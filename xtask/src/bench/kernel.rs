@@ -38,6 +38,21 @@ const CALLS: [&str; 6] = [
     "epoll-add-add",
 ];
 
+/// A longer test: about 100 thousand instructions, nearly all of which are explored.
+const STREAM: &str = "pipe-stream";
+const STREAM_TEXT: &str = "\
+setup:
+    buffer p 8
+    pipe2(p, O_NONBLOCK) == 0
+    buffer b 8
+
+thread writer:
+    repeat 20 { write(p.i32[1], \"x\", 1) == 1 }
+
+thread reader:
+    repeat 20 { read(p.i32[0], b, 1) in {1, -EAGAIN} }
+";
+
 const SCHEDULERS: [&str; 2] = ["portfolio", "ski"];
 
 /// Schedules that are run before a measurement begins; fewer before one of few.
@@ -210,6 +225,11 @@ impl Kernel {
         for call in self.wanted(&CALLS) {
             let cells = self.speeds(guest, &guest.call(call), &[])?;
             println!("| {call} | {} | - | - |", cells.join(" | "));
+        }
+        for name in self.wanted(&[STREAM]) {
+            let test = guest.write(&format!("{name}.ktest"), STREAM_TEXT)?;
+            let cells = self.speeds(guest, &test, &[])?;
+            println!("| {name} | {} | - | - |", cells.join(" | "));
         }
         for test in guest.file_systems()? {
             if !test.name.contains(&self.only) {
