@@ -67,7 +67,7 @@ pub struct Drive {
     pub points: Vec<(ContextId, u64)>,
     /// What each context did, as a digest.
     pub kinds: Vec<u64>,
-    /// Which places read from which; empty in a replay.
+    /// Which places read from which; empty in a replay, and in a world without classes.
     pub pairs: Vec<ReadsFromPair>,
     /// Equal for runs in which everybody reads from the same writes.
     pub class: u64,
@@ -511,7 +511,9 @@ impl Driving {
             return;
         };
         let place = self.places[who.0 as usize];
-        self.reads_from.note(who, place, &next, world.contexts());
+        if world.has_classes() {
+            self.reads_from.note(who, place, &next, world.contexts());
+        }
         if let Some(touch) = touch(&next)
             && touch.writes
         {

@@ -43,6 +43,10 @@ pub trait World {
     fn recycle_events(&mut self, _events: Vec<Event>) {}
     fn snapshot(&mut self) -> Snapshot;
     fn restore(&mut self, to: Snapshot);
+    /// Whether anybody wants to know what its runs read from which writes.
+    fn has_classes(&self) -> bool {
+        true
+    }
     /// Whether a context has asked for a system call that has not been made yet.
     fn is_entering_call(&self, _who: ContextId) -> bool {
         false

@@ -65,6 +65,9 @@ impl KernelWorld {
             }
             Call::End => {
                 self.state.ended.insert(first);
+                if let Some(started) = self.state.started.get(&first) {
+                    self.state.is_through[started.cpu] = true;
+                }
                 return Answered::ThreadEnded;
             }
             Call::Result => {

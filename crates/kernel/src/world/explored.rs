@@ -12,7 +12,7 @@ use raddle_x86::{LogKind, Observe};
 use super::call::Answered;
 use super::heuristics::Pause;
 use super::phases::unsupported;
-use super::{Heuristic, KERNEL_HALF, KernelWorld, Phase, RunEnd, Started, Switch};
+use super::{Heuristic, KERNEL_HALF, KernelWorld, Phase, RunEnd, Switch};
 
 impl KernelWorld {
     /// Two pauses of a processor within so many instructions mean that it waits (SKI's h2).
@@ -90,6 +90,9 @@ impl KernelWorld {
     /// when it began.
     fn drain_accesses(&mut self, context: ContextId, steps: (u64, u64)) {
         self.digest_accesses();
+        if !self.machine.has_accesses() {
+            return;
+        }
         // What a processor itself does after its thread's end is the same for every test; interrupts are not.
         let is_aside =
             self.has_ended(self.processor(context)) && self.processor_context(context) == context;
@@ -192,10 +195,7 @@ impl KernelWorld {
 
     /// Whether the test thread of a processor is through, so that what the processor does is nobody's.
     fn has_ended(&self, cpu: usize) -> bool {
-        let is_through =
-            |thread: &u64, at: &Started| at.cpu == cpu && self.state.ended.contains(thread);
-        let mut started = self.state.started.iter();
-        !self.is_debugged && started.any(|(thread, at)| is_through(thread, at))
+        !self.is_debugged && self.state.is_through[cpu]
     }
 
     /// Adds a switch to the digest of the run; how a stretch was cut into slices does not matter.
@@ -271,6 +271,11 @@ impl World for KernelWorld {
             _ => PendingKind::Local,
         };
         Pending { pc, kind }
+    }
+
+    /// Two runs of a kernel are never told apart by what they read; schedules are.
+    fn has_classes(&self) -> bool {
+        false
     }
 
     fn run(&mut self, who: ContextId, until: Until) -> Stop {

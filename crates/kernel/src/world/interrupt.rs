@@ -8,6 +8,16 @@ use raddle_world::{ContextId, ContextTable, Liveness, WaitReason};
 
 use super::{KernelWorld, context_of};
 
+/// What the liveness of a processor's contexts depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Told {
+    is_running: bool,
+    executing: ContextId,
+    pending: Option<u8>,
+    /// Interrupts of all processors that have contexts.
+    known: usize,
+}
+
 impl KernelWorld {
     /// Whether a scheduler decides when an interrupt is taken; if not, processors take it as soon as they can.
     pub fn schedule_interrupts(&mut self, wanted: bool) {
@@ -83,6 +93,15 @@ impl KernelWorld {
             let executing = self.executing(cpu);
             let pending = self.machine.dispatchable(cpu);
             let state = &mut self.state;
+            let now = Told {
+                is_running,
+                executing,
+                pending,
+                known: state.interrupts.len(),
+            };
+            if state.told[cpu].replace(now) == Some(now) {
+                continue;
+            }
             let own = context_of(cpu);
             state
                 .contexts

@@ -28,6 +28,7 @@ pub use console::{Console, Splat, SplatKind};
 use heuristics::Pause;
 pub use heuristics::{Heuristic, Heuristics};
 pub use instructions::Executed;
+use interrupt::Told;
 pub(crate) use interrupt::processor_and_vector;
 pub use phases::{BootFailure, BootProgress, TestFailure};
 
@@ -95,6 +96,10 @@ struct State {
     could_dispatch: usize,
     /// Program point that each processor stands at, already told.
     at_point: Vec<Option<u64>>,
+    /// Whether a test thread of each processor has ended.
+    is_through: Vec<bool>,
+    /// What the liveness of each processor's contexts was last made of.
+    told: Vec<Option<Told>>,
     /// The last pause of each processor.
     paused: Vec<Option<Pause>>,
     /// When the test began.
@@ -188,6 +193,8 @@ impl KernelWorld {
                 interrupts: BTreeMap::new(),
                 could_dispatch: 0,
                 at_point: vec![None; cpus],
+                is_through: vec![false; cpus],
+                told: vec![None; cpus],
                 paused: vec![None; cpus],
                 test_began: 0,
                 input: None,

@@ -47,6 +47,11 @@ impl Machine {
         std::mem::take(&mut self.accesses)
     }
 
+    /// Whether accesses were observed since the last call of [`Self::drain_accesses`].
+    pub fn has_accesses(&self) -> bool {
+        !self.accesses.is_empty()
+    }
+
     /// Shows the accesses observed since the last call, in order, and forgets them.
     pub fn drain_accesses(&mut self, visit: impl FnMut(&Access)) {
         self.accesses.iter().for_each(visit);
