@@ -37,19 +37,18 @@ const REPLAYS: u32 = 500;
 
 /// Replays each finding many times; `raddle` is the program to use, or the release build.
 pub(crate) fn run(raddle: Option<&Path>) -> anyhow::Result<()> {
-    let built = shell::root().join("target/release/raddle");
-    if raddle.is_none() {
-        shell::run("cargo", &["build", "--release", "--bin", "raddle"])?;
-    }
-    let raddle = raddle.unwrap_or(&built);
-    let folder = shell::root().join("target/bench-replay");
+    let raddle = match raddle {
+        Some(raddle) => raddle.to_path_buf(),
+        None => shell::release_build()?,
+    };
+    let folder = shell::target_folder().join("bench-replay");
     println!("| finding | replays, all the same | replays/s |");
     println!("|---|---|---|");
     let mut total = 0;
     for case in CASES {
-        let recording = record(raddle, case, &folder.join(case))?;
+        let recording = record(&raddle, case, &folder.join(case))?;
         let begun = Instant::now();
-        replay(raddle, &recording)?;
+        replay(&raddle, &recording)?;
         let rate = u128::from(REPLAYS) * 1000 / begun.elapsed().as_millis().max(1);
         total += REPLAYS;
         println!("| `{case}` | {REPLAYS} | {rate} |");

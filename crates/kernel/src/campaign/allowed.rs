@@ -6,8 +6,8 @@
 
 use std::str::FromStr;
 
-use raddle_sched::{Scheduler, View};
-use raddle_world::{Context, ContextId, successor};
+use raddle_sched::View;
+use raddle_world::{ContextId, successor};
 
 use crate::world::processor_and_vector;
 
@@ -85,92 +85,61 @@ impl ContextSet {
     }
 }
 
-/// A scheduler that sees only the contexts of a set, as long as one of them can go on.
-pub(super) struct Restricted<'a> {
-    inner: &'a mut dyn Scheduler,
+/// Who of those that could run may be chosen.
+#[derive(Debug)]
+pub(super) struct Eligible<'a> {
+    /// None if everybody may.
     allowed: Option<&'a ContextSet>,
-    /// Contexts that the inner scheduler could choose from last.
-    eligible: Vec<ContextId>,
-    /// Times a context outside of the set was chosen.
+    /// Those who could be chosen last.
+    chosen_from: Vec<ContextId>,
+    /// Times there was nobody of the set to choose.
     pub(super) outside: u64,
 }
 
-impl<'a> Restricted<'a> {
-    pub(super) fn new(inner: &'a mut dyn Scheduler, allowed: Option<&'a ContextSet>) -> Self {
-        // A schedule that is given was made under these rules, or under none.
-        let allowed = allowed.filter(|_| !inner.is_replay());
+impl<'a> Eligible<'a> {
+    pub(super) fn new(allowed: Option<&'a ContextSet>) -> Self {
         Self {
-            inner,
             allowed,
-            eligible: Vec::new(),
+            chosen_from: Vec::new(),
             outside: 0,
         }
     }
 
-    fn candidates(&self, all: usize) -> usize {
-        if self.allowed.is_some() {
-            self.eligible.len()
-        } else {
-            all
-        }
-    }
-}
-
-impl Scheduler for Restricted<'_> {
-    fn pick(&mut self, view: &View<'_>) -> ContextId {
+    /// The view without contexts outside of the set, as long as one of the set can go on.
+    pub(super) fn narrow<'v>(&'v mut self, view: &View<'v>) -> View<'v> {
         let Some(allowed) = self.allowed else {
-            return self.inner.pick(view);
+            return *view;
         };
         let is_allowed = |id: &ContextId| {
             let (cpu, vector) = processor_and_vector(view.contexts, *id);
             allowed.has(cpu, vector)
         };
-        self.eligible.clear();
-        self.eligible
+        self.chosen_from.clear();
+        self.chosen_from
             .extend(view.runnable.iter().copied().filter(is_allowed));
-        if self.eligible.is_empty() {
+        if self.chosen_from.is_empty() {
             self.outside += 1;
-            self.eligible.extend_from_slice(view.runnable);
+            self.chosen_from.extend_from_slice(view.runnable);
         }
-        let default = if self.eligible.contains(&view.default) {
+        let default = if self.chosen_from.contains(&view.default) {
             view.default
         } else {
-            successor(&self.eligible, Some(view.current)).unwrap_or(view.default)
+            successor(&self.chosen_from, Some(view.current)).unwrap_or(view.default)
         };
-        self.inner.pick(&View {
-            runnable: &self.eligible,
+        View {
+            runnable: &self.chosen_from,
             default,
             ..*view
-        })
+        }
     }
 
-    fn jumps(&mut self, view: &View<'_>) -> bool {
-        self.inner.jumps(view)
-    }
-
-    fn tears(&mut self, who: &Context) -> bool {
-        self.inner.tears(who)
-    }
-
-    fn is_replay(&self) -> bool {
-        self.inner.is_replay()
-    }
-
-    fn bound(&self, who: &Context) -> u64 {
-        self.inner.bound(who)
-    }
-
-    fn passes(&self, candidates: usize) -> u64 {
-        self.inner.passes(self.candidates(candidates))
-    }
-
-    fn passed(&mut self, candidates: usize, points: u64) {
-        let candidates = self.candidates(candidates);
-        self.inner.passed(candidates, points);
-    }
-
-    fn interest(&self) -> &[u64] {
-        self.inner.interest()
+    /// How many of so many candidates could be chosen last.
+    pub(super) fn count(&self, candidates: usize) -> usize {
+        if self.allowed.is_some() {
+            self.chosen_from.len()
+        } else {
+            candidates
+        }
     }
 }
 

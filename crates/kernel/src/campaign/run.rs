@@ -9,7 +9,7 @@ use raddle_trace::Limits;
 use raddle_world::{Context, ContextId, Event, EventKind};
 use serde::{Deserialize, Serialize};
 
-use super::allowed::Restricted;
+use super::allowed::Eligible;
 use super::failure::Failure;
 use super::race_rules::LockCode;
 use super::session::{Session, Target};
@@ -106,9 +106,10 @@ impl Cost {
     }
 }
 
-/// Counts why processors were passed over.
+/// Lets a scheduler choose from those who may run, and counts why processors were passed over.
 struct Counting<'a> {
     inner: &'a mut dyn Scheduler,
+    eligible: Eligible<'a>,
     heuristics: Heuristics,
     /// Whether every point is to be a stop.
     stops_everywhere: bool,
@@ -124,7 +125,7 @@ impl Scheduler for Counting<'_> {
         if let Some(which) = which {
             self.heuristics.note(which, view.place);
         }
-        self.inner.pick(view)
+        self.inner.pick(&self.eligible.narrow(view))
     }
 
     fn is_replay(&self) -> bool {
@@ -139,11 +140,12 @@ impl Scheduler for Counting<'_> {
         if self.stops_everywhere {
             0
         } else {
-            self.inner.passes(candidates)
+            self.inner.passes(self.eligible.count(candidates))
         }
     }
 
     fn passed(&mut self, candidates: usize, points: u64) {
+        let candidates = self.eligible.count(candidates);
         self.inner.passed(candidates, points);
     }
 
@@ -235,9 +237,12 @@ pub(super) fn run_schedule(
         lock_code: &mut session.lock_code,
         target: session.target,
     };
-    let mut restricted = Restricted::new(scheduler, session.target.contexts.as_ref());
+    // A schedule that is given was made under the user's rules, or under none.
+    let allowed = session.target.contexts.as_ref();
+    let allowed = allowed.filter(|_| !scheduler.is_replay());
     let mut counting = Counting {
-        inner: &mut restricted,
+        inner: scheduler,
+        eligible: Eligible::new(allowed),
         heuristics: Heuristics::default(),
         stops_everywhere: watch.points,
     };
@@ -254,7 +259,7 @@ pub(super) fn run_schedule(
         },
     );
     let mut heuristics = counting.heuristics;
-    heuristics.outside = restricted.outside;
+    heuristics.outside = counting.eligible.outside;
     heuristics.add(&session.world.take_heuristics());
     let driven_at = clock();
     session.world.set_observe(false);
