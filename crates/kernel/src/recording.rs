@@ -71,7 +71,7 @@ pub struct KernelRecording {
 
 impl Enveloped for KernelRecording {
     const MAGIC: &'static str = "raddle-kernel-recording";
-    const FORMAT: u32 = 2;
+    const FORMAT: u32 = 3;
     const SEMANTICS: u32 = SEMANTICS;
 
     fn semantics(&self) -> u32 {
@@ -110,6 +110,7 @@ mod tests {
                 races: None,
                 interrupts: true,
                 pause_window: 3,
+                loop_window: 2,
             },
             schedule: Schedule::default(),
             start_digest: 3,

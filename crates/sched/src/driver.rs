@@ -204,7 +204,7 @@ impl Driving {
             torn: Vec::new(),
             stalled: Vec::new(),
             kinds: Vec::new(),
-            waiting: Waiting::default(),
+            waiting: Waiting::new(world.loop_window()),
             reads_from: ReadsFromTrace::default(),
             jumps: 0,
             unwatched: 0,
@@ -565,8 +565,9 @@ impl Driving {
                     Some(touch) => (Some(touch.object), touch.writes),
                     None => (None, false),
                 };
+                let steps = self.drive.last.1.steps;
                 let registers = world.register_digest(who);
-                match self.waiting.stop(who, registers, object, writes) {
+                match self.waiting.stop(who, steps, registers, object, writes) {
                     Progress::Repeats => Reason::Spinning,
                     Progress::Made => Reason::Point { pc },
                 }

@@ -1,19 +1,20 @@
 //! Liveness of contexts that could run but should not: loops that wait for somebody else's write.
 //!
-//! SKI's heuristics (Fonseca, Rodrigues, Brandenburg, OSDI 2014) for user mode. H1 (halt) is blocking in a
-//! system call, which the world knows. H2 (pause) and H3 (a loop that reads the same values again) are here: a
-//! context that comes back to the same point with the same registers and has written nothing shared since is
-//! set aside until somebody writes to what it read. A context that yields is set aside until somebody else
-//! writes anything or synchronises. H4 (starvation) is the driver's patience.
+//! SKI's heuristics (Fonseca, Rodrigues, Brandenburg, OSDI 2014). H1 (halt) is blocking, which the world knows. H3 (a
+//! loop that reads the same values again) is here: a context that comes back to the same point with the same registers
+//! and has written nothing shared since is set aside until somebody writes to what it read. A context that yields (H2,
+//! pause) is set aside until somebody else writes anything or synchronises. H4 (starvation) is the driver's patience.
 
 use raddle_world::ContextId;
 
-/// Register states remembered to notice a loop without progress.
+/// Points of a loop without progress at most, if the world does not limit its instructions.
 const MEMORY: usize = 8;
 
 /// One stop of the current context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Passed {
+    /// Steps that the context had made.
+    steps: u64,
     registers: u64,
     /// What it was about to read.
     object: Option<u64>,
@@ -31,7 +32,9 @@ pub(crate) enum Progress {
 /// Contexts that are set aside.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Waiting {
-    /// Stops of the current context since it was switched to.
+    /// Instructions of a loop at most.
+    window: Option<u64>,
+    /// Stops of the current context since it was switched to, as far back as a loop can reach.
     passed: Vec<Passed>,
     /// Who is set aside, and what it read; nothing if that is not known.
     aside: Vec<(ContextId, Vec<u64>)>,
@@ -40,6 +43,13 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
+    pub(crate) fn new(window: Option<u64>) -> Self {
+        Self {
+            window,
+            ..Self::default()
+        }
+    }
+
     /// Another context goes on, or this one has passed points that nobody looked at.
     pub(crate) fn switch(&mut self) {
         self.passed.clear();
@@ -49,20 +59,20 @@ impl Waiting {
     pub(crate) fn stop(
         &mut self,
         who: ContextId,
+        steps: u64,
         registers: u64,
         object: Option<u64>,
         writes: bool,
     ) -> Progress {
+        self.forget(steps);
         let now = Passed {
+            steps,
             registers,
             object,
             writes,
         };
         let before = self.passed.iter().position(|p| p.registers == registers);
         let Some(before) = before else {
-            if self.passed.len() == MEMORY {
-                self.passed.remove(0);
-            }
             self.passed.push(now);
             return Progress::Made;
         };
@@ -73,6 +83,17 @@ impl Waiting {
         }
         self.passed.clear();
         Progress::Repeats
+    }
+
+    /// Forgets the stops that a loop which comes back now cannot have begun with.
+    fn forget(&mut self, steps: u64) {
+        let gone = match self.window {
+            Some(window) => self
+                .passed
+                .partition_point(|passed| steps - passed.steps > window),
+            None => self.passed.len().saturating_sub(MEMORY),
+        };
+        self.passed.drain(..gone);
     }
 
     /// A context asked to be run later.
@@ -120,8 +141,9 @@ mod tests {
     #[test]
     fn a_reading_loop_waits_for_a_write_to_what_it_read() {
         let mut waiting = Waiting::default();
-        assert_eq!(waiting.stop(SPINNER, 7, Some(40), false), Progress::Made);
-        assert_eq!(waiting.stop(SPINNER, 7, Some(40), false), Progress::Repeats);
+        let mut reads = |steps| waiting.stop(SPINNER, steps, 7, Some(40), false);
+        assert_eq!(reads(10), Progress::Made);
+        assert_eq!(reads(15), Progress::Repeats);
         assert!(waiting.is_aside(SPINNER));
         waiting.written(ContextId(2), 41);
         assert!(waiting.is_aside(SPINNER));
@@ -132,8 +154,37 @@ mod tests {
     #[test]
     fn a_loop_that_writes_is_not_set_aside() {
         let mut waiting = Waiting::default();
-        waiting.stop(SPINNER, 7, Some(40), true);
-        assert_eq!(waiting.stop(SPINNER, 7, Some(40), true), Progress::Repeats);
+        let mut writes = |steps| waiting.stop(SPINNER, steps, 7, Some(40), true);
+        writes(10);
+        assert_eq!(writes(15), Progress::Repeats);
         assert!(!waiting.is_aside(SPINNER));
+    }
+
+    /// Whether a loop is seen that takes so many instructions and passes so many points.
+    fn is_seen(window: Option<u64>, instructions: u64, points: u64) -> bool {
+        let mut waiting = Waiting::new(window);
+        for turn in 0..2 {
+            for point in 0..points {
+                let steps = 1_000 + turn * instructions + point;
+                if waiting.stop(SPINNER, steps, point, Some(40), false) == Progress::Repeats {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    #[test]
+    fn a_loop_may_be_as_long_as_the_window() {
+        assert!(is_seen(Some(20), 20, 1));
+        assert!(is_seen(Some(20), 20, 20));
+        assert!(!is_seen(Some(20), 21, 1));
+        assert!(!is_seen(Some(0), 1, 1));
+    }
+
+    #[test]
+    fn without_a_window_a_loop_may_pass_eight_points() {
+        assert!(is_seen(None, 1_000_000, 8));
+        assert!(!is_seen(None, 1_000_000, 9));
     }
 }

@@ -65,6 +65,10 @@ pub trait World {
     fn register_digest(&self, _who: ContextId) -> u64 {
         0
     }
+    /// Instructions of a loop without progress at most; none if loops are told by the points they pass.
+    fn loop_window(&self) -> Option<u64> {
+        None
+    }
     /// Digest of everything the guest could see.
     fn state_digest(&mut self) -> u64;
 }

@@ -51,6 +51,8 @@ pub use trace::{FunctionTrace, TraceOptions, trace_functions};
 pub const PATIENCE: u64 = 500_000;
 /// Instructions between two pauses of a processor that waits (SKI's h2).
 pub const PAUSE_WINDOW: u64 = 30;
+/// Instructions of a loop without PAUSE that waits (SKI's h3).
+pub const LOOP_WINDOW: u64 = 20;
 /// One schedule in this many is observed once the set of points is stable.
 const SAMPLE: u64 = 64;
 /// Steps of a schedule at most, if the default order took fewer.
@@ -75,6 +77,7 @@ pub struct Options {
     pub findings_max: usize,
     pub patience: u64,
     pub pause_window: u64,
+    pub loop_window: u64,
     /// Whether the scheduler decides when an interrupt is taken.
     pub interrupts: bool,
     /// For what schedules cost.
@@ -139,6 +142,7 @@ pub fn explore(
         races: options.races,
         interrupts: options.interrupts,
         pause_window: options.pause_window,
+        loop_window: options.loop_window,
     };
     let mut scheduler = algorithm::default_order();
     let watch = run::Watch {

@@ -38,13 +38,15 @@ pub struct Rules {
     pub interrupts: bool,
     /// Two pauses of a processor within so many instructions mean that it waits.
     pub pause_window: u64,
+    /// Instructions of a loop without PAUSE that means the same at most.
+    pub loop_window: u64,
 }
 
 impl Rules {
     /// Tells a world what depends on them.
     pub(super) fn apply(self, world: &mut KernelWorld) {
         world.schedule_interrupts(self.interrupts);
-        world.set_pause_window(self.pause_window);
+        world.set_windows(self.pause_window, self.loop_window);
     }
 
     pub(super) fn limits(self) -> Limits {

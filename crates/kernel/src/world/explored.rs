@@ -15,9 +15,11 @@ use super::phases::unsupported;
 use super::{Heuristic, KERNEL_HALF, KernelWorld, Phase, RunEnd, Switch};
 
 impl KernelWorld {
-    /// Two pauses of a processor within so many instructions mean that it waits (SKI's h2).
-    pub fn set_pause_window(&mut self, instructions: u64) {
-        self.pause_window = instructions;
+    /// Two pauses of a processor within so many instructions mean that it waits (SKI's h2), and so does a loop of so
+    /// many instructions that makes no progress (h3).
+    pub fn set_windows(&mut self, pause: u64, looping: u64) {
+        self.pause_window = pause;
+        self.loop_window = looping;
     }
 
     /// Watches memory accesses of the kernel from the next run on.
@@ -373,6 +375,10 @@ impl World for KernelWorld {
 
     fn register_digest(&self, who: ContextId) -> u64 {
         self.machine.register_digest(self.processor(who))
+    }
+
+    fn loop_window(&self) -> Option<u64> {
+        Some(self.loop_window)
     }
 
     fn state_digest(&mut self) -> u64 {

@@ -12,8 +12,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use raddle_campaign::Algorithm;
 use raddle_config::kernel::Known;
 use raddle_kernel::campaign::{
-    ContextSet, KnownFunctions, Options, PATIENCE, PAUSE_WINDOW, PORTFOLIO, Progress, RaceMode,
-    RaceRules, Report, Session, StartFailure, Target, explore, useful_workers,
+    ContextSet, KnownFunctions, LOOP_WINDOW, Options, PATIENCE, PAUSE_WINDOW, PORTFOLIO, Progress,
+    RaceMode, RaceRules, Report, Session, StartFailure, Target, explore, useful_workers,
 };
 use raddle_kernel::recording::{KernelRecording, ModuleInput, SEMANTICS};
 use raddle_kernel::test_case::TestCase;
@@ -78,6 +78,10 @@ pub(crate) struct Explore {
     /// Two PAUSE instructions of a processor within so many instructions mean that it waits for another one (SKI's h2).
     #[arg(long, value_name = "N", default_value_t = PAUSE_WINDOW)]
     pause_window: u64,
+    /// A loop of at most so many instructions that reads the same values again means that, too (SKI's h3); at most 10000,
+    /// and 0 for none.
+    #[arg(long, value_name = "N", default_value_t = LOOP_WINDOW, value_parser = clap::value_parser!(u64).range(..=10_000))]
+    loop_window: u64,
     /// Instructions of a processor in a row before another one gets its turn (SKI's h4).
     #[arg(long, value_name = "N", default_value_t = PATIENCE)]
     patience: u64,
@@ -182,6 +186,7 @@ impl Explore {
             findings_max: FINDINGS_MAX,
             patience: self.patience,
             pause_window: self.pause_window,
+            loop_window: self.loop_window,
             interrupts: !self.plain_interrupts,
             clock,
         };
