@@ -119,6 +119,33 @@ fn only_some_contexts_can_be_let_run() {
     assert!(text.contains("add `cpus`"), "{text}");
 }
 
+/// Who waits in a loop without PAUSE is passed over at once if the loop fits into the window, otherwise when its
+/// patience is at its end.
+#[test]
+fn a_loop_without_pause_is_noticed_if_it_fits_into_the_window() {
+    let folder = TempDir::new().expect("a folder");
+    let explored = |test: &str, window: &[&str]| {
+        let schedules = ["--schedules", "100", "--json"];
+        let (code, text) = explore(folder.path(), test, &[&schedules, window].concat());
+        assert_eq!(code, 0, "{text}");
+        let told: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let times = |heuristic: usize| told["summary"][0]["liveness"][heuristic].as_u64();
+        let [Some(looping), Some(starving)] = [2, 3].map(times) else {
+            panic!("no counts in {text}");
+        };
+        (looping, starving)
+    };
+    // The first run is made before there are points to look at.
+    for (test, window) in [("short", &[][..]), ("long", &["--loop-window", "100"])] {
+        let (looping, starving) = explored(&format!("loops/{test}"), window);
+        assert!(looping > 10 && starving <= 1, "{looping} {starving}");
+    }
+    for (test, window) in [("short", &["--loop-window", "0"][..]), ("long", &[])] {
+        let (looping, starving) = explored(&format!("loops/{test}"), window);
+        assert!(looping == 0 && starving > 10, "{looping} {starving}");
+    }
+}
+
 #[test]
 fn a_race_that_fails_nothing_is_seen_as_a_race() {
     let folder = TempDir::new().expect("a folder");

@@ -38,6 +38,9 @@ const CALLS: [&str; 6] = [
     "epoll-add-add",
 ];
 
+/// Loops without PAUSE that wait.
+const LOOPS: [&str; 2] = ["short", "long"];
+
 /// A longer test: about 100 thousand instructions, nearly all of which are explored.
 const STREAM: &str = "pipe-stream";
 const STREAM_TEXT: &str = "\
@@ -299,7 +302,10 @@ impl Kernel {
         );
         println!("| test | H1 halted | H2 paused | H3 looping | H4 starving |");
         println!("|---|---|---|---|---|");
-        for (name, path) in self.all(guest) {
+        let loops = self
+            .wanted(&LOOPS)
+            .map(|name| (format!("{name} loop"), guest.loop_test(name)));
+        for (name, path) in self.all(guest).into_iter().chain(loops) {
             let summary = guest.explore(&path, &["--schedules", &self.speed.to_string()])?;
             let cells: Vec<String> = summary
                 .liveness

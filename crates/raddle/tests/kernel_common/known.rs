@@ -1,4 +1,4 @@
-//! A booted kernel and the module of known races, made once for all tests.
+//! A booted kernel and the modules of known races and of loops, made once for all tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,7 +31,7 @@ pub(crate) fn cache() -> String {
     folder.to_string_lossy().into_owned()
 }
 
-/// The folder with the module of known races, built for this kernel.
+/// The folder with the modules of known races and of loops, built for this kernel.
 fn module() -> String {
     let sources = module_sources();
     let mut digest = Digest::default();
@@ -102,7 +102,7 @@ pub(crate) fn explore_files(folder: &Path, tests: &[String], extra: &[&str]) -> 
     raddle(folder, &arguments)
 }
 
-/// Explores a test of the corpus, with the module of known races.
+/// Explores a test of the corpus, with these modules.
 pub(crate) fn explore(folder: &Path, test: &str, extra: &[&str]) -> (i32, String) {
     let module = module();
     let test = format!("{CORPUS}/{test}.ktest");

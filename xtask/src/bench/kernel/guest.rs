@@ -63,7 +63,7 @@ impl Guest {
         Ok(guest)
     }
 
-    /// Builds the module of known races for this kernel.
+    /// Builds the modules of known races and of loops for this kernel.
     fn build_module(&self) -> anyhow::Result<()> {
         let into = self.module();
         std::fs::create_dir_all(&into)?;
@@ -91,6 +91,10 @@ impl Guest {
 
     pub(super) fn call(&self, name: &str) -> PathBuf {
         shell::root().join(format!("corpus/kernel/calls/{name}.ktest"))
+    }
+
+    pub(super) fn loop_test(&self, name: &str) -> PathBuf {
+        shell::root().join(format!("corpus/kernel/loops/{name}.ktest"))
     }
 
     /// Writes a test of our own.
