@@ -19,10 +19,25 @@ pub(crate) fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Builds raddle for measurements.
-pub(crate) fn release_build() -> anyhow::Result<PathBuf> {
+/// The raddle to measure: the given one, or one that is built now.
+pub(crate) fn release_build(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    if let Some(given) = given {
+        return Ok(given.to_path_buf());
+    }
     run("cargo", &["build", "--release", "--bin", "raddle"])?;
-    Ok(target_folder().join("release/raddle"))
+    Ok(released())
+}
+
+/// The raddle that [`release_build`] has built.
+pub(crate) fn released() -> PathBuf {
+    target_folder().join("release/raddle")
+}
+
+/// Builds an example program for measurements.
+pub(crate) fn release_example(package: &str, name: &str) -> anyhow::Result<PathBuf> {
+    let options = ["build", "--release", "-p", package, "--example", name];
+    run("cargo", &options)?;
+    Ok(target_folder().join("release/examples").join(name))
 }
 
 /// Runs a command with its output shown; an unsuccessful end is an error.

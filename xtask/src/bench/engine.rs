@@ -4,6 +4,7 @@
 //! All times are CPU times, the best of a few repeats, so that other load on the machine matters little.
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
@@ -11,40 +12,17 @@ use anyhow::{Context, ensure};
 use crate::shell;
 
 const REPEATS: usize = 3;
-const RADDLE: &str = "target/release/raddle";
 
 pub(crate) fn run() -> anyhow::Result<()> {
-    shell::run("cargo", &["build", "--release", "--bin", "raddle"])?;
-    shell::run(
-        "cargo",
-        &[
-            "build",
-            "--release",
-            "-p",
-            "raddle-x86",
-            "--example",
-            "kernels",
-        ],
-    )?;
-    shell::run(
-        "cargo",
-        &[
-            "build",
-            "--release",
-            "-p",
-            "raddle-linux",
-            "--example",
-            "restores",
-        ],
-    )?;
-    let folder = shell::root().join("target/bench-engine");
+    let raddle = shell::release_build(None)?;
+    let folder = shell::target_folder().join("bench-engine");
     std::fs::create_dir_all(&folder)?;
     kernels(&folder)?;
     restores(&folder)?;
-    programs(&folder)
+    programs(&folder, &raddle)
 }
 
-fn kernels(folder: &std::path::Path) -> anyhow::Result<()> {
+fn kernels(folder: &Path) -> anyhow::Result<()> {
     let out = folder.join("kernels");
     let flags = "-O2 -fno-pic -no-pie -static -nostdlib -ffreestanding -mgeneral-regs-only -fno-tree-loop-distribute-patterns -fno-builtin -Wl,-Ttext=0x10000000";
     compile("kernels", &out, flags)?;
@@ -52,11 +30,9 @@ fn kernels(folder: &std::path::Path) -> anyhow::Result<()> {
     println!("| kernel | no observation | every access | every access with value |");
     println!("|---|---|---|---|");
     let mut columns: Vec<Vec<(String, f64)>> = Vec::new();
+    let program = shell::release_example("raddle-x86", "kernels")?;
     for mode in ["none", "addr", "value"] {
-        let output = Command::new("target/release/examples/kernels")
-            .arg(&out)
-            .arg(mode)
-            .output()?;
+        let output = Command::new(&program).arg(&out).arg(mode).output()?;
         ensure!(
             output.status.success(),
             "the kernels failed: {}",
@@ -94,7 +70,8 @@ fn mips(line: &str) -> Option<(String, f64)> {
     Some((name, steps / seconds / 1e6))
 }
 
-fn restores(folder: &std::path::Path) -> anyhow::Result<()> {
+fn restores(folder: &Path) -> anyhow::Result<()> {
+    let restorer = shell::release_example("raddle-linux", "restores")?;
     let out = folder.join("small_test");
     compile("small_test", &out, "-O2 -pthread")?;
     println!("## A small test from a snapshot, executions per CPU second\n");
@@ -105,7 +82,7 @@ fn restores(folder: &std::path::Path) -> anyhow::Result<()> {
             seconds,
             steps,
             pages,
-        } = executions(mode, count, &out, &[])?;
+        } = executions(&restorer, mode, count, &out, &[])?;
         println!(
             "| {mode} | {:.0} | {steps:.0} | {pages:.0} |",
             1.0 / seconds
@@ -117,7 +94,8 @@ fn restores(folder: &std::path::Path) -> anyhow::Result<()> {
     println!("| pages written | pages restored each | microseconds each | per page restored |");
     println!("|---|---|---|---|");
     for written in ["1", "10", "100", "1000", "4000"] {
-        let Executions { seconds, pages, .. } = executions("none", "500", &out, &[written])?;
+        let Executions { seconds, pages, .. } =
+            executions(&restorer, "none", "500", &out, &[written])?;
         println!(
             "| {written} | {pages:.0} | {:.0} | {:.2} |",
             seconds * 1e6,
@@ -136,12 +114,13 @@ struct Executions {
 }
 
 fn executions(
+    restorer: &Path,
     mode: &str,
     count: &str,
-    program: &std::path::Path,
+    program: &Path,
     arguments: &[&str],
 ) -> anyhow::Result<Executions> {
-    let output = Command::new("target/release/examples/restores")
+    let output = Command::new(restorer)
         .args([mode, count])
         .arg(program)
         .args(arguments)
@@ -174,7 +153,7 @@ struct Workload {
     sanitized: Option<Vec<String>>,
 }
 
-fn workloads(folder: &std::path::Path) -> anyhow::Result<Vec<Workload>> {
+fn workloads(folder: &Path) -> anyhow::Result<Vec<Workload>> {
     let input = folder.join("input");
     let bash = std::fs::read("/bin/bash").context("a file to compress")?;
     std::fs::write(&input, bash.repeat(4))?;
@@ -211,10 +190,11 @@ fn workloads(folder: &std::path::Path) -> anyhow::Result<Vec<Workload>> {
     Ok(workloads)
 }
 
-fn programs(folder: &std::path::Path) -> anyhow::Result<()> {
+fn programs(folder: &Path, raddle: &Path) -> anyhow::Result<()> {
     let workloads = workloads(folder)?;
+    let raddle = raddle.display().to_string();
     let peers: Vec<(&str, Vec<String>)> = [
-        ("raddle", words(&[RADDLE, "run", "--"])),
+        ("raddle", words(&[&raddle, "run", "--"])),
         ("qemu-user", words(&["/usr/bin/qemu-x86_64"])),
         (
             "valgrind none",
@@ -222,7 +202,7 @@ fn programs(folder: &std::path::Path) -> anyhow::Result<()> {
         ),
     ]
     .into_iter()
-    .filter(|(_, command)| std::path::Path::new(&command[0]).exists())
+    .filter(|(_, command)| Path::new(&command[0]).exists())
     .collect();
     println!("## Whole programs, CPU time as a multiple of native\n");
     let names: Vec<&str> = peers.iter().map(|(name, _)| *name).collect();
@@ -260,7 +240,7 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn compile(name: &str, out: &std::path::Path, flags: &str) -> anyhow::Result<()> {
+fn compile(name: &str, out: &Path, flags: &str) -> anyhow::Result<()> {
     let source = format!("benches/engine/{name}.c");
     let mut arguments: Vec<&str> = flags.split_whitespace().collect();
     let out = out.to_string_lossy();

@@ -57,16 +57,14 @@ pub(crate) struct Explore {
     /// Only this scheduler; may be given several times.
     #[arg(long)]
     scheduler: Vec<String>,
-    /// An already built raddle.
-    #[arg(long, default_value = "target/release/raddle")]
-    raddle: PathBuf,
+    /// The raddle to use; default: a release build.
+    #[arg(long)]
+    raddle: Option<PathBuf>,
 }
 
 impl Explore {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        if self.raddle == Path::new("target/release/raddle") {
-            shell::run("cargo", &["build", "--release", "--bin", "raddle"])?;
-        }
+        shell::release_build(self.raddle.as_deref())?;
         let parts = if self.parts.is_empty() {
             Part::value_variants()
         } else {
@@ -84,6 +82,10 @@ impl Explore {
         Ok(())
     }
 
+    fn raddle(&self) -> PathBuf {
+        self.raddle.clone().unwrap_or_else(shell::released)
+    }
+
     fn programs<'a>(&self, of: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
         of.iter().copied().filter(|name| name.contains(&self.only))
     }
@@ -97,7 +99,7 @@ impl Explore {
 
     /// Explores with one worker and gives what is counted.
     fn explore(&self, program: &Path, options: &[&str]) -> anyhow::Result<Summary> {
-        let output = Command::new(&self.raddle)
+        let output = Command::new(self.raddle())
             .args(["explore", "--jobs", "1", "--json", "--output"])
             .arg(corpus::folder())
             .args(options)
@@ -127,7 +129,7 @@ impl Explore {
         // The hard limit lies above, so that the process ends by the signal of the soft one.
         let mut child = Command::new("prlimit")
             .arg(format!("--cpu={seconds}:{}", seconds + 10))
-            .arg(&self.raddle)
+            .arg(self.raddle())
             .args(["explore", "--jobs", "1", "--concise", "--until-found"])
             .args(["--time", "3600", "--output"])
             .arg(corpus::folder())

@@ -112,10 +112,7 @@ pub(crate) struct Kernel {
 
 impl Kernel {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let raddle = match &self.raddle {
-            Some(raddle) => raddle.clone(),
-            None => shell::release_build()?,
-        };
+        let raddle = shell::release_build(self.raddle.as_deref())?;
         let guest = Guest::new(raddle, self.kernel.as_deref())?;
         let parts = if self.parts.is_empty() {
             Part::value_variants()

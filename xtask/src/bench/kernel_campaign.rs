@@ -117,10 +117,7 @@ impl KernelCampaign {
             None => shell::target_folder().join("kernel-campaign"),
         };
         std::fs::create_dir_all(folder.join("results"))?;
-        let raddle = match &self.raddle {
-            Some(raddle) => raddle.clone(),
-            None => shell::release_build()?,
-        };
+        let raddle = shell::release_build(self.raddle.as_deref())?;
         let kernel = match &self.kernel {
             Some(kernel) => kernel.clone(),
             None => packaged()?,

@@ -66,10 +66,7 @@ impl KernelRaces {
         if self.build_only {
             return Ok(());
         }
-        let raddle = match &self.raddle {
-            Some(raddle) => raddle.clone(),
-            None => shell::release_build()?,
-        };
+        let raddle = shell::release_build(self.raddle.as_deref())?;
         println!(
             "| race | found at schedule (seeds 0-{}) | how it shows | replays | unmodified kernel |",
             self.seeds - 1

@@ -37,10 +37,7 @@ const REPLAYS: u32 = 500;
 
 /// Replays each finding many times; `raddle` is the program to use, or the release build.
 pub(crate) fn run(raddle: Option<&Path>) -> anyhow::Result<()> {
-    let raddle = match raddle {
-        Some(raddle) => raddle.to_path_buf(),
-        None => shell::release_build()?,
-    };
+    let raddle = shell::release_build(raddle)?;
     let folder = shell::target_folder().join("bench-replay");
     println!("| finding | replays, all the same | replays/s |");
     println!("|---|---|---|");

@@ -23,7 +23,7 @@ pub(super) const HARD: [&str; 10] = [
 
 /// Where programs and recordings go.
 pub(super) fn folder() -> PathBuf {
-    shell::root().join("target/bench-explore")
+    shell::target_folder().join("bench-explore")
 }
 
 /// The names of all cases for `raddle explore`, sorted.

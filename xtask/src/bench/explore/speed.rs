@@ -115,7 +115,7 @@ fn scaling(bench: &Explore, program: &Path, schedules: u64) -> anyhow::Result<f6
     for (rate, jobs) in rates.iter_mut().zip(["1", "2"]) {
         let mut seconds = [0.0; 2];
         for (seconds, count) in seconds.iter_mut().zip([WARM_UP, WARM_UP + schedules]) {
-            let mut child = Command::new(&bench.raddle)
+            let mut child = Command::new(bench.raddle())
                 .args(["explore", "--jobs", jobs, "--schedules", &count.to_string()])
                 .args(["--time", "600", "--concise", "--output"])
                 .arg(corpus::folder())

@@ -40,11 +40,10 @@ pub(super) struct Built<'a> {
 
 impl Place {
     pub(super) fn new(reuse: bool) -> anyhow::Result<Self> {
-        let target = crate::shell::target_folder();
-        let work = target.join("bench/harden");
+        let work = crate::shell::target_folder().join("bench/harden");
         fs::create_dir_all(&work)?;
         Ok(Self {
-            raddle: target.join("release/raddle"),
+            raddle: crate::shell::released(),
             work,
             reuse,
         })
