@@ -132,6 +132,28 @@ fn the_same_options_serve_another_kernel() {
     assert!(text.contains("8 bytes of loop_check_gen"), "{text}");
 }
 
+/// ext4 of Debian's 6.1 writes to a directory that is renamed without its lock; 6.12 does not.
+#[test]
+fn a_bug_of_a_stock_kernel_is_found_and_is_gone_where_it_was_mended() {
+    let guest = Guest::new();
+    let test = format!("{CORPUS}/found/ext4-rename-create.ktest");
+    let options = [&EXT4[..4], &["--until-found", test.as_str()]].concat();
+    // A later package may have the fix.
+    if kernel().ends_with("vmlinuz-6.1.0-54-cloud-amd64") {
+        let (code, text) = guest.explore("1000", &options);
+        assert_eq!(code, 1, "{text}");
+        assert!(
+            text.contains("`mkdir(\"/mnt/new/more\", 0755) == 0` gave -74"),
+            "{text}"
+        );
+        let (code, text) = guest.replay(&["--console"]);
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains("checksumming directory block 0"), "{text}");
+    }
+    let (code, text) = guest.explore_on(&packaged("kernel-6.12"), "400", &options);
+    assert_eq!(code, 0, "{text}");
+}
+
 #[test]
 fn btrfs_in_ram_is_checked_after_each_schedule() {
     let guest = Guest::new();
