@@ -129,6 +129,11 @@ impl KernelCampaign {
         let mut outcomes = Vec::new();
         for part in &parts {
             let file = folder.join("results").join(format!("{}.json", part.name));
+            // Another command that shares the folder may be at this part.
+            let claim = std::fs::File::create(file.with_extension("lock"))?;
+            if claim.try_lock().is_err() {
+                continue;
+            }
             if !file.is_file() {
                 if limit.is_some_and(|limit| begun.elapsed() >= limit) {
                     break;
