@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use raddle_linux::{End, LinuxWorld, Plain, RunLimits, Setup};
+use raddle_linux::{End, LinuxWorld, Plain, Reaction, RunLimits, Setup};
 use raddle_stdx::cpu_time;
 use raddle_world::{SeededChoices, Snapshot, Until, World};
 use raddle_x86::Observe;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     let mut digest = None;
     for _ in 0..count {
         world.restore(snapshot);
-        let end = Plain::default().run(&mut world, RunLimits::default(), &mut |_| true);
+        let end = Plain::default().run(&mut world, RunLimits::default(), &mut |_| Reaction::GoOn);
         assert!(matches!(end, End::Exited { status: 0 }), "{end:?}");
         let first = *digest.get_or_insert(world.run_digest());
         assert_eq!(
@@ -55,6 +55,7 @@ fn setup(command: &[String]) -> Setup {
         directory: b"/".to_vec(),
         stdin: Vec::new(),
         mappings: Vec::new(),
+        visible: None,
         memory_max: 1 << 30,
         processes_max: 64,
         cpus: 4,

@@ -42,10 +42,10 @@ mod user;
 mod wait;
 mod world;
 
-pub use files::PinnedFile;
+pub use files::{Exported, PinnedFile};
 pub use heap::{Block, HeapError, HeapErrorKind, HeapWatch, Origin};
 pub use inspect::PendingCall;
-pub use plain::{End, Limits as RunLimits, Plain};
+pub use plain::{End, Limits as RunLimits, Plain, Reaction};
 pub use raddle_config::hooks::Effect;
 pub use raddle_x86::Observe;
 pub use setup::{Mapping, Setup, StartError};

@@ -31,6 +31,15 @@ pub enum End {
     Stopped,
 }
 
+/// What the one who hears of the events of a slice wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaction {
+    GoOn,
+    Stop,
+    /// Nobody reads this output of the program any more: 1 or 2.
+    CloseOutput(i32),
+}
+
 /// Round robin over runnable contexts.
 #[derive(Debug, Clone, Default)]
 pub struct Plain {
@@ -38,12 +47,12 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// Runs until the world ends. After each slice `sink` gets the events; false from it ends the run.
+    /// Runs until the world ends. After each slice `sink` gets the events.
     pub fn run(
         &mut self,
         world: &mut LinuxWorld,
         limits: Limits,
-        sink: &mut dyn FnMut(&[Event]) -> bool,
+        sink: &mut dyn FnMut(&[Event]) -> Reaction,
     ) -> End {
         let mut idle_jumps = 0;
         loop {
@@ -70,12 +79,15 @@ impl Plain {
             }
             let stop = world.run(next, Until::Steps(steps_max));
             let events = world.take_events();
-            let goes_on = sink(&events);
+            let reaction = sink(&events);
             world.recycle_events(events);
+            if let Reaction::CloseOutput(descriptor) = reaction {
+                world.close_output(descriptor);
+            }
             match stop {
                 Stop::WorldDone { status } => return End::Exited { status },
                 Stop::Unsupported(text) => return End::Unsupported(text),
-                _ if !goes_on => return End::Stopped,
+                _ if reaction == Reaction::Stop => return End::Stopped,
                 _ => {}
             }
         }

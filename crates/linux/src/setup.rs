@@ -45,6 +45,9 @@ pub struct Setup {
     /// What standard input holds.
     pub stdin: Vec<u8>,
     pub mappings: Vec<Mapping>,
+    /// The host files and directories that the guest can see, besides what is mapped; none for all that the user can
+    /// read.
+    pub visible: Option<Vec<PathBuf>>,
     /// Bytes of guest memory.
     pub memory_max: u64,
     /// Threads and processes at one time.
@@ -127,7 +130,7 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
             first: Pid(FIRST),
             ended: None,
         },
-        host: HostFiles::default(),
+        host: host_files(setup),
         events: Vec::new(),
         is_tracing: false,
         is_observed: false,
@@ -143,6 +146,16 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
         is_armed: false,
         halt: None,
     }
+}
+
+/// The host as the guest sees it: what is mapped is always among it.
+fn host_files(setup: &Setup) -> HostFiles {
+    let mapped = setup.mappings.iter().map(|mapping| mapping.host.clone());
+    let visible: Option<Vec<PathBuf>> = setup
+        .visible
+        .as_ref()
+        .map(|paths| paths.iter().cloned().chain(mapped).collect());
+    HostFiles::showing(visible.as_deref())
 }
 
 pub(crate) fn add_first_process(

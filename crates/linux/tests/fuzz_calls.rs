@@ -5,7 +5,7 @@
 
 mod common;
 
-use raddle_linux::{Plain, RunLimits, syscall_table};
+use raddle_linux::{Plain, Reaction, RunLimits, syscall_table};
 
 /// Makes calls from a list of numbers (`argv[2..]`) with arguments drawn from a seed (`argv[1]`).
 const PROGRAM: &str = r#"
@@ -74,7 +74,7 @@ fn random_calls_are_answered_and_repeat() {
             .collect();
         let run = || {
             let mut world = common::world(&program, &arguments, seed);
-            let end = Plain::default().run(&mut world, limits, &mut |_| true);
+            let end = Plain::default().run(&mut world, limits, &mut |_| Reaction::GoOn);
             (end, world.run_digest(), world.statistics().syscalls)
         };
         let first = run();

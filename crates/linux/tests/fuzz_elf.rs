@@ -7,7 +7,7 @@ mod common;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use raddle_linux::{End, Plain, RunLimits};
+use raddle_linux::{End, Plain, Reaction, RunLimits};
 use raddle_stdx::Prng;
 
 const PROGRAM: &str = "int main(void) { return 3; }";
@@ -21,7 +21,7 @@ fn damaged_programs_are_refused_or_run() {
     let end = Plain::default().run(
         &mut common::world(&whole, &[], 0),
         RunLimits::default(),
-        &mut |_| true,
+        &mut |_| Reaction::GoOn,
     );
     assert_eq!(end, End::Exited { status: 3 << 8 });
     let good = std::fs::read(&whole).unwrap();
@@ -51,7 +51,7 @@ fn damaged_programs_are_refused_or_run() {
                 let limits = RunLimits {
                     instructions: Some(200_000),
                 };
-                Plain::default().run(&mut world, limits, &mut |_| true);
+                Plain::default().run(&mut world, limits, &mut |_| Reaction::GoOn);
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use raddle_linux::{End, LinuxWorld, Plain, RunLimits, Setup};
+use raddle_linux::{End, LinuxWorld, Plain, Reaction, RunLimits, Setup};
 use raddle_world::{SeededChoices, Snapshot, Until, World};
 use raddle_x86::Observe;
 
@@ -30,6 +30,7 @@ fn world(program: &str, seed: u64) -> LinuxWorld {
         directory: b"/".to_vec(),
         stdin: Vec::new(),
         mappings: Vec::new(),
+        visible: None,
         memory_max: 1 << 30,
         processes_max: 64,
         cpus: 4,
@@ -48,7 +49,7 @@ fn to_second_thread(world: &mut LinuxWorld) -> Snapshot {
 }
 
 fn run_on(world: &mut LinuxWorld) -> (u64, u64) {
-    let end = Plain::default().run(world, RunLimits::default(), &mut |_| true);
+    let end = Plain::default().run(world, RunLimits::default(), &mut |_| Reaction::GoOn);
     assert_eq!(end, End::Exited { status: 0 });
     (world.run_digest(), world.state_digest())
 }

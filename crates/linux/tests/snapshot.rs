@@ -4,7 +4,7 @@
 
 mod common;
 
-use raddle_linux::{End, LinuxWorld, Plain, RunLimits};
+use raddle_linux::{End, LinuxWorld, Plain, Reaction, RunLimits};
 use raddle_world::{EventKind, Stop, Until, World};
 
 /// Threads, a pipe, a child process, a file, memory: everything that a restore must bring back.
@@ -73,7 +73,7 @@ fn finish(world: &mut LinuxWorld) -> (String, u64) {
                 output.push_str(&String::from_utf8_lossy(bytes));
             }
         }
-        true
+        Reaction::GoOn
     });
     assert_eq!(end, End::Exited { status: 40 << 8 });
     (output, world.run_digest())

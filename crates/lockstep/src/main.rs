@@ -34,6 +34,7 @@ fn main() -> anyhow::Result<()> {
         directory: b"/".to_vec(),
         stdin: Vec::new(),
         mappings: Vec::new(),
+        visible: None,
         memory_max: 4 << 30,
         processes_max: 1000,
         cpus: 4,

@@ -73,6 +73,7 @@ fn run(words: &[&str]) -> (Report, String) {
         directory: b"/".to_vec(),
         stdin: Vec::new(),
         mappings: Vec::new(),
+        visible: None,
         memory_max: 1 << 30,
         processes_max: 10,
         cpus: 4,

@@ -1,12 +1,14 @@
 //! What could be in `std`: a seeded integer generator, digests, a map from small ids, width conversions with names.
 //!
 //! This crate knows nothing of programs, kernels or machines.
-//! Entry points: [`Prng`], [`Digest`], [`IdMap`], [`cpu_time()`], the free functions of [`width`].
+//! Entry points: [`Prng`], [`Digest`], [`IdMap`], [`cpu_time()`], the free functions of [`width`] and of
+//! [`regular_file`].
 
 mod cpu_time;
 mod digest;
 mod id_map;
 mod prng;
+pub mod regular_file;
 pub mod width;
 
 pub use cpu_time::cpu_time;

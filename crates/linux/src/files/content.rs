@@ -100,10 +100,26 @@ impl Content {
         self.is_mapped_shared = true;
     }
 
-    /// Whether anything differs from the host file.
-    pub(crate) fn is_changed(&self) -> bool {
-        self.lower.is_none_or(|lower| lower.size != self.size)
-            || self.pages.from(0).next().is_some()
+    /// Whether anything differs from the host file. Pages of our own may say the same as the host's: those that were
+    /// mapped shared and only read.
+    pub(crate) fn is_changed(
+        &self,
+        frames: &mut Frames,
+        host: &mut HostFiles,
+    ) -> Result<bool, Errno> {
+        if self.lower.is_none_or(|lower| lower.size != self.size) {
+            return Ok(true);
+        }
+        for (page, own) in self.pages.from(0) {
+            let Some(file) = self.lower_has(page) else {
+                return Ok(true);
+            };
+            let given = host.page(frames, file, page)?;
+            if frames.bytes(own) != frames.bytes(given) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn lower_has(&self, page: u64) -> Option<HostFileId> {
@@ -427,7 +443,12 @@ mod tests {
         fixture.truncate(0);
         fixture.truncate(12);
         assert_eq!(fixture.all(), [0; 12]);
-        assert!(fixture.content.is_changed());
+        let Fixture {
+            frames,
+            host,
+            content,
+        } = &mut fixture;
+        assert_eq!(content.is_changed(frames, host), Ok(true));
     }
 
     #[test]

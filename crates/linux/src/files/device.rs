@@ -55,6 +55,6 @@ pub(crate) fn populate(state: &mut State) {
         state.fixed_node(dev, name, 0o777, Node::Symlink(Name::from(target)));
     }
     let shm = state.fixed_directory(dev, b"shm");
-    state.inode_mut(shm).mode = 0o1777;
+    state.set_fixed_mode(shm, 0o1777);
     state.fixed_directory(dev, b"pts");
 }

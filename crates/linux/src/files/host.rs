@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use raddle_mem::{FrameId, Frames, PAGE_SIZE};
-use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u32, to_u64};
+use raddle_stdx::{Digest, regular_file};
 
 use super::inode::{Name, Timestamp};
+use super::seal::{Seal, Sight};
 use crate::errno::Errno;
 
 /// Number of a pinned host file.
@@ -60,6 +61,13 @@ impl HostNode {
     }
 }
 
+/// A directory of a sealed world of which no more is told than that it leads somewhere.
+const ON_THE_WAY: HostNode = HostNode::Directory {
+    mode: 0o755,
+    links: 2,
+    modified: Timestamp::EPOCH,
+};
+
 #[derive(Debug)]
 struct HostFile {
     path: PathBuf,
@@ -88,15 +96,43 @@ pub(crate) struct HostFiles {
     nodes: BTreeMap<PathBuf, HostNode>,
     listings: BTreeMap<PathBuf, Arc<[Name]>>,
     files: Vec<HostFile>,
+    /// What can be seen; none for everything.
+    seal: Option<Seal>,
 }
 
 impl HostFiles {
+    /// A host of which only these files and directories can be seen; all of it if nothing is said.
+    pub(crate) fn showing(visible: Option<&[PathBuf]>) -> Self {
+        let seal = visible.map(|paths| {
+            let mut seal = Seal::default();
+            paths.iter().for_each(|path| seal.show(path));
+            seal
+        });
+        Self {
+            seal,
+            ..Self::default()
+        }
+    }
+
+    /// Whether only some of the host can be seen.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.seal.is_some()
+    }
+
+    fn sight(&self, path: &Path) -> Sight {
+        self.seal
+            .as_ref()
+            .map_or(Sight::Whole, |seal| seal.sight(path))
+    }
+
     /// What is at this path; symbolic links are not followed.
     pub(crate) fn node(&mut self, path: &Path) -> HostNode {
         if let Some(node) = self.nodes.get(path) {
             return node.clone();
         }
         let node = match path.symlink_metadata() {
+            _ if self.sight(path) == Sight::Nothing => HostNode::Absent,
+            _ if self.sight(path) == Sight::Way => ON_THE_WAY,
             Ok(metadata) => self.pin(path, &metadata),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => HostNode::Denied,
             Err(_) => HostNode::Absent,
@@ -156,6 +192,7 @@ impl HostFiles {
             .into_iter()
             .flatten()
             .filter_map(Result::ok)
+            .filter(|entry| self.sight(&entry.path()) != Sight::Nothing)
             .filter(|entry| {
                 entry.file_type().is_ok_and(|kind| {
                     !(kind.is_socket() || kind.is_block_device() || kind.is_char_device())
@@ -234,7 +271,7 @@ fn describe(file: &HostFile) -> PinnedFile {
     let changed = file.path.symlink_metadata().map_or(true, |metadata| {
         metadata.size() != file.size || (metadata.mtime(), metadata.mtime_nsec()) != file.modified
     });
-    let digest = std::fs::read(&file.path)
+    let digest = regular_file::read(&file.path, file.size)
         .ok()
         .map(|bytes| Digest::of(&bytes));
     PinnedFile {
@@ -248,7 +285,7 @@ fn describe(file: &HostFile) -> PinnedFile {
 
 fn open_handle(file: &mut HostFile) -> io::Result<&File> {
     if file.handle.is_none() && !file.path.as_os_str().is_empty() {
-        file.handle = Some(File::open(&file.path)?);
+        file.handle = Some(regular_file::open(&file.path)?);
     }
     file.handle
         .as_ref()

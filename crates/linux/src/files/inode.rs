@@ -74,6 +74,8 @@ pub(crate) struct Inode {
     pub(crate) times: Times,
     /// Directory entries that name it (and, for a directory, its own dot entries).
     pub(crate) links: u32,
+    /// Where it was before the guest did anything, if it was; none for what the guest made.
+    pub(crate) given: Option<Given>,
     /// Open files, current directories and the like that keep it alive.
     pub(crate) holders: u32,
     /// It was mapped at least once, so address spaces must be asked before it is freed.
@@ -84,6 +86,20 @@ pub(crate) struct Inode {
     pub(crate) input_events: u64,
     pub(crate) output_events: u64,
     pub(crate) node: Node,
+}
+
+/// The place and mode of an inode that the guest found: on the host, or in the fixed part of its world.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given {
+    directory: InodeId,
+    name: Name,
+    pub(crate) mode: u32,
+}
+
+impl Given {
+    pub(crate) fn is_at(&self, directory: InodeId, name: &[u8]) -> bool {
+        self.directory == directory && *self.name == *name
+    }
 }
 
 /// What kind of inode, with its data.
@@ -186,6 +202,7 @@ impl Inode {
             gid: 0,
             times: Times::all(at),
             links: u32::from(!matches!(node, Node::Directory(_))),
+            given: None,
             holders: 0,
             was_mapped: false,
             seals: None,
@@ -193,6 +210,16 @@ impl Inode {
             output_events: 0,
             node,
         }
+    }
+
+    /// The same, found under a name by the guest and not made by it.
+    pub(crate) fn given_at(mut self, directory: InodeId, name: &[u8]) -> Self {
+        self.given = Some(Given {
+            directory,
+            name: Name::from(name),
+            mode: self.mode,
+        });
+        self
     }
 
     /// Whether it never had a name.

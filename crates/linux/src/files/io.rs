@@ -323,6 +323,9 @@ fn write_output(
     buffer: &Buffer,
     from: usize,
 ) -> Result<usize, IoError> {
+    if kernel.state.files.closed_outputs.contains(&descriptor) {
+        return Err(Errno::EPIPE.into());
+    }
     let mut at = from;
     while at < buffer.len() {
         let bytes = buffer.get(kernel, at, CHUNK)?;

@@ -26,6 +26,7 @@ pub(crate) mod pipe;
 pub(crate) mod procfs;
 mod queue;
 pub(crate) mod ready;
+mod seal;
 mod slab;
 pub(crate) mod socket;
 pub(crate) mod stat;
@@ -39,6 +40,7 @@ pub(crate) mod testkit;
 
 pub(crate) use core::{set_temporary_mask, signal as send_signal};
 pub(crate) use event::{next_deadline, timers_expired};
+pub use export::Exported;
 pub(crate) use export::export;
 pub(crate) use host::HostFiles;
 pub use host::PinnedFile;

@@ -1,5 +1,7 @@
 //! What the rest of the kernel asks of files: programs, mappings, the start and the end of processes.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,7 +10,7 @@ use raddle_stdx::width::to_u64;
 
 use super::content::Content;
 use super::flags;
-use super::inode::{Entry, InodeId, Name, Node};
+use super::inode::{Entry, InodeId, Name, Node, Source};
 use super::state::{Config, State};
 use super::table::{self, Fd, FdTable, FsId, TableId};
 use super::walk::{self, WalkOptions};
@@ -77,7 +79,11 @@ pub(crate) fn first_process(kernel: &mut Kernel, setup: &Setup) -> Result<(Table
         fds.set(descriptor, entry(open));
     }
     let table = TableId(kernel.state.files.tables.insert(fds));
-    let cwd = find_fixed(kernel, &setup.directory)?;
+    let cwd = match find_fixed(kernel, &setup.directory) {
+        // A sealed world has no directories but those that lead somewhere, and this one.
+        Err(Errno::ENOENT) if kernel.host.is_sealed() => make_fixed(kernel, &setup.directory),
+        found => found?,
+    };
     let context = table::first_context(kernel, cwd);
     Ok((table, context))
 }
@@ -108,6 +114,14 @@ fn find_fixed(kernel: &mut Kernel, path: &[u8]) -> Result<InodeId, Errno> {
         return Err(Errno::ENOTDIR);
     }
     Ok(at)
+}
+
+/// Makes a directory and those above it before any process exists; what can be seen of the host shines through.
+fn make_fixed(kernel: &mut Kernel, path: &[u8]) -> InodeId {
+    let files = &mut kernel.state.files;
+    let (parent, name) = files.fixed_parents(path);
+    let source = Source::Host(Arc::from(Path::new(OsStr::from_bytes(path))));
+    files.fixed_directory_with(parent, &name, source)
 }
 
 fn mount_maps(kernel: &mut Kernel) -> Result<(), Errno> {

@@ -27,7 +27,10 @@ pub(crate) fn of_open(kernel: &Kernel, tid: Tid, open: OpenId) -> u32 {
     match &kernel.state.files.inode(file.inode).node {
         Node::Pipe(pipe) => pipe.readiness(file.flags),
         Node::Socket(socket) => socket.readiness(&kernel.state.files),
-        Node::Output(_) => POLLOUT | POLLWRNORM,
+        Node::Output(descriptor) => {
+            let is_closed = kernel.state.files.closed_outputs.contains(descriptor);
+            POLLOUT | POLLWRNORM | if is_closed { POLLERR } else { 0 }
+        }
         Node::Event(event) => event.readiness(),
         Node::Timer(timer) => timer.readiness(),
         Node::Signal(signal) => {

@@ -1,6 +1,6 @@
 //! All guest-visible state of the file layer, and the arenas it lives in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -53,6 +53,8 @@ pub(crate) struct State {
     pub(crate) anonymous_count: u64,
     /// Cookie that joins the two halves of an inotify rename.
     pub(crate) rename_cookie: u32,
+    /// Standard output and error, by descriptor, that nobody outside reads any more.
+    pub(crate) closed_outputs: BTreeSet<i32>,
     pub(crate) config: Arc<Config>,
 }
 
@@ -87,6 +89,7 @@ impl State {
             timers: Vec::new(),
             anonymous_count: 0,
             rename_cookie: 0,
+            closed_outputs: BTreeSet::new(),
             config: Arc::new(config),
         };
         let root = state.add_inode(root);
@@ -217,6 +220,15 @@ impl State {
         id
     }
 
+    /// Gives a node of the fixed part of the world other permissions.
+    pub(crate) fn set_fixed_mode(&mut self, id: InodeId, mode: u32) {
+        let inode = self.inode_mut(id);
+        inode.mode = mode;
+        if let Some(given) = &mut inode.given {
+            given.mode = mode;
+        }
+    }
+
     /// Makes a node of the fixed part of the world.
     pub(crate) fn fixed_node(
         &mut self,
@@ -226,7 +238,8 @@ impl State {
         node: Node,
     ) -> InodeId {
         let number = number_of_path(&self.path_in(parent, name));
-        let id = self.add_inode(Inode::new(number, mode, Timestamp::EPOCH, node));
+        let id =
+            self.add_inode(Inode::new(number, mode, Timestamp::EPOCH, node).given_at(parent, name));
         if let Some(directory) = self.inode_mut(parent).directory_mut() {
             directory
                 .entries

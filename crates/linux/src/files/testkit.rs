@@ -28,6 +28,7 @@ pub(crate) fn kernel(mappings: Vec<Mapping>, stdin: &[u8]) -> Kernel {
         directory: b"/".to_vec(),
         stdin: stdin.to_vec(),
         mappings,
+        visible: None,
         memory_max: 64 << 20,
         processes_max: 10,
         cpus: 4,

@@ -376,7 +376,7 @@ fn lookup_host(
     };
     let files = &mut kernel.state.files;
     let number = number_of_path(&files.path_in(directory, name));
-    let mut inode = Inode::new(number, mode, modified, node);
+    let mut inode = Inode::new(number, mode, modified, node).given_at(directory, name);
     inode.links = links;
     let inode = files.add_inode(inode);
     if let Some(parent) = files.inode_mut(directory).directory_mut() {

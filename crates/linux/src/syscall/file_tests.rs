@@ -379,13 +379,16 @@ fn the_host_is_underneath_and_never_changes() {
     std::fs::write(directory.join("late"), b"late").unwrap();
     assert_eq!(world.names("/mnt/in"), [".", "..", "file", "new", "sub2"]);
     let out = directory.join("out");
-    crate::files::export(&mut world.kernel, &out).unwrap();
+    let exported = crate::files::export(&mut world.kernel, &out, false).unwrap();
     assert_eq!(
         std::fs::read(out.join("mnt/in/file")).unwrap(),
         b"HOST bytes"
     );
     assert_eq!(std::fs::read(out.join("mnt/in/sub2/x")).unwrap(), b"x");
     assert!(!out.join("mnt/in/late").exists());
+    // The changed file, the new one, the moved directory and the file in it; nothing that was only there.
+    assert_eq!(exported.written, 4);
+    assert!(!out.join("dev").exists());
     std::fs::remove_dir_all(&directory).unwrap();
 }
 

@@ -176,9 +176,20 @@ impl LinuxWorld {
         self.kernel.crash.as_deref()
     }
 
-    /// Writes everything the guest wrote to files out below a host directory.
-    pub fn export(&mut self, to: &std::path::Path) -> std::io::Result<()> {
-        crate::files::export(&mut self.kernel, to)
+    /// Nobody outside reads standard output (1) or standard error (2) any more: the next write to it fails as one to a
+    /// broken pipe does. This comes from outside, so a run to which it happens is not one that can be repeated.
+    pub fn close_output(&mut self, descriptor: i32) {
+        self.kernel.state.files.closed_outputs.insert(descriptor);
+    }
+
+    /// Writes what the guest made or changed out below a host directory, and nothing anywhere else. FIFOs, and set-id
+    /// and sticky bits, only `with_special`.
+    pub fn export(
+        &mut self,
+        to: &std::path::Path,
+        with_special: bool,
+    ) -> std::io::Result<crate::files::Exported> {
+        crate::files::export(&mut self.kernel, to, with_special)
     }
 
     /// The host files that this run has read, and whether they are still what they were.

@@ -42,6 +42,7 @@ pub(crate) fn try_world(
         directory: b"/".to_vec(),
         stdin: Vec::new(),
         mappings: Vec::new(),
+        visible: None,
         memory_max: 256 << 20,
         processes_max: 40,
         cpus: 4,

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use raddle_linux::{End, LinuxWorld, Plain, RunLimits, StartError, describe_status};
+use raddle_linux::{
+    End, Exported, LinuxWorld, Plain, Reaction, RunLimits, StartError, describe_status,
+};
+use raddle_report::words::{counted, listed};
 use raddle_stdx::cpu_time;
 use raddle_world::{Event, EventKind};
 
@@ -18,6 +21,9 @@ use crate::program_options::ProgramOptions;
 
 /// Exit status of errors that are ours and not the program's, as env(1) and timeout(1) have it.
 const OWN_ERROR: u8 = 125;
+
+/// Killed by it: the program wrote where nobody reads any more.
+const SIGPIPE: i32 = 13;
 
 /// Run a program deterministically on raddle's own machine.
 #[derive(Debug, Args)]
@@ -34,9 +40,12 @@ pub(crate) struct Run {
     /// Print every event on standard error, or write them to FILE in a compact form.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     trace: Option<Option<PathBuf>>,
-    /// Write the files that the program made or changed below DIR at the end.
+    /// Write the files, directories and links that the program made or changed below DIR at the end.
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
+    /// Export FIFOs and set-user-id, set-group-id and sticky bits, too.
+    #[arg(long, requires = "export")]
+    export_special: bool,
     /// Stop after this many instructions.
     #[arg(long, value_name = "N")]
     max_instructions: Option<u64>,
@@ -73,9 +82,18 @@ impl Run {
             instructions: self.max_instructions,
         };
         let end = Plain::default().run(&mut world, limits, &mut |events| {
-            let result = events.iter().try_for_each(|event| sink.event(event));
-            trouble = result.err();
-            trouble.is_none() && !interrupt.is_requested()
+            let mut closed = None;
+            for event in events {
+                match sink.event(event) {
+                    Ok(now_closed) => closed = closed.or(now_closed),
+                    Err(error) => trouble = trouble.take().or(Some(error)),
+                }
+            }
+            match closed {
+                _ if trouble.is_some() || interrupt.is_requested() => Reaction::Stop,
+                Some(descriptor) => Reaction::CloseOutput(descriptor),
+                None => Reaction::GoOn,
+            }
         });
         let elapsed = cpu_time().saturating_sub(begun);
         sink.finish(world.run_digest())?;
@@ -86,11 +104,40 @@ impl Run {
             print_statistics(&world, elapsed);
         }
         if let Some(directory) = &self.export {
-            world
-                .export(directory)
+            let exported = world
+                .export(directory, self.export_special)
                 .with_context(|| format!("cannot export to {}", directory.display()))?;
+            tell_export(exported, self.export_special);
         }
         conclude(end, &mut world)
+    }
+}
+
+/// Says what is unusual about the files that a program left.
+fn tell_export(exported: Exported, with_special: bool) {
+    let mut special = Vec::new();
+    if exported.fifos > 0 {
+        special.push(counted(exported.fifos, "FIFO"));
+    }
+    if exported.special_modes > 0 {
+        special.push(format!(
+            "the set-id or sticky bits of {}",
+            counted(exported.special_modes, "file")
+        ));
+    }
+    if !special.is_empty() {
+        let what = listed(&special);
+        crate::message::note(&if with_special {
+            format!("exported {what}, as --export-special asks for")
+        } else {
+            format!("did not export {what}; --export-special does")
+        });
+    }
+    if exported.sockets > 0 {
+        crate::message::note(&format!(
+            "did not export {}: it means nothing outside of the program's world",
+            counted(exported.sockets, "socket")
+        ));
     }
 }
 
@@ -130,9 +177,13 @@ impl Sink {
         Ok(Self { trace })
     }
 
-    fn event(&mut self, event: &Event) -> anyhow::Result<()> {
-        if let EventKind::Output { descriptor, bytes } = &event.kind {
-            pass_on(*descriptor, bytes)?;
+    /// Gives the output of the program that nobody reads any more, if it is one.
+    fn event(&mut self, event: &Event) -> anyhow::Result<Option<i32>> {
+        let mut closed = None;
+        if let EventKind::Output { descriptor, bytes } = &event.kind
+            && !pass_on(*descriptor, bytes)?
+        {
+            closed = Some(*descriptor);
         }
         match &mut self.trace {
             Trace::Off => {}
@@ -141,7 +192,7 @@ impl Sink {
                 .write_all(&wire.encode(event))
                 .with_context(|| format!("cannot write {}", path.display()))?,
         }
-        Ok(())
+        Ok(closed)
     }
 
     fn finish(&mut self, digest: u64) -> anyhow::Result<()> {
@@ -159,8 +210,8 @@ impl Sink {
     }
 }
 
-/// The program's output is our output; a reader that went away is no error of ours.
-fn pass_on(descriptor: i32, bytes: &[u8]) -> anyhow::Result<()> {
+/// The program's output is our output. Whether it is still read: natively, too, the program is the one who hears of it.
+fn pass_on(descriptor: i32, bytes: &[u8]) -> anyhow::Result<bool> {
     let result = if descriptor == 2 {
         std::io::stderr().write_all(bytes)
     } else {
@@ -168,10 +219,9 @@ fn pass_on(descriptor: i32, bytes: &[u8]) -> anyhow::Result<()> {
         stdout.write_all(bytes).and_then(|()| stdout.flush())
     };
     match result {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot pass the program's output on")
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error).context("cannot pass the program's output on"),
     }
 }
 
@@ -204,12 +254,17 @@ fn conclude(end: End, world: &mut LinuxWorld) -> anyhow::Result<Code> {
             if status & 0x7F == 0 {
                 return Ok(Code::Guest(u8::try_from(status >> 8 & 0xFF)?));
             }
+            let signal = status & 0x7F;
+            // A reader that has seen enough is no news, here as in a shell.
+            if signal == SIGPIPE {
+                return Ok(Code::Guest(u8::try_from(128 + signal)?));
+            }
             let details = world
                 .crash()
                 .map_or_else(String::new, |text| format!("; {text}"));
             let status_text = describe_status(status);
             crate::message::note(&format!("the program was {status_text}{details}"));
-            Ok(Code::Guest(u8::try_from(128 + (status & 0x7F))?))
+            Ok(Code::Guest(u8::try_from(128 + signal)?))
         }
         End::Deadlock { threads } => bail!(
             "deadlock: no thread of the program can ever run again\n  {}",

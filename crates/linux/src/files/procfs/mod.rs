@@ -304,7 +304,7 @@ pub(crate) fn names(kernel: &Kernel, _tid: Tid, proc: ProcDir) -> Vec<Name> {
 /// Puts the dynamic directory /proc in place.
 pub(crate) fn mount(state: &mut State) -> InodeId {
     let proc = state.fixed_directory_with(state.root, b"proc", Source::Proc(ProcDir::Root));
-    state.inode_mut(proc).mode = 0o555;
+    state.set_fixed_mode(proc, 0o555);
     state.fixed_node(
         proc,
         b"mounts",
