@@ -1,27 +1,16 @@
 //! The lines that changed since a revision, as `git diff` tells.
 
-use std::process::Command;
-
-use anyhow::{Context, bail};
+use anyhow::bail;
 use raddle_explore::Focus;
+
+use crate::git;
 
 /// Lines at most: a longer diff is no focus.
 const LINES_MAX: usize = 20_000;
 
 /// The lines of the working tree that are not in `revision`.
 pub(crate) fn changed_since(revision: &str) -> anyhow::Result<Vec<Focus>> {
-    let output = Command::new("git")
-        .args(["diff", "--no-color", "--no-ext-diff", "-U0", revision, "--"])
-        .output()
-        .context("cannot run git, which --diff needs")?;
-    if !output.status.success() {
-        let words = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "git cannot compare with `{revision}`: {}; --diff takes what `git diff` takes",
-            words.lines().next().unwrap_or_default()
-        );
-    }
-    let lines = added_lines(&String::from_utf8_lossy(&output.stdout));
+    let lines = added_lines(&git::changes_since(revision, &[])?);
     if lines.is_empty() {
         bail!("nothing was added or changed since `{revision}`: there is nothing to focus on");
     }

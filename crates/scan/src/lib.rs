@@ -25,3 +25,4 @@ pub use scan::{
     ChangedFile, Options, PatternCount, Phase, Progress, Report, ScanError, Summary, scan,
 };
 pub use shipped::{Shipped, list_patterns, shipped_files};
+pub use walk::{PathError, check_path};

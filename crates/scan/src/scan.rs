@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use raddle_config::scan::Scan as Config;
 use raddle_report::Finding;
+use raddle_stdx::regular_file;
 use serde::Serialize;
 
 use crate::analyse::program::{Program, Source};
@@ -283,19 +284,13 @@ fn parse_all(
 }
 
 /// Larger files are data, not programs.
-const FILE_BYTES_MAX: usize = 64 << 20;
+const FILE_BYTES_MAX: u64 = 64 << 20;
 
 fn parse_one(source: &Source, table: &Table, words: &Words) -> Outcome {
-    let text = match std::fs::read(&source.path) {
+    let text = match regular_file::read(&source.path, FILE_BYTES_MAX) {
         Ok(text) => text,
         Err(error) => return Outcome::Skipped(error.to_string()),
     };
-    if text.len() > FILE_BYTES_MAX {
-        return Outcome::Skipped(format!(
-            "{} bytes; files above 64 MiB are left out",
-            text.len()
-        ));
-    }
     let head = &text[..text.len().min(4096)];
     if head.contains(&0) {
         return Outcome::Skipped("binary data, not C source".to_owned());

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use raddle_stdx::regular_file;
+
 use crate::analyse::program::Source;
 use crate::idioms::glob_matches;
 
@@ -110,6 +112,49 @@ impl Walk {
             }
         }
     }
+}
+
+/// Why there is nothing to scan at a path that was named.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    #[error("cannot scan {}: {reason}", path.display())]
+    Unreadable {
+        path: PathBuf,
+        reason: std::io::Error,
+    },
+    #[error("cannot scan {}: there is no C file (`.c` or `.h`) in it", path.display())]
+    NoSource { path: PathBuf },
+}
+
+/// Whether there is something to scan at a path: a file, or a folder with a C file somewhere below.
+///
+/// # Errors
+/// It is not there, cannot be read, or has no C file.
+pub fn check_path(path: &Path) -> Result<(), PathError> {
+    let unreadable = |reason| PathError::Unreadable {
+        path: path.to_path_buf(),
+        reason,
+    };
+    if !fs::metadata(path).map_err(unreadable)?.is_dir() {
+        return regular_file::open(path).map(drop).map_err(unreadable);
+    }
+    let mut folders = vec![path.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let entries = match fs::read_dir(&folder) {
+            Err(reason) if folder == path => return Err(unreadable(reason)),
+            entries => entries,
+        };
+        for entry in entries.into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(kind) if kind.is_file() && is_c(&entry.path()) => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+    Err(PathError::NoSource {
+        path: path.to_path_buf(),
+    })
 }
 
 fn has_extension(path: &Path, wanted: &str) -> bool {

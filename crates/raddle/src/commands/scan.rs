@@ -87,6 +87,10 @@ impl Scan {
             )
             .into());
         }
+        // What was named and is not there must not pass for clean, least of all where nobody reads the output.
+        for path in &options.paths {
+            raddle_scan::check_path(path)?;
+        }
         let mut report = with_progress(|progress| raddle_scan::scan(&options, progress))?;
         let old = self.forget_known(&mut report)?;
         self.print(&report, old, &options)?;

@@ -1,34 +1,12 @@
 //! Which lines a git change touches.
 
-use std::process::Command;
-
-use anyhow::Context;
 use raddle_scan::ChangedFile;
+
+use crate::git;
 
 /// Lines changed between `revision` and the working tree, per file, as paths from the current folder.
 pub(super) fn changed_lines(revision: &str) -> anyhow::Result<Vec<ChangedFile>> {
-    anyhow::ensure!(
-        !revision.starts_with('-'),
-        "`{revision}` is no git revision"
-    );
-    let output = Command::new("git")
-        .args([
-            "diff",
-            "--relative",
-            "--unified=0",
-            "--no-color",
-            "--no-ext-diff",
-            revision,
-            "--",
-        ])
-        .output()
-        .context("cannot run git, which --diff needs")?;
-    anyhow::ensure!(
-        output.status.success(),
-        "git cannot show the changes since `{revision}`: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(parse(&String::from_utf8_lossy(&output.stdout)))
+    Ok(parse(&git::changes_since(revision, &["--relative"])?))
 }
 
 fn parse(diff: &str) -> Vec<ChangedFile> {
