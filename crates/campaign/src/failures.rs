@@ -45,6 +45,51 @@ impl<O: Clone> Failures<O> {
     }
 }
 
+/// What is said of a failure that was neither replayed nor made small nor explained.
+pub fn as_found_note(schedule: u64, deviations: usize, seed: u64) -> String {
+    format!(
+        "seen in schedule {schedule}; there was no time to make it small and to explain it, so its recording holds the whole schedule, with {deviations} deviations from the default order; `raddle replay` explains it as it is; to make it small, explore again with `--seed {seed} --schedules {}` and more `--explain-time`",
+        schedule + 1
+    )
+}
+
+/// What failures are reported as if there is no time to explain them, in the order of discovery.
+#[derive(Debug, Clone)]
+pub struct Kept<F>(Vec<F>);
+
+impl<F> Default for Kept<F> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<F> Kept<F> {
+    /// Keeps those that came since the last time, of the first so many, and tells of each.
+    pub fn add_new<O: Clone>(
+        &mut self,
+        failures: &Failures<O>,
+        most: usize,
+        make: &mut dyn FnMut(&O) -> F,
+        tell: &mut dyn FnMut(&F),
+    ) {
+        for outcome in failures.iter().take(most).skip(self.0.len()) {
+            let found = make(outcome);
+            tell(&found);
+            self.0.push(found);
+        }
+        assert_eq!(
+            self.0.len(),
+            failures.len().min(most),
+            "every failure that will be reported is kept"
+        );
+    }
+
+    /// The one with this number, from 0.
+    pub fn get(&self, number: usize) -> &F {
+        &self.0[number]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,5 +103,18 @@ mod tests {
         failures.note("z".to_owned(), &3);
         assert_eq!(failures.iter().copied().collect::<Vec<_>>(), [1, 2]);
         assert_eq!(failures.len(), 2);
+    }
+
+    #[test]
+    fn each_failure_is_kept_and_told_once() {
+        let (mut failures, mut kept, mut told) = (Failures::default(), Kept::default(), Vec::new());
+        for (name, value) in [("a", 1), ("b", 2), ("a", 3), ("c", 4)] {
+            failures.note(name.to_owned(), &value);
+            kept.add_new(&failures, 2, &mut |value| value * 10, &mut |found| {
+                told.push(*found);
+            });
+        }
+        assert_eq!(told, [10, 20]);
+        assert_eq!(*kept.get(1), 20);
     }
 }

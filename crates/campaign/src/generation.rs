@@ -91,7 +91,8 @@ pub fn run_generations<W: Worker>(
                 .into_iter()
                 .filter_map(|(_, outcome)| outcome)
                 .collect();
-            if done.is_empty() || !director.take(done) {
+            let is_without_workers = done.is_empty();
+            if !director.take(done) || is_without_workers {
                 break;
             }
         }

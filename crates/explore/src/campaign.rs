@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use raddle_campaign::{
-    Algorithm, Director, Failures, Generation, Learning, Material, Worker, run_generations,
-    scheduler,
+    Algorithm, Cancel, Director, Failures, Generation, Kept, Learning, Leave, Material, Urgency,
+    Worker, run_generations, scheduler,
 };
 use raddle_detect::Race;
 use raddle_report::Finding;
@@ -15,7 +15,6 @@ use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_trace::{Checks, Inputs, Limits, Recording};
 
-use crate::cancel::{Cancel, Leave, Urgency};
 use crate::exhaustive::{self, Exhaustive};
 use crate::explain;
 use crate::feedback::{Feedback, Pool};
@@ -93,6 +92,19 @@ pub enum Phase {
     },
 }
 
+/// What a campaign tells while it runs.
+#[derive(Debug)]
+pub enum News<'a> {
+    /// At the begin of each phase, and now and then during it.
+    Progress(Progress),
+    /// A failure of a kind that was not seen before, with the schedule as it ran: to be kept now, since making it
+    /// small and explaining it may never come to an end. The report has it again, under the same fingerprint.
+    Failing {
+        finding: &'a Finding,
+        recording: &'a Recording,
+    },
+}
+
 /// How far a campaign is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
@@ -110,9 +122,10 @@ pub struct Progress {
 /// What a campaign found out.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Findings in the order in which they were found, with their recordings; without one if the campaign had to end
-    /// before the failure could be replayed.
-    pub findings: Vec<(Finding, Option<Recording>)>,
+    /// Findings in the order in which they were found, with their recordings.
+    pub findings: Vec<(Finding, Recording)>,
+    /// Those that are as they were found, because the time for explanations was used up.
+    pub as_found: u64,
     /// Data races: seen, but without a recording of a failure.
     pub races: Vec<Finding>,
     pub schedules: u64,
@@ -138,7 +151,9 @@ pub struct Report {
     pub unsupported: Option<(String, u64)>,
     /// Whether all sets of at most one delay were run.
     pub single_delays_done: bool,
-    /// It was interrupted: the last generation is not complete.
+    /// Schedules of the generation that was broken off: nothing was learned from them, and no count has them.
+    pub dropped: u64,
+    /// It was interrupted before the schedules were used up.
     pub was_cancelled: bool,
     /// The time was up before the schedules were used up.
     pub was_stopped: bool,
@@ -150,24 +165,32 @@ pub struct Report {
 }
 
 impl Report {
-    /// Takes note of who has asked for an end.
+    /// Takes note of why an end was asked for.
     pub(crate) fn note_end(&mut self, cancel: &Cancel) {
         self.was_cancelled = cancel.is_asked(Urgency::Interrupted);
         self.was_stopped = cancel.is_asked(Urgency::TimeIsUp) && !self.was_cancelled;
     }
+
+    /// Takes a finding: as it was explained, or as it was found if there was no time.
+    pub(crate) fn note_finding(
+        &mut self,
+        explained: Option<(Finding, Recording)>,
+        kept: &Kept<(Finding, Recording)>,
+    ) {
+        self.as_found += u64::from(explained.is_none());
+        let finding = explained.unwrap_or_else(|| kept.get(self.findings.len()).clone());
+        self.findings.push(finding);
+    }
 }
 
-/// Explores. `progress` is told of each phase and after each schedule.
-pub fn explore(
-    options: &Options,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Report, StartFailure> {
-    progress(Progress::default());
+/// Explores. `news` is told of each phase, of each generation, and of each new failure.
+pub fn explore(options: &Options, news: &mut dyn FnMut(News<'_>)) -> Result<Report, StartFailure> {
+    news(News::Progress(Progress::default()));
     let mut session = start(options)?;
-    progress(Progress {
+    news(News::Progress(Progress {
         phase: Phase::Alone,
         ..Progress::default()
-    });
+    }));
     let rules = first_rules(options);
     let baseline = run_alone(&mut session, options, &rules);
     if baseline.drive.end == End::Abandoned {
@@ -182,7 +205,7 @@ pub fn explore(
             timed_stops: baseline.drive.timed_stops,
             ..Report::default()
         };
-        exhaustive::search(&mut session, options, &rules, &mut report, progress);
+        exhaustive::search(&mut session, options, &rules, &mut report, news);
         return Ok(report);
     }
     let mut campaign = Campaign::new(options, rules);
@@ -191,11 +214,14 @@ pub fn explore(
     let start = || Explorer::start(options);
     let mut reporting = Reporting {
         campaign: &mut campaign,
-        progress,
+        session: &mut session,
+        planned: 0,
+        news,
     };
+    reporting.keep_new();
     run_generations(options.workers, &start, &mut reporting);
     campaign.report.note_end(&options.cancel);
-    Ok(campaign.finish(&mut session, progress))
+    Ok(campaign.finish(&mut session, news))
 }
 
 fn start(options: &Options) -> Result<Session, StartFailure> {
@@ -217,6 +243,9 @@ fn run_alone(session: &mut Session, options: &Options, rules: &Rules) -> Outcome
     let mut outcome = run_schedule(session, &mut *scheduler, rules, true);
     outcome.is_default = true;
     outcome.profile = Some(outcome.drive.profile(&session.world));
+    if outcome.failure.is_some() {
+        outcome.note_digests(&mut session.world);
+    }
     outcome
 }
 
@@ -285,6 +314,7 @@ struct Campaign<'a> {
     /// Where somebody was interrupted.
     interrupted: BTreeSet<u64>,
     failures: Failures<Outcome>,
+    kept: Kept<(Finding, Recording)>,
     races: BTreeMap<(u64, u64), (Race, Outcome)>,
 }
 
@@ -302,6 +332,7 @@ impl<'a> Campaign<'a> {
             pairs: BTreeSet::new(),
             interrupted: BTreeSet::new(),
             failures: Failures::default(),
+            kept: Kept::default(),
             races: BTreeMap::new(),
         }
     }
@@ -367,10 +398,8 @@ impl<'a> Campaign<'a> {
                 let entry = self.report.unsupported.get_or_insert((text.clone(), 0));
                 entry.1 += 1;
             }
-            if let Some(failure) = &outcome.failure {
-                self.report.failing += 1;
-                self.failures.note(failure.fingerprint(), outcome);
-            }
+            self.report.failing += u64::from(outcome.failure.is_some());
+            self.note_failure(outcome);
             self.learn(outcome);
         }
         self.learning.end_generation();
@@ -378,6 +407,21 @@ impl<'a> Campaign<'a> {
         let interrupted = points.iter().filter(|pc| self.interrupted.contains(pc));
         self.report.interrupted = to_u64(interrupted.count());
         self.report.single_delays_done |= self.learning.single_delays_done();
+    }
+
+    fn note_failure(&mut self, outcome: &Outcome) {
+        if let Some(failure) = &outcome.failure {
+            self.failures.note(failure.fingerprint(), outcome);
+        }
+    }
+
+    /// Takes what a generation that was broken off has found, and nothing else: which of its schedules came to an
+    /// end depends on the machine.
+    fn drop_generation(&mut self, planned: usize, outcomes: &[Outcome]) {
+        self.report.dropped = to_u64(planned);
+        outcomes
+            .iter()
+            .for_each(|outcome| self.note_failure(outcome));
     }
 
     fn learn(&mut self, outcome: &Outcome) {
@@ -423,8 +467,7 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    fn finish(mut self, session: &mut Session, progress: &mut dyn FnMut(Progress)) -> Report {
-        session.leave = Leave::to_explain(&self.options.cancel);
+    fn finish(mut self, session: &mut Session, news: &mut dyn FnMut(News<'_>)) -> Report {
         self.report.distinct = to_u64(self.seen.len());
         self.report.points = to_u64(self.learning.points_len());
         self.report.classes = to_u64(self.classes.len());
@@ -433,11 +476,15 @@ impl<'a> Campaign<'a> {
         session.add_points(&self.learning.points());
         let of = to_u64(self.failures.len().min(self.options.findings_max));
         for (number, outcome) in (1..=of).zip(self.failures.iter()) {
-            progress(self.progress(Phase::Explaining { number, of }, 0));
+            news(News::Progress(
+                self.progress(Phase::Explaining { number, of }, 0),
+            ));
+            session.leave = Leave::to_explain(&self.options.cancel, number);
             let explained = explain::finding(session, outcome, &self.rules, self.options);
-            self.report.findings.push(explained);
+            self.report.note_finding(explained, &self.kept);
         }
         self.report.unexplained = to_u64(self.failures.len()) - of;
+        session.leave = Leave::to_explain(&self.options.cancel, of + 1);
         self.report.races = explain::races(session, &self.races, &self.rules);
         self.report
     }
@@ -446,7 +493,29 @@ impl<'a> Campaign<'a> {
 /// A campaign that tells how far it is.
 struct Reporting<'a, 'b> {
     campaign: &'a mut Campaign<'b>,
-    progress: &'a mut dyn FnMut(Progress),
+    /// Stands still while the workers run.
+    session: &'a mut Session,
+    /// Schedules of the present generation.
+    planned: usize,
+    news: &'a mut dyn FnMut(News<'_>),
+}
+
+impl Reporting<'_, '_> {
+    fn keep_new(&mut self) {
+        let Campaign {
+            options,
+            rules,
+            failures,
+            kept,
+            ..
+        } = &mut *self.campaign;
+        explain::keep_new(kept, failures, self.session, (rules, options), self.news);
+    }
+
+    fn tell(&mut self, begun: usize) {
+        let progress = self.campaign.progress(Phase::Exploring, to_u64(begun));
+        (self.news)(News::Progress(progress));
+    }
 }
 
 impl Director<Explorer<'_>> for Reporting<'_, '_> {
@@ -456,21 +525,29 @@ impl Director<Explorer<'_>> for Reporting<'_, '_> {
         let mut stopwatch = Stopwatch::start(campaign.options.clock);
         let generation = is_wanted.then(|| campaign.generation(number, size));
         campaign.report.spent.plan += stopwatch.lap();
+        self.planned = generation.as_ref().map_or(0, |next| next.jobs.len());
         generation
     }
 
-    fn watch(&mut self, over: usize) {
-        (self.progress)(self.campaign.progress(Phase::Exploring, to_u64(over)));
+    fn watch(&mut self, begun: usize) {
+        self.tell(begun);
     }
 
     fn take(&mut self, outcomes: Vec<Outcome>) -> bool {
         let campaign = &mut *self.campaign;
         let mut stopwatch = Stopwatch::start(campaign.options.clock);
-        campaign.merge(&outcomes);
+        let is_complete = outcomes.len() == self.planned;
+        if is_complete {
+            campaign.merge(&outcomes);
+        } else {
+            campaign.drop_generation(self.planned, &outcomes);
+        }
         campaign.report.spent.plan += stopwatch.lap();
-        (self.progress)(campaign.progress(Phase::Exploring, 0));
+        self.keep_new();
+        self.tell(0);
+        let campaign = &*self.campaign;
         let has_enough = campaign.options.until_found && !campaign.failures.is_empty();
-        !has_enough && !campaign.options.cancel.is_asked(Urgency::TimeIsUp)
+        is_complete && !has_enough && !campaign.options.cancel.is_asked(Urgency::TimeIsUp)
     }
 }
 
@@ -480,6 +557,8 @@ struct Explorer<'a> {
     session: Session,
     /// Points that the world knows.
     points: usize,
+    /// Fingerprints of the failures that this worker has seen.
+    seen: BTreeSet<String>,
 }
 
 impl<'a> Explorer<'a> {
@@ -491,6 +570,7 @@ impl<'a> Explorer<'a> {
             options,
             session,
             points: 0,
+            seen: BTreeSet::new(),
         })
     }
 }
@@ -532,6 +612,13 @@ impl Worker for Explorer<'_> {
         outcome.is_guided = job.algorithm == Algorithm::ReadsFrom;
         if outcome.is_default {
             outcome.profile = Some(outcome.drive.profile(&self.session.world));
+        }
+        // A worker's jobs come in the order of their numbers: the first schedule of all that fails in some way is also
+        // the first of its worker.
+        if let Some(failure) = &outcome.failure
+            && self.seen.insert(failure.fingerprint())
+        {
+            outcome.note_digests(&mut self.session.world);
         }
         (outcome.drive.end != End::Abandoned).then_some(outcome)
     }

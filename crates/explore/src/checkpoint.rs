@@ -1,8 +1,9 @@
 //! States on the way of a run, and the files it depends on: what tells where and why a replay goes another way.
 
+use std::path::Path;
+
 use raddle_sched::Drive;
-use raddle_stdx::Digest;
-use raddle_stdx::width::to_u64;
+use raddle_stdx::{Digest, regular_file};
 use raddle_trace::{Checkpoint, HostFile, Limits, Recording, Schedule};
 use raddle_world::World;
 
@@ -28,24 +29,30 @@ pub(crate) fn files(session: &Session) -> Vec<HostFile> {
         .collect()
 }
 
-/// Files that are not what they were when a recording was made, each with what happened to it.
+/// Files that are not what they were when a recording was made, each with what happened to it. The names are the
+/// recording's: nothing but a regular file of the recorded size is read.
 pub fn changed_files(recording: &Recording) -> Vec<String> {
-    let complaint = |file: &HostFile| {
-        let Ok(bytes) = std::fs::read(&file.path) else {
-            return Some(format!("{} cannot be read", file.path));
-        };
-        let mut digest = Digest::default();
-        digest.bytes(&bytes);
-        let size = to_u64(bytes.len());
-        if size != file.size {
-            return Some(format!(
-                "{} has {size} bytes instead of {}",
-                file.path, file.size
-            ));
-        }
-        (digest.value() != file.digest).then(|| format!("{} has another content", file.path))
+    recording
+        .files
+        .iter()
+        .filter_map(|file| Some(format!("{} {}", file.path, change(file)?)))
+        .collect()
+}
+
+fn change(file: &HostFile) -> Option<String> {
+    let opened = regular_file::open(Path::new(&file.path)).and_then(|file| file.metadata());
+    let size = match opened {
+        Ok(metadata) => metadata.len(),
+        Err(error) => return Some(format!("cannot be read ({error})")),
     };
-    recording.files.iter().filter_map(complaint).collect()
+    if size != file.size {
+        return Some(format!("has {size} bytes instead of {}", file.size));
+    }
+    match regular_file::read(Path::new(&file.path), file.size) {
+        Ok(bytes) if Digest::of(&bytes) == file.digest => None,
+        Ok(_) => Some("has another content".to_owned()),
+        Err(error) => Some(format!("cannot be read ({error})")),
+    }
 }
 
 /// The states of a run after equal parts of its steps.

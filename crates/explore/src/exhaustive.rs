@@ -4,8 +4,9 @@
 //! points. The points are learned while searching; a new one begins the search anew, so that at the end the
 //! set of points is complete for everything that was explored.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use raddle_campaign::{Failures, Kept, Leave, Urgency};
 use raddle_linux::{Effect, LinuxWorld, has_order, memory_changed};
 use raddle_sched::dpor::{SharedLog, Touched, Transition};
 use raddle_sched::{Dpor, End};
@@ -13,8 +14,7 @@ use raddle_stdx::width::to_u64;
 use raddle_world::{ContextId, Event, EventKind, World};
 
 use crate::attribution::Attribution;
-use crate::campaign::{Options, Phase, Progress, Report};
-use crate::cancel::{Leave, Urgency};
+use crate::campaign::{News, Options, Phase, Progress, Report};
 use crate::explain;
 use crate::judge::Rules;
 use crate::schedule_run::{Outcome, block_places, run_watched};
@@ -46,32 +46,32 @@ pub struct Exhaustive {
     pub cut_short: u64,
 }
 
-/// Searches until everything is explored, the schedules are used up, or somebody asks for an end.
+/// Searches until everything is explored, the schedules are used up, or an end is asked for.
 pub(crate) fn search(
     session: &mut Session,
     options: &Options,
     rules: &Rules,
     report: &mut Report,
-    progress: &mut dyn FnMut(Progress),
+    news: &mut dyn FnMut(News<'_>),
 ) {
     let mut search = Search {
         points: BTreeSet::new(),
-        failures: BTreeMap::new(),
-        order: Vec::new(),
+        failures: Failures::default(),
         dpor: Dpor::default(),
         cut_short: 0,
         classes: BTreeSet::new(),
         interrupted: BTreeSet::new(),
     };
+    let mut kept = Kept::default();
     let mut has_enough = false;
     while !search.dpor.is_over() && report.schedules < options.schedules && !has_enough {
         search.run(session, rules, report);
-        progress(search.progress(Phase::Exploring, report));
-        let is_found = options.until_found && !search.order.is_empty();
+        explain::keep_new(&mut kept, &search.failures, session, (rules, options), news);
+        news(News::Progress(search.progress(Phase::Exploring, report)));
+        let is_found = options.until_found && !search.failures.is_empty();
         has_enough = is_found || options.cancel.is_asked(Urgency::TimeIsUp);
     }
     report.note_end(&options.cancel);
-    session.leave = Leave::to_explain(&options.cancel);
     report.interrupted = search.points_interrupted();
     report.points = to_u64(search.points.len());
     report.classes = to_u64(search.classes.len());
@@ -82,20 +82,20 @@ pub(crate) fn search(
         is_complete: search.dpor.is_over() && search.cut_short == 0,
         cut_short: search.cut_short,
     });
-    let of = to_u64(search.order.len().min(options.findings_max));
-    for (number, fingerprint) in (1..=of).zip(&search.order) {
-        progress(search.progress(Phase::Explaining { number, of }, report));
-        let outcome = &search.failures[fingerprint];
+    let of = to_u64(search.failures.len().min(options.findings_max));
+    for (number, outcome) in (1..=of).zip(search.failures.iter()) {
+        let phase = Phase::Explaining { number, of };
+        news(News::Progress(search.progress(phase, report)));
+        session.leave = Leave::to_explain(&options.cancel, number);
         let explained = explain::finding(session, outcome, rules, options);
-        report.findings.push(explained);
+        report.note_finding(explained, &kept);
     }
-    report.unexplained = to_u64(search.order.len()) - of;
+    report.unexplained = to_u64(search.failures.len()) - of;
 }
 
 struct Search {
     points: BTreeSet<u64>,
-    failures: BTreeMap<String, Outcome>,
-    order: Vec<String>,
+    failures: Failures<Outcome>,
     dpor: Dpor,
     cut_short: u64,
     classes: BTreeSet<u64>,
@@ -108,7 +108,7 @@ impl Search {
             phase,
             schedules: report.schedules,
             distinct: self.dpor.interleavings(),
-            failures: to_u64(self.order.len()),
+            failures: to_u64(self.failures.len()),
             points: to_u64(self.points.len()),
             interrupted: self.points_interrupted(),
             classes: to_u64(self.classes.len()),
@@ -152,10 +152,8 @@ impl Search {
         if let Some(failure) = &outcome.failure {
             report.failing += 1;
             let fingerprint = failure.fingerprint();
-            if !self.failures.contains_key(&fingerprint) {
-                self.order.push(fingerprint.clone());
-                self.failures.insert(fingerprint, outcome.clone());
-            }
+            outcome.note_digests(&mut session.world);
+            self.failures.note(fingerprint, &outcome);
         }
         if self.learn(session, &outcome, report) {
             self.dpor = Dpor::default();

@@ -8,7 +8,6 @@
 mod atomics;
 mod attribution;
 pub mod campaign;
-pub mod cancel;
 mod checkpoint;
 mod exhaustive;
 mod explain;
@@ -30,8 +29,7 @@ mod stack;
 mod steps;
 mod timing;
 
-pub use campaign::{Options, Phase, Progress, Report, explore};
-pub use cancel::{Cancel, Urgency};
+pub use campaign::{News, Options, Phase, Progress, Report, explore};
 pub use checkpoint::changed_files;
 pub use exhaustive::Exhaustive;
 pub use judge::Judge;

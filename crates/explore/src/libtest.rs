@@ -1,10 +1,10 @@
 //! Rust test binaries: which tests there are, and how to run one of them alone.
 
-use raddle_linux::{End, LinuxWorld, Plain, RunLimits};
+use raddle_campaign::{Cancel, Leave};
+use raddle_linux::{End, LinuxWorld, Plain, Reaction, RunLimits};
 use raddle_trace::Inputs;
 use raddle_world::{ContextId, EventKind};
 
-use crate::cancel::{Cancel, Leave};
 use crate::session::{StartFailure, setup};
 
 /// Instructions that listing tests may take.
@@ -33,7 +33,11 @@ pub fn tests(inputs: &Inputs, cancel: &Cancel) -> Result<Option<Vec<String>>, St
                 output.extend_from_slice(bytes);
             }
         }
-        !leave.is_over()
+        if leave.is_over() {
+            Reaction::Stop
+        } else {
+            Reaction::GoOn
+        }
     });
     match end {
         End::Stopped => Err(StartFailure::Cancelled),

@@ -10,8 +10,11 @@ use crate::stack::{self, own};
 
 /// `thread 2 'name'`: the first context is thread 1.
 pub(crate) fn label(world: &LinuxWorld, who: ContextId) -> String {
-    let context = world.contexts().get(who);
-    let first = world.contexts().get(ContextId(0));
+    let contexts = world.contexts();
+    let (Some(context), Some(first)) = (contexts.find(who), contexts.find(ContextId(0))) else {
+        // A run that was broken off has not created it yet.
+        return format!("thread {}", who.0 + 1);
+    };
     if context.name.is_empty() || (who.0 > 0 && context.name == first.name) {
         format!("thread {}", who.0 + 1)
     } else if who.0 == 0 {

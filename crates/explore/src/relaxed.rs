@@ -8,14 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use raddle_campaign::algorithm::default_order;
-use raddle_campaign::{Learning, Material, scheduler};
+use raddle_campaign::{Learning, Leave, Material, scheduler};
 use raddle_report::Finding;
 use raddle_sched::{Scheduler, View};
 use raddle_symbols::SymbolSpace;
 use raddle_trace::{Deviation, Path, Position, Recording};
 use raddle_world::{Context, ContextId};
 
-use crate::cancel::Leave;
 use crate::explain;
 use crate::judge::{Judge, Rules};
 use crate::landmark::{Standing, Visits, locate};
@@ -98,10 +97,10 @@ pub fn replay_relaxed(
         made: marked.made,
         lost,
         others,
-        failure: failing.map(|(outcome, is_recorded)| {
-            let failure = outcome.failure.clone().expect("it fails");
-            let finding = explain::describe_failure(&mut session, &failure, &outcome, &rules);
-            (finding, is_recorded)
+        failure: failing.and_then(|(outcome, is_recorded)| {
+            let failure = outcome.failure.clone()?;
+            let finding = explain::describe_failure(&mut session, &failure, &outcome, &rules)?;
+            Some((finding, is_recorded))
         }),
     })
 }

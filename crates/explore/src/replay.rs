@@ -1,5 +1,6 @@
 //! Replay: runs a recording again and checks that it is the same run.
 
+use raddle_campaign::Leave;
 use raddle_linux::{LinuxWorld, Observe};
 use raddle_report::Finding;
 use raddle_sched::travel::Rerun;
@@ -8,7 +9,6 @@ use raddle_trace::{Limits, Recording, Schedule};
 use raddle_world::{ContextId, Event, EventKind, World};
 
 use crate::attribution::Attribution;
-use crate::cancel::Leave;
 use crate::checkpoint::divergence;
 use crate::explain;
 use crate::judge::{Judge, Rules};
@@ -27,6 +27,8 @@ pub struct Replayed {
     pub same_start: bool,
     /// Whether the whole run and the memory at its end were the same, bit for bit.
     pub same_run: bool,
+    /// Whether it fails at all, as far as it was judged.
+    pub fails: bool,
     /// Whether it is the same failure.
     pub same_failure: bool,
     pub run_digest: u64,
@@ -77,6 +79,7 @@ impl<'r> Replayer<'r> {
         Replayed {
             same_start: self.session.digest == recording.snapshot_digest,
             same_run: run_digest == recording.run_digest && state_digest == recording.state_digest,
+            fails: fingerprint.is_some(),
             same_failure: fingerprint.as_ref() == Some(&recording.fingerprint),
             run_digest,
             steps: outcome.drive.steps,
@@ -89,12 +92,7 @@ impl<'r> Replayer<'r> {
     pub fn explain(&mut self) -> Option<Finding> {
         let outcome = follow(&mut self.session, &self.recording.schedule, &self.rules);
         let failure = outcome.failure.clone()?;
-        Some(explain::describe_failure(
-            &mut self.session,
-            &failure,
-            &outcome,
-            &self.rules,
-        ))
+        explain::describe_failure(&mut self.session, &failure, &outcome, &self.rules)
     }
 
     /// Steps up to which the run is certainly the recorded one, and steps at which it is not, if known.

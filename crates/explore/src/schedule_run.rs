@@ -31,9 +31,36 @@ pub(crate) struct Outcome {
     /// What was wished for then.
     pub(crate) wishes: AbstractSchedule,
     pub(crate) contexts: u64,
+    /// Digests of the run and of the world at its end, for a failure that may be recorded.
+    pub(crate) digests: Option<Digests>,
     /// Only if memory was observed.
     pub(crate) learned: Option<Learned>,
     pub(crate) spent: Spent,
+}
+
+/// What a replay must come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Digests {
+    /// Of the whole run.
+    pub(crate) run: u64,
+    /// Of registers and memory at its end.
+    pub(crate) state: u64,
+}
+
+impl Digests {
+    pub(crate) fn of(world: &mut LinuxWorld) -> Self {
+        Self {
+            run: world.run_digest(),
+            state: world.state_digest(),
+        }
+    }
+}
+
+impl Outcome {
+    /// Right after the run: what a replay of it must come to.
+    pub(crate) fn note_digests(&mut self, world: &mut LinuxWorld) {
+        self.digests = Some(Digests::of(world));
+    }
 }
 
 /// What an observed run told.
@@ -103,6 +130,7 @@ pub(crate) fn run_watched(
         is_guided: false,
         wishes: Vec::new(),
         contexts: to_u64(session.world.contexts().iter().count()),
+        digests: None,
         drive: driven,
         learned,
         spent,

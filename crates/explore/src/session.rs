@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use raddle_campaign::Leave;
 use raddle_linux::{HeapWatch, LinuxWorld, Mapping, Setup, StartError, Watch, describe_status};
 use raddle_trace::{Checks, Inputs};
 use raddle_world::{ContextId, SeededChoices, Snapshot, World};
@@ -12,7 +13,6 @@ use thiserror::Error;
 
 use crate::atomics::Atomics;
 use crate::attribution::Territory;
-use crate::cancel::Leave;
 use crate::snapshot::{SnapshotAt, reach};
 use crate::timing::Clock;
 
@@ -227,6 +227,10 @@ pub(crate) fn setup(inputs: &Inputs) -> Setup {
                 guest: bytes(&mapping.guest),
             })
             .collect(),
+        visible: inputs
+            .visible
+            .as_ref()
+            .map(|paths| paths.iter().map(PathBuf::from).collect()),
         memory_max: inputs.memory_max,
         processes_max: inputs.processes_max,
         cpus: inputs.cpus,

@@ -1,9 +1,9 @@
 //! The way from the start of a program to the place where its schedules begin.
 
+use raddle_campaign::Leave;
 use raddle_linux::LinuxWorld;
 use raddle_world::{ContextId, PendingKind, Stop, Until, World};
 
-use crate::cancel::Leave;
 use crate::hint;
 use crate::session::StartFailure;
 

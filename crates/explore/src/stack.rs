@@ -5,6 +5,7 @@
 
 use raddle_linux::{LinuxWorld, Origin};
 use raddle_report::finding::{Excerpt, Place};
+use raddle_stdx::regular_file;
 use raddle_symbols::SymbolSpace;
 use raddle_world::ContextId;
 
@@ -233,12 +234,16 @@ pub(crate) fn short_function(name: &str) -> String {
     }
 }
 
+/// Larger files are no source, whatever debug information says.
+const SOURCE_BYTES_MAX: u64 = 64 << 20;
+
 /// The source line of a place, if the source is at hand.
 pub(crate) fn excerpt(place: &Place) -> Option<Excerpt> {
     if place.line == 0 {
         return None;
     }
-    let text = std::fs::read_to_string(&place.file).ok()?;
+    let text = regular_file::read(std::path::Path::new(&place.file), SOURCE_BYTES_MAX).ok()?;
+    let text = String::from_utf8_lossy(&text);
     let line = text.lines().nth(place.line as usize - 1)?;
     Some(Excerpt {
         first_line: place.line,

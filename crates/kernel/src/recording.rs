@@ -1,5 +1,6 @@
 //! The recording of a failing run of a kernel: everything needed to have it again, in one small readable file.
 
+use raddle_stdx::Digest;
 use raddle_trace::{Enveloped, Schedule};
 use serde::{Deserialize, Serialize};
 
@@ -71,11 +72,19 @@ pub struct KernelRecording {
 
 impl Enveloped for KernelRecording {
     const MAGIC: &'static str = "raddle-kernel-recording";
+    const EXTENSION: &'static str = "kraddle";
     const FORMAT: u32 = 3;
     const SEMANTICS: u32 = SEMANTICS;
 
     fn semantics(&self) -> u32 {
         self.semantics
+    }
+
+    fn subject(&self) -> String {
+        // Tests in different folders may have one name; what was run is told by what it says.
+        let test = Digest::of(self.test.as_deref().unwrap_or_default().as_bytes());
+        let program = self.machine.program.as_deref().unwrap_or_default();
+        format!("{test:016x} {program} on {}", self.machine.kernel)
     }
 }
 

@@ -13,11 +13,15 @@ mod event_text;
 mod event_wire;
 mod exit;
 mod gdb;
+mod git;
 mod interrupt;
+mod keep;
 mod message;
 mod output;
 mod program_options;
 mod project;
+mod sealed;
+mod watch;
 
 /// A worker makes and drops thousands of small tables a second, which this allocator is made for.
 #[global_allocator]

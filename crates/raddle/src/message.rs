@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use raddle_report::words::printable;
+
 /// Prints a result on stdout. A reader that has seen enough (`| head`) is no error.
 pub(crate) fn result(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
@@ -14,37 +16,36 @@ pub(crate) fn result(text: &str) -> anyhow::Result<()> {
 }
 
 /// Prints an error and its causes as one paragraph.
-#[expect(
-    clippy::print_stderr,
-    reason = "this module is where messages are printed"
-)]
 pub(crate) fn error(error: &anyhow::Error) {
-    eprintln!("raddle: {error:#}");
+    line(&format!("raddle: {error:#}"));
 }
 
 /// Prints something worth knowing that is not an error.
-#[expect(
-    clippy::print_stderr,
-    reason = "this module is where messages are printed"
-)]
 pub(crate) fn note(text: &str) {
-    eprintln!("raddle: {text}");
+    line(&format!("raddle: {text}"));
 }
 
 /// Prints a line of a trace, without our name: it is data.
-#[expect(
-    clippy::print_stderr,
-    reason = "this module is where messages are printed"
-)]
-pub(crate) fn trace(line: &str) {
-    eprintln!("{line}");
+pub(crate) fn trace(text: &str) {
+    line(text);
+}
+
+/// Tells of a failure when it is first seen, and with which command it can be had again: whatever comes later, it is
+/// not lost.
+pub(crate) fn found(title: &str, replay: Result<&String, &anyhow::Error>) {
+    note(&match replay {
+        Ok(command) => format!("{title}; kept as it was found: {command}"),
+        Err(error) => format!("{title}; its recording cannot be written: {error:#}"),
+    });
 }
 
 /// Prints a warning.
-#[expect(
-    clippy::print_stderr,
-    reason = "this module is where messages are printed"
-)]
 pub(crate) fn warning(text: &str) {
-    eprintln!("raddle: warning: {text}");
+    line(&format!("raddle: warning: {text}"));
+}
+
+/// What is said may quote a guest or a file of somebody else: nothing in it reaches the terminal as a command. If
+/// nobody listens any more, the work goes on.
+fn line(text: &str) {
+    drop(writeln!(std::io::stderr(), "{}", printable(text)));
 }

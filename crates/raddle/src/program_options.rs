@@ -12,6 +12,7 @@ use raddle_trace::Inputs;
 use raddle_world::SeededChoices;
 
 use crate::project;
+use crate::sealed;
 
 /// The program and its surroundings.
 #[derive(Debug, Args)]
@@ -38,6 +39,10 @@ pub(crate) struct Surroundings {
     /// Show a host file or directory at another path (repeatable).
     #[arg(long, value_name = "HOST:GUEST")]
     map: Vec<String>,
+    /// Show the program nothing of this machine but itself, its libraries and what --map names; without it, the program
+    /// sees all files that you can read, and never changes them.
+    #[arg(long)]
+    sealed: bool,
     /// Memory of the program, with K, M or G.
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
     max_memory: u64,
@@ -100,6 +105,7 @@ impl ProgramOptions {
         let directory = self.directory()?;
         let environment = self.environment()?;
         let program = self.program(&directory, &environment)?;
+        let visible = self.visible(&directory, &program)?;
         Ok(Setup {
             program,
             arguments: self
@@ -110,7 +116,8 @@ impl ProgramOptions {
             environment,
             directory,
             stdin: self.stdin_bytes()?,
-            mappings: self.mappings()?,
+            mappings: parse_mappings(&self.surroundings.map)?,
+            visible,
             memory_max: self.surroundings.max_memory,
             processes_max: self.surroundings.max_processes,
             cpus: self.surroundings.cpus,
@@ -147,6 +154,14 @@ impl ProgramOptions {
                     })
                 })
                 .collect::<anyhow::Result<_>>()?,
+            visible: setup
+                .visible
+                .map(|paths| {
+                    let paths = paths.into_iter();
+                    let bytes = paths.map(|path| path.into_os_string().into_encoded_bytes());
+                    list(bytes.collect())
+                })
+                .transpose()?,
             memory_max: setup.memory_max,
             processes_max: setup.processes_max,
             cpus: setup.cpus,
@@ -245,28 +260,38 @@ impl ProgramOptions {
         std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
     }
 
-    fn mappings(&self) -> anyhow::Result<Vec<Mapping>> {
-        self.surroundings
-            .map
-            .iter()
-            .map(|text| {
-                let (host, guest) = text
-                    .rsplit_once(':')
-                    .filter(|(host, guest)| !host.is_empty() && guest.starts_with('/'))
-                    .ok_or_else(|| {
-                        anyhow!("`--map {text}` is not HOST:GUEST with an absolute GUEST path")
-                    })?;
-                let host = std::path::absolute(host)?;
-                if !host.exists() {
-                    bail!("`--map {text}`: {} does not exist", host.display());
-                }
-                Ok(Mapping {
-                    host,
-                    guest: guest.as_bytes().to_vec(),
-                })
-            })
-            .collect()
+    /// What a sealed program sees.
+    fn visible(&self, directory: &[u8], program: &[u8]) -> anyhow::Result<Option<Vec<PathBuf>>> {
+        if !self.surroundings.sealed {
+            return Ok(None);
+        }
+        let directory = Path::new(std::ffi::OsStr::from_bytes(directory));
+        let program = directory.join(std::ffi::OsStr::from_bytes(program));
+        sealed::visible(&program).map(Some)
     }
+}
+
+/// What `--map` names.
+pub(crate) fn parse_mappings(texts: &[String]) -> anyhow::Result<Vec<Mapping>> {
+    texts
+        .iter()
+        .map(|text| {
+            let (host, guest) = text
+                .rsplit_once(':')
+                .filter(|(host, guest)| !host.is_empty() && guest.starts_with('/'))
+                .ok_or_else(|| {
+                    anyhow!("`--map {text}` is not HOST:GUEST with an absolute GUEST path")
+                })?;
+            let host = std::path::absolute(host)?;
+            if !host.exists() {
+                bail!("`--map {text}`: {} does not exist", host.display());
+            }
+            Ok(Mapping {
+                host,
+                guest: guest.as_bytes().to_vec(),
+            })
+        })
+        .collect()
 }
 
 /// `4G`, `512M`, `65536`.

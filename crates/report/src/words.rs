@@ -1,4 +1,6 @@
-//! Counts and lists as people write them.
+//! Counts and lists as people write them, and texts of others as they may be shown.
+
+use std::borrow::Cow;
 
 /// `1 thread`, `2 threads`.
 pub fn counted(count: u64, what: &str) -> String {
@@ -18,9 +20,38 @@ pub fn listed(items: &[String]) -> String {
     }
 }
 
+/// A text of somebody else as it may be shown: what would steer a terminal, or turn the direction of reading, is
+/// spelled out. Lines and tabs stay.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_command) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_command(character) {
+            shown.extend(character.escape_unicode());
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+fn is_command(character: char) -> bool {
+    let turns = matches!(character, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    turns || (character.is_control() && !matches!(character, '\n' | '\t'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\tb\nc"), "a\tb\nc");
+        assert_eq!(printable("\u{1b}[2Jx\r"), "\\u{1b}[2Jx\\u{d}");
+        assert_eq!(printable("ok\u{202e}ko"), "ok\\u{202e}ko");
+    }
 
     #[test]
     fn lists_and_counts_read_as_people_write_them() {

@@ -3,6 +3,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use raddle_stdx::regular_file;
+
+/// No distribution has a larger one; a program may name any file.
+const DEBUG_FILE_BYTES_MAX: u64 = 16 << 30;
+
 /// The identity a linker gives to its output; equal ids mean equal code.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BuildId(pub Box<[u8]>);
@@ -87,7 +92,7 @@ impl DebugFileFinder {
     pub fn fetch(&self, request: &DebugRequest) -> Option<Vec<u8>> {
         self.candidates(request)
             .iter()
-            .find_map(|path| std::fs::read(path).ok())
+            .find_map(|path| regular_file::read(path, DEBUG_FILE_BYTES_MAX).ok())
     }
 
     /// The places where the file may be, best first.

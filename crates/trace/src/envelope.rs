@@ -15,6 +15,8 @@ use thiserror::Error;
 pub trait Enveloped: Serialize + DeserializeOwned {
     /// How the file begins.
     const MAGIC: &'static str;
+    /// How the names of such files end.
+    const EXTENSION: &'static str;
     /// Version of the file's form.
     const FORMAT: u32;
     /// Version of what the content means. Raised whenever an old recording would run differently.
@@ -22,6 +24,9 @@ pub trait Enveloped: Serialize + DeserializeOwned {
 
     /// The version of what this content means.
     fn semantics(&self) -> u32;
+
+    /// What was run: two recordings of one subject replace each other, those of different ones never do.
+    fn subject(&self) -> String;
 
     /// The file's text.
     fn to_text(&self) -> String {
@@ -105,11 +110,16 @@ mod tests {
 
     impl Enveloped for Small {
         const MAGIC: &'static str = "small";
+        const EXTENSION: &'static str = "small";
         const FORMAT: u32 = 2;
         const SEMANTICS: u32 = 3;
 
         fn semantics(&self) -> u32 {
             self.semantics
+        }
+
+        fn subject(&self) -> String {
+            "small".to_owned()
         }
     }
 

@@ -20,6 +20,9 @@ pub struct Inputs {
     pub directory: String,
     pub stdin: Vec<u8>,
     pub mappings: Vec<Mapping>,
+    /// In a sealed world, the host files and directories that the guest can see besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visible: Option<Vec<String>>,
     pub memory_max: u64,
     pub processes_max: usize,
     pub cpus: u32,
@@ -130,11 +133,22 @@ pub struct Recording {
 
 impl Enveloped for Recording {
     const MAGIC: &'static str = "raddle-recording";
+    const EXTENSION: &'static str = "raddle";
     const FORMAT: u32 = 2;
     const SEMANTICS: u32 = SEMANTICS;
 
     fn semantics(&self) -> u32 {
         self.semantics
+    }
+
+    fn subject(&self) -> String {
+        let Inputs {
+            program,
+            arguments,
+            directory,
+            ..
+        } = &self.inputs;
+        format!("{program} in {directory}: {}", arguments.join(" "))
     }
 }
 
@@ -154,6 +168,7 @@ mod tests {
                 directory: "/tmp".into(),
                 stdin: vec![1, 255],
                 mappings: vec![],
+                visible: None,
                 memory_max: 1 << 30,
                 processes_max: 8,
                 cpus: 4,

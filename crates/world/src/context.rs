@@ -123,6 +123,11 @@ impl ContextTable {
         &self.contexts[id.0 as usize]
     }
 
+    /// The context, if it was created yet.
+    pub fn find(&self, id: ContextId) -> Option<&Context> {
+        self.contexts.get(id.0 as usize)
+    }
+
     pub fn get_mut(&mut self, id: ContextId) -> &mut Context {
         &mut self.contexts[id.0 as usize]
     }

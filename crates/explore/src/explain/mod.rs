@@ -1,10 +1,11 @@
 //! From a failing schedule to a finding: minimised, replayed twice, told in steps.
 //!
 //! Reading order: [`finding`] and [`describe_failure`] here, then one file for each way to fail: [`ending`],
-//! [`heap`], [`waits`]; [`races`] are seen, not failed at.
+//! [`heap`], [`waits`]; [`races`] are seen, not failed at; [`kept`] is what is left if there is no time for any of it.
 
 mod ending;
 mod heap;
+mod kept;
 mod races;
 mod waits;
 
@@ -16,86 +17,46 @@ use raddle_report::words::counted;
 use raddle_stdx::width::to_u64;
 use raddle_trace::recording::SEMANTICS;
 use raddle_trace::{Expected, Recording};
-use raddle_world::World;
 
 use crate::campaign::Options;
 use crate::checkpoint;
 use crate::judge::Rules;
 use crate::landmark::landmarks;
 use crate::minimise::{follow, impatient, minimise};
-use crate::schedule_run::Outcome;
+use crate::schedule_run::{Digests, Outcome};
 use crate::session::{Session, Stacks};
 use crate::stack::{self, describe};
 use crate::steps;
 
+pub(crate) use kept::keep_new;
 pub(crate) use races::races;
 
 /// Frames of a stack in a note.
 const FRAMES_SHOWN: usize = 8;
 
-/// Explains a failing run; only names it if there is no time for more.
+/// Explains a failing run; nothing if the time for it is used up.
 pub(crate) fn finding(
     session: &mut Session,
     failing: &Outcome,
     rules: &Rules,
     options: &Options,
-) -> (Finding, Option<Recording>) {
-    if !session.leave.is_over() {
-        let (finding, recording) = explained(session, failing, rules, options);
-        // Runs that were broken off tell nothing.
-        if !session.leave.is_over() {
-            return (finding, Some(recording));
-        }
-    }
-    (unexplained(failing, options), None)
-}
-
-/// A failure that nobody had the time to look into.
-fn unexplained(failing: &Outcome, options: &Options) -> Finding {
-    let failure = failing.failure.as_ref();
-    let failure = failure.expect("only failing runs are explained");
-    Finding {
-        kind: failure.kind().into(),
-        severity: Severity::Error,
-        confidence: Confidence::Predicted,
-        title: ending::title(failure),
-        objects: Vec::new(),
-        steps: Vec::new(),
-        why: String::new(),
-        notes: vec![format!(
-            "seen in schedule {}; interrupted before it was replayed, made small and explained: explore again with `--seed {} --schedules {}`",
-            failing.index,
-            options.seed,
-            failing.index + 1
-        )],
-        fingerprint: failure.fingerprint(),
-        replay: None,
-    }
-}
-
-fn explained(
-    session: &mut Session,
-    failing: &Outcome,
-    rules: &Rules,
-    options: &Options,
-) -> (Finding, Recording) {
+) -> Option<(Finding, Recording)> {
+    session.leave.still()?;
     let minimised = minimise(session, failing, rules);
+    session.leave.still()?;
     let is_reproduced = minimised.is_some();
     let is_minimal = minimised.as_ref().is_some_and(|m| m.is_minimal);
     let preemptions = minimised.as_ref().map_or(0, |m| m.preemptions);
     let outcome = minimised.map_or_else(|| failing.clone(), |m| m.outcome);
-    let failure = failing
-        .failure
-        .clone()
-        .expect("only failing runs are explained");
-    let digests: Vec<(u64, u64)> = (0..2)
+    let digests: Vec<Digests> = (0..2)
         .map(|_| {
             follow(session, &outcome.drive.schedule, rules);
-            (session.world.run_digest(), session.world.state_digest())
+            Digests::of(&mut session.world)
         })
         .collect();
     let is_confirmed = is_reproduced && digests[0] == digests[1];
-    let mut finding = describe_failure(session, &failure, &outcome, rules);
+    let failure = failing.failure.as_ref()?;
+    let mut finding = describe_failure(session, failure, &outcome, rules)?;
     finding.confidence = if is_confirmed {
         Confidence::Confirmed
     } else {
@@ -108,6 +69,25 @@ fn explained(
     });
     finding.notes.extend(special_notes(&outcome));
     let recording = Recording {
+        checkpoints: checkpoint::checkpoints(session, &outcome.drive, rules),
+        preemptions,
+        landmarks: landmarks(session, &outcome.drive.schedule, rules),
+        ..recording(session, &finding, &outcome, digests[0], rules, options)
+    };
+    session.leave.still()?;
+    Some((finding, recording))
+}
+
+/// What is needed to have a run again, without what helps to find out why it could not be had.
+fn recording(
+    session: &Session,
+    finding: &Finding,
+    outcome: &Outcome,
+    digests: Digests,
+    rules: &Rules,
+    options: &Options,
+) -> Recording {
+    Recording {
         semantics: SEMANTICS,
         snapshot_at: options.snapshot_at.to_string(),
         inputs: options.inputs.clone(),
@@ -120,17 +100,16 @@ fn explained(
         },
         snapshot_digest: session.digest,
         files: checkpoint::files(session),
-        checkpoints: checkpoint::checkpoints(session, &outcome.drive, rules),
-        run_digest: digests[0].0,
-        state_digest: digests[0].1,
+        checkpoints: Vec::new(),
+        run_digest: digests.run,
+        state_digest: digests.state,
         failure: finding.title.clone(),
-        preemptions,
+        preemptions: outcome.drive.switches,
         fingerprint: finding.fingerprint.clone(),
-        kind: failure.kind().into(),
-        landmarks: landmarks(session, &outcome.drive.schedule, rules),
-        schedule: outcome.drive.schedule,
-    };
-    (finding, recording)
+        kind: finding.kind.clone(),
+        landmarks: Vec::new(),
+        schedule: outcome.drive.schedule.clone(),
+    }
 }
 
 /// What is unusual about the order.
@@ -167,14 +146,25 @@ fn size_note(schedule: u64, outcome: &Outcome, preemptions: u64, is_minimal: boo
     )
 }
 
-/// The finding of a failing run, without what minimisation knows.
+/// The finding of a failing run, without what minimisation knows; nothing if the time for it is used up.
 pub(crate) fn describe_failure(
     session: &mut Session,
     failure: &Failure,
     outcome: &Outcome,
     rules: &Rules,
-) -> Finding {
+) -> Option<Finding> {
     session.keep_stacks(Stacks::Whole);
+    let described = told(session, failure, outcome, rules);
+    session.keep_stacks(Stacks::Callers);
+    described
+}
+
+fn told(
+    session: &mut Session,
+    failure: &Failure,
+    outcome: &Outcome,
+    rules: &Rules,
+) -> Option<Finding> {
     follow(session, &outcome.drive.schedule, rules);
     let halt = session.world.halt().cloned();
     let block = match &halt {
@@ -186,6 +176,8 @@ pub(crate) fn describe_failure(
         matches!(failure, Failure::Hang { .. }).then(|| impatient(session, outcome, rules));
     let telling = impatient.as_ref().unwrap_or(rules);
     let story = steps::tell(session, &outcome.drive.schedule, telling, block);
+    // Where a run was broken off, the world does not stand where it failed.
+    session.leave.still()?;
     let mut finding = Finding {
         kind: failure.kind().into(),
         severity: Severity::Error,
@@ -219,8 +211,8 @@ pub(crate) fn describe_failure(
         }
     }
     finding.notes.extend(story.creations);
-    session.keep_stacks(Stacks::Callers);
-    finding
+    session.leave.still()?;
+    Some(finding)
 }
 
 /// `stack of thread 2: a < b < c`.

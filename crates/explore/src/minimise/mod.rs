@@ -194,7 +194,7 @@ impl Shrink for Search<'_> {
     }
 
     fn is_exhausted(&self) -> bool {
-        self.replays >= REPLAYS_MAX || self.steps >= STEPS_MAX
+        self.replays >= REPLAYS_MAX || self.steps >= STEPS_MAX || self.session.leave.is_over()
     }
 }
 
@@ -222,7 +222,8 @@ impl Search<'_> {
         let (mut replays, mut steps) = (0, 0);
         let mut next = Some(Candidate::default_order());
         while let Some(candidate) = next.filter(|c| c.preemptions < best.preemptions) {
-            if replays >= BELOW_REPLAYS_MAX || steps >= BELOW_STEPS_MAX {
+            let is_over = self.session.leave.is_over();
+            if replays >= BELOW_REPLAYS_MAX || steps >= BELOW_STEPS_MAX || is_over {
                 return false;
             }
             let mut noted = Noted::new(&candidate.schedule);
@@ -249,6 +250,7 @@ impl Search<'_> {
         while best.preemptions >= WANDER_PREEMPTIONS
             && self.replays - replays < WANDER_REPLAYS_MAX
             && self.steps - steps < WANDER_STEPS_MAX
+            && !self.session.leave.is_over()
         {
             let candidate = wander::changed(&line, &mut prng);
             if let Some(found) = self.run(Follower::new(&candidate, &line.jumps)) {

@@ -2,22 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use raddle_campaign::Leave;
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Place, Severity, Step};
 use raddle_report::words::counted;
 use raddle_stdx::Digest;
 use raddle_stdx::width::to_u64;
 use raddle_trace::Schedule;
-use raddle_world::World;
 
-use super::Found;
 use super::failure::Failure;
 use super::minimise::{follow, minimise};
 use super::names::Names;
 use super::race_rules::Rank;
-use super::run::{Outcome, Rules};
+use super::run::{Digests, Outcome, Rules};
 use super::session::Session;
 use super::ski_race::{RaceGroup, RacePair, group};
+use super::{Found, Options};
 use crate::test_case::TestCase;
 use crate::world::{KERNEL_HALF, Switch};
 
@@ -46,9 +46,20 @@ impl<'a, 'b> Explainer<'a, 'b> {
         }
     }
 
-    /// Minimises, replays and explains a failing outcome.
-    pub fn found(&mut self, outcome: &Outcome, rules: Rules) -> Found {
+    /// Minimises, replays and explains a failing outcome, the one with this number from 1; nothing if the time for it
+    /// is used up.
+    pub(super) fn found(
+        &mut self,
+        number: u64,
+        outcome: &Outcome,
+        options: &Options,
+        kept: &Found,
+    ) -> Option<Found> {
+        self.session.leave = Leave::to_explain(&options.cancel, number);
+        self.session.leave.still()?;
+        let rules = kept.rules;
         let minimised = minimise(self.session, outcome, rules);
+        self.session.leave.still()?;
         let (best, note, confidence) = match minimised {
             Some((best, true)) => (best, None, Confidence::Confirmed),
             Some((best, false)) => (
@@ -68,15 +79,15 @@ impl<'a, 'b> Explainer<'a, 'b> {
             ),
         };
         let schedule = best.drive.schedule.clone();
-        let (finding, run_digest, state_digest) = self.describe(&best, rules, confidence, note);
-        Found {
+        let (finding, digests) = self.describe(&best, rules, confidence, note);
+        self.session.leave.still()?;
+        Some(Found {
             finding,
             schedule,
             rules,
-            failure: best.failure.unwrap_or(Failure::Reset),
-            run_digest,
-            state_digest,
-        }
+            start_digest: kept.start_digest,
+            digests,
+        })
     }
 
     /// Runs a schedule once more, writing down its switches, and tells what happened.
@@ -86,14 +97,11 @@ impl<'a, 'b> Explainer<'a, 'b> {
         rules: Rules,
         confidence: Confidence,
         note: Option<String>,
-    ) -> (Finding, u64, u64) {
+    ) -> (Finding, Digests) {
         self.session.world.note_switches(true);
         let again = follow(self.session, &outcome.drive.schedule, rules);
         self.session.world.note_switches(false);
-        let digests = (
-            self.session.world.run_digest(),
-            self.session.world.state_digest(),
-        );
+        let digests = Digests::of(&mut self.session.world);
         let failure = outcome
             .failure
             .clone()
@@ -115,7 +123,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
             fingerprint: failure.fingerprint(),
             replay: None,
         };
-        (finding, digests.0, digests.1)
+        (finding, digests)
     }
 
     fn notes(&self, failure: &Failure) -> Vec<String> {
@@ -334,8 +342,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
 #[derive(Debug, Clone)]
 pub struct Replayed {
     pub finding: Option<Finding>,
-    pub run_digest: u64,
-    pub state_digest: u64,
+    pub digests: Digests,
     pub steps: u64,
     pub switches: u64,
     pub console: String,
@@ -345,21 +352,16 @@ pub struct Replayed {
 pub fn replay(session: &mut Session<'_>, schedule: &Schedule, rules: Rules) -> Replayed {
     let mut explainer = Explainer::new(session, 0);
     let outcome = follow(explainer.session, schedule, rules);
-    let mut digests = (
-        explainer.session.world.run_digest(),
-        explainer.session.world.state_digest(),
-    );
+    let mut digests = Digests::of(&mut explainer.session.world);
     let console = explainer.session.world.console().test_text();
     let finding = outcome.failure.is_some().then(|| {
-        let (finding, run, state) =
-            explainer.describe(&outcome, rules, Confidence::Confirmed, None);
-        digests = (run, state);
+        let (finding, again) = explainer.describe(&outcome, rules, Confidence::Confirmed, None);
+        digests = again;
         finding
     });
     Replayed {
         finding,
-        run_digest: digests.0,
-        state_digest: digests.1,
+        digests,
         steps: outcome.drive.steps,
         switches: outcome.drive.switches,
         console,

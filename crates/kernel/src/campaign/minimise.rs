@@ -76,6 +76,6 @@ impl Shrink for Search<'_, '_> {
     }
 
     fn is_exhausted(&self) -> bool {
-        self.replays >= REPLAYS_MAX || self.steps >= STEPS_MAX
+        self.replays >= REPLAYS_MAX || self.steps >= STEPS_MAX || self.session.leave.is_over()
     }
 }

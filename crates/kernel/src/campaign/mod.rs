@@ -5,6 +5,7 @@ mod allowed;
 mod explain;
 mod failure;
 mod instruction_trace;
+mod kept;
 mod known_functions;
 mod minimise;
 mod names;
@@ -21,8 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use raddle_campaign::{
-    Algorithm, Director, Failures, Generation, Learning, Material, Worker, algorithm,
-    run_generations, scheduler,
+    Algorithm, Cancel, Director, Failures, Generation, Kept, Learning, Leave, Material, Urgency,
+    Worker, algorithm, run_generations, scheduler,
 };
 use raddle_report::Finding;
 use raddle_sched::{End, Profile};
@@ -42,7 +43,7 @@ pub use portfolio::PORTFOLIO;
 pub use race_rules::{RaceRules, Rank};
 pub use recorded::Recorded;
 pub use repeat::{Trace, repeat};
-pub use run::{Clock, Cost, Outcome, RaceMode, Rules};
+pub use run::{Clock, Cost, Digests, Outcome, RaceMode, Rules};
 pub use session::{Session, StartFailure, Target, input};
 pub use ski_race::{RaceGroup, RacePair};
 pub use trace::{FunctionTrace, TraceOptions, trace_functions};
@@ -82,6 +83,20 @@ pub struct Options {
     pub interrupts: bool,
     /// For what schedules cost.
     pub clock: Clock,
+    /// Asks for an end: schedules under way are dropped.
+    pub cancel: Cancel,
+}
+
+/// What a campaign tells while it runs.
+#[derive(Debug)]
+pub enum News<'a> {
+    /// After each generation, and now and then during it.
+    Progress(Progress),
+    /// A failure of a kind that was not seen before, with the schedule as it ran: to be kept now. The report has it
+    /// again, under the same fingerprint.
+    Failing(&'a Found),
+    /// The n-th of so many failures is made small and explained.
+    Explaining { number: u64, of: u64 },
 }
 
 /// How far a campaign is.
@@ -99,10 +114,9 @@ pub struct Found {
     pub finding: Finding,
     pub schedule: Schedule,
     pub rules: Rules,
-    pub failure: Failure,
-    /// Digests of the run and of the memory at its end.
-    pub run_digest: u64,
-    pub state_digest: u64,
+    /// Digest of the guest at the start line.
+    pub start_digest: u64,
+    pub digests: Digests,
 }
 
 /// What a campaign found out.
@@ -122,7 +136,14 @@ pub struct Report {
     pub steps: u64,
     pub baseline_steps: u64,
     pub unsupported: Option<(String, u64)>,
+    /// Findings that are as they were found, because the time for explanations was used up.
+    pub as_found: u64,
+    /// Schedules of the generation that was broken off: nothing was learned from them, and no count has them.
+    pub dropped: u64,
+    /// The time was up before the schedules were used up.
     pub was_stopped: bool,
+    /// It was interrupted before the schedules were used up.
+    pub was_cancelled: bool,
     /// Why processors were passed over.
     pub heuristics: Heuristics,
     pub cost: Cost,
@@ -130,12 +151,18 @@ pub struct Report {
     pub fixed_threads: Vec<String>,
 }
 
-/// Explores. `progress` is told after each generation; false from it ends the campaign.
-pub fn explore(
-    options: &Options,
-    progress: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Report, StartFailure> {
+impl Report {
+    /// Takes note of why an end was asked for.
+    fn note_end(&mut self, cancel: &Cancel) {
+        self.was_cancelled = cancel.is_asked(Urgency::Interrupted);
+        self.was_stopped = cancel.is_asked(Urgency::TimeIsUp) && !self.was_cancelled;
+    }
+}
+
+/// Explores. `news` is told of each generation and of each new failure.
+pub fn explore(options: &Options, news: &mut dyn FnMut(News<'_>)) -> Result<Report, StartFailure> {
     let mut session = Session::start(&options.target)?;
+    session.leave = Leave::to_explore(&options.cancel);
     let first = Rules {
         patience: options.patience,
         steps: 2_000_000_000,
@@ -151,6 +178,14 @@ pub fn explore(
     };
     let mut baseline = run::run_schedule(&mut session, &mut scheduler, first, watch, options.clock);
     baseline.is_default = true;
+    if baseline.drive.end == End::Abandoned {
+        let mut report = Report::default();
+        report.note_end(&options.cancel);
+        return Ok(report);
+    }
+    if baseline.failure.is_some() {
+        baseline.digests = Some(Digests::of(&mut session.world));
+    }
     if let Some(Failure::Stuck { statements }) = &baseline.failure {
         return Err(never_ends(&options.target, statements));
     }
@@ -179,10 +214,14 @@ pub fn explore(
     let start = || Explorer::start(options);
     let mut reporting = Reporting {
         campaign: &mut campaign,
-        progress,
+        session: &mut session,
+        planned: 0,
+        news,
     };
+    reporting.keep_new();
     run_generations(options.workers, &start, &mut reporting);
-    Ok(campaign.finish(&mut session))
+    campaign.report.note_end(&options.cancel);
+    Ok(campaign.finish(&mut session, news))
 }
 
 /// A test that does not end although everybody got their turn is no test.
@@ -236,6 +275,7 @@ struct Campaign<'a> {
     learning: Learning,
     seen: BTreeSet<u64>,
     failures: Failures<Outcome>,
+    kept: Kept<Found>,
     races: BTreeMap<(u64, u64), RacePair>,
 }
 
@@ -248,6 +288,7 @@ impl<'a> Campaign<'a> {
             learning: Learning::default(),
             seen: BTreeSet::new(),
             failures: Failures::default(),
+            kept: Kept::default(),
             races: BTreeMap::new(),
         }
     }
@@ -296,14 +337,38 @@ impl<'a> Campaign<'a> {
                 let entry = self.report.unsupported.get_or_insert((text.clone(), 0));
                 entry.1 += 1;
             }
-            if let Some(failure) = &outcome.failure {
+            if outcome.failure.is_some() {
                 self.report.failing += 1;
                 self.report.first_failing.get_or_insert(outcome.index);
-                self.failures.note(failure.fingerprint(), outcome);
             }
+            self.note_failure(outcome);
             self.learn(outcome);
         }
         self.learning.end_generation();
+    }
+
+    fn note_failure(&mut self, outcome: &Outcome) {
+        if let Some(failure) = &outcome.failure {
+            self.failures.note(failure.fingerprint(), outcome);
+        }
+    }
+
+    /// Takes what a generation that was broken off has found, and nothing else: which of its schedules came to an
+    /// end depends on the machine.
+    fn drop_generation(&mut self, planned: usize, outcomes: &[Outcome]) {
+        self.report.dropped = to_u64(planned);
+        outcomes
+            .iter()
+            .for_each(|outcome| self.note_failure(outcome));
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            schedules: self.report.schedules,
+            distinct: to_u64(self.seen.len()),
+            failures: to_u64(self.failures.len()),
+            points: to_u64(self.learning.points_len()),
+        }
     }
 
     fn learn(&mut self, outcome: &Outcome) {
@@ -328,20 +393,20 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    fn finish(mut self, session: &mut Session<'_>) -> Report {
+    fn finish(mut self, session: &mut Session<'_>, news: &mut dyn FnMut(News<'_>)) -> Report {
         self.report.distinct = to_u64(self.seen.len());
         self.report.points = to_u64(self.learning.points_len());
         let mut explainer = Explainer::new(session, self.options.seed);
-        for outcome in self.failures.iter().take(self.options.findings_max) {
-            self.report
-                .findings
-                .push(explainer.found(outcome, self.rules));
+        let of = to_u64(self.failures.len().min(self.options.findings_max));
+        for (number, outcome) in (1..=of).zip(self.failures.iter()) {
+            news(News::Explaining { number, of });
+            let kept = self.kept.get(self.report.findings.len());
+            let found = explainer.found(number, outcome, self.options, kept);
+            self.report.as_found += u64::from(found.is_none());
+            let found = found.unwrap_or_else(|| kept.clone());
+            self.report.findings.push(found);
         }
-        let unexplained = self
-            .failures
-            .len()
-            .saturating_sub(self.options.findings_max);
-        self.report.unexplained = to_u64(unexplained);
+        self.report.unexplained = to_u64(self.failures.len()) - of;
         let pairs: Vec<RacePair> = self.races.into_values().collect();
         self.report.races = explainer.races(&pairs);
         self.report
@@ -349,30 +414,63 @@ impl<'a> Campaign<'a> {
 }
 
 /// A campaign that tells how far it is.
-struct Reporting<'a, 'b> {
+struct Reporting<'a, 'b, 'c> {
     campaign: &'a mut Campaign<'b>,
-    progress: &'a mut dyn FnMut(Progress) -> bool,
+    /// Stands still while the workers run.
+    session: &'a mut Session<'c>,
+    /// Schedules of the present generation.
+    planned: usize,
+    news: &'a mut dyn FnMut(News<'_>),
 }
 
-impl Director<Explorer<'_>> for Reporting<'_, '_> {
+impl Reporting<'_, '_, '_> {
+    fn keep_new(&mut self) {
+        let Campaign {
+            options,
+            rules,
+            failures,
+            kept,
+            ..
+        } = &mut *self.campaign;
+        kept.add_new(
+            failures,
+            options.findings_max,
+            &mut |outcome| kept::as_found(self.session, outcome, *rules, options.seed),
+            &mut |found| (self.news)(News::Failing(found)),
+        );
+    }
+}
+
+impl Director<Explorer<'_>> for Reporting<'_, '_, '_> {
     fn plan(&mut self, number: usize, size: u64) -> Option<Generation<Shared, Job>> {
         let campaign = &mut *self.campaign;
         let is_wanted = campaign.report.schedules < campaign.options.schedules;
-        is_wanted.then(|| campaign.generation(number, size))
+        let generation = is_wanted.then(|| campaign.generation(number, size));
+        self.planned = generation.as_ref().map_or(0, |next| next.jobs.len());
+        generation
+    }
+
+    fn watch(&mut self, begun: usize) {
+        let progress = self.campaign.progress();
+        (self.news)(News::Progress(Progress {
+            schedules: progress.schedules + to_u64(begun),
+            ..progress
+        }));
     }
 
     fn take(&mut self, outcomes: Vec<Outcome>) -> bool {
         let campaign = &mut *self.campaign;
-        campaign.merge(&outcomes);
-        let goes_on = (self.progress)(Progress {
-            schedules: campaign.report.schedules,
-            distinct: to_u64(campaign.seen.len()),
-            failures: to_u64(campaign.failures.len()),
-            points: to_u64(campaign.learning.points_len()),
-        });
-        campaign.report.was_stopped = !goes_on;
+        let is_complete = outcomes.len() == self.planned;
+        if is_complete {
+            campaign.merge(&outcomes);
+        } else {
+            campaign.drop_generation(self.planned, &outcomes);
+        }
+        self.keep_new();
+        let campaign = &*self.campaign;
+        (self.news)(News::Progress(campaign.progress()));
         let has_enough = campaign.options.until_found && !campaign.failures.is_empty();
-        goes_on && !has_enough
+        is_complete && !has_enough && !campaign.options.cancel.is_asked(Urgency::TimeIsUp)
     }
 }
 
@@ -382,15 +480,20 @@ struct Explorer<'a> {
     clock: Clock,
     /// Points that the guest knows.
     points: usize,
+    /// Fingerprints of the failures that this worker has seen.
+    seen: BTreeSet<String>,
 }
 
 impl<'a> Explorer<'a> {
     /// The first guest started, and starting is deterministic.
     fn start(options: &'a Options) -> Option<Self> {
+        let mut session = Session::start(&options.target).ok()?;
+        session.leave = Leave::to_explore(&options.cancel);
         Some(Self {
-            session: Session::start(&options.target).ok()?,
+            session,
             clock: options.clock,
             points: 0,
+            seen: BTreeSet::new(),
         })
     }
 }
@@ -431,7 +534,14 @@ impl Worker for Explorer<'_> {
         );
         outcome.index = job.index;
         outcome.is_default = is_default;
-        Some(outcome)
+        // A worker's jobs come in the order of their numbers: the first schedule of all that fails in some way is also
+        // the first of its worker.
+        if let Some(failure) = &outcome.failure
+            && self.seen.insert(failure.fingerprint())
+        {
+            outcome.digests = Some(Digests::of(&mut self.session.world));
+        }
+        (outcome.drive.end != End::Abandoned).then_some(outcome)
     }
 }
 

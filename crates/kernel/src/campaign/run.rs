@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Races};
-use raddle_sched::{Drive, Profile, Reason, Scheduler, View, drive};
+use raddle_sched::{Drive, End, Profile, Reason, Scheduler, View, drive_while};
 use raddle_trace::Limits;
-use raddle_world::{Context, ContextId, Event, EventKind};
+use raddle_world::{Context, ContextId, Event, EventKind, World};
 use serde::{Deserialize, Serialize};
 
 use super::allowed::Eligible;
@@ -71,6 +71,26 @@ pub struct Outcome {
     pub cost: Cost,
     /// Only if memory was observed.
     pub learned: Option<Learned>,
+    /// What a replay must come to, for a failure that may be recorded.
+    pub digests: Option<Digests>,
+}
+
+/// What a replay must come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Digests {
+    /// Of the whole run.
+    pub run: u64,
+    /// Of the guest at its end.
+    pub state: u64,
+}
+
+impl Digests {
+    pub(super) fn of(world: &mut KernelWorld) -> Self {
+        Self {
+            run: world.run_digest(),
+            state: world.state_digest(),
+        }
+    }
 }
 
 /// What an observed run told.
@@ -248,7 +268,8 @@ pub(super) fn run_schedule(
         heuristics: Heuristics::default(),
         stops_everywhere: watch.points,
     };
-    let driven = drive(
+    let leave = &session.leave;
+    let driven = drive_while(
         &mut session.world,
         &mut counting,
         rules.limits(),
@@ -259,6 +280,7 @@ pub(super) fn run_schedule(
             }
             detecting += clock() - begun;
         },
+        &|| !leave.is_over(),
     );
     let mut heuristics = counting.heuristics;
     heuristics.outside = counting.eligible.outside;
@@ -266,7 +288,10 @@ pub(super) fn run_schedule(
     let driven_at = clock();
     session.world.set_observe(false);
     let learned = watch.memory.then(|| detectors.learned());
-    let failure = Failure::of_run(&mut session.world);
+    // Where it was broken off tells nothing.
+    let failure = (driven.end != End::Abandoned)
+        .then(|| Failure::of_run(&mut session.world))
+        .flatten();
     let ended = clock();
     let cost = Cost {
         restore: restored - begun,
@@ -285,5 +310,6 @@ pub(super) fn run_schedule(
         heuristics,
         cost,
         learned,
+        digests: None,
     }
 }

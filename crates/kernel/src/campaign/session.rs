@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use raddle_campaign::Leave;
 use raddle_pc::machine::LoadError;
 use raddle_stdx::width::to_usize;
 use raddle_world::{Snapshot, World};
@@ -60,6 +61,8 @@ pub struct Session<'a> {
     start: Snapshot,
     /// Pages that restores had copied back before the last one.
     pages: u64,
+    /// How long runs may go on.
+    pub(super) leave: Leave,
 }
 
 impl<'a> Session<'a> {
@@ -81,6 +84,7 @@ impl<'a> Session<'a> {
             lock_code: LockCode::default(),
             start,
             pages: 0,
+            leave: Leave::endless(),
         })
     }
 

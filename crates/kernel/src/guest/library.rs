@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{Endianness, elf};
+use raddle_stdx::regular_file;
+
+/// Bytes of a program or library at most.
+const LIBRARY_BYTES_MAX: u64 = 4 << 30;
 
 /// Where Debian and others keep libraries, in the order in which the loader looks.
 const FOLDERS: [&str; 6] = [
@@ -57,9 +61,11 @@ pub fn with_libraries(program: &Path) -> Result<Vec<(String, PathBuf)>, LibraryE
             if !known.insert(library.clone()) {
                 continue;
             }
-            let host = FOLDERS
-                .iter()
-                .map(|folder| Path::new(folder).join(&library))
+            let origin = path.parent().unwrap_or(Path::new("/"));
+            let named = needs.folders.iter().map(|folder| in_origin(folder, origin));
+            let host = named
+                .chain(FOLDERS.iter().map(PathBuf::from))
+                .map(|folder| folder.join(&library))
                 .find(|candidate| candidate.is_file())
                 .ok_or_else(|| LibraryError::Missing {
                     path: path.clone(),
@@ -81,13 +87,23 @@ fn in_guest(path: &Path) -> String {
 struct Needs {
     interpreter: Option<String>,
     libraries: Vec<String>,
+    /// Where the file itself says that they are.
+    folders: Vec<String>,
+}
+
+/// `$ORIGIN` is the folder of the file that asks.
+fn in_origin(folder: &str, origin: &Path) -> PathBuf {
+    let origin = origin.to_string_lossy();
+    let folder = folder.replace("$ORIGIN", &origin);
+    folder.replace("${ORIGIN}", &origin).into()
 }
 
 fn needs_of(path: &Path) -> Result<Needs, LibraryError> {
-    let content = std::fs::read(path).map_err(|reason| LibraryError::Read {
-        path: path.to_path_buf(),
-        reason,
-    })?;
+    let content =
+        regular_file::read(path, LIBRARY_BYTES_MAX).map_err(|reason| LibraryError::Read {
+            path: path.to_path_buf(),
+            reason,
+        })?;
     parse(&content).ok_or_else(|| LibraryError::NotAProgram {
         path: path.to_path_buf(),
     })
@@ -106,22 +122,26 @@ fn parse(content: &[u8]) -> Option<Needs> {
         .find_map(|header| header.interpreter(endian, content).ok().flatten())
         .map(text);
     let sections = file.elf_section_table();
-    let mut libraries = Vec::new();
+    let (mut libraries, mut folders) = (Vec::new(), Vec::new());
     if let Ok(Some((entries, link))) = sections.dynamic(endian, content) {
         let strings = sections.strings(endian, content, link).ok()?;
         for entry in entries {
-            let tag = entry.d_tag.get(endian);
-            if tag == u64::from(elf::DT_NEEDED)
-                && let Ok(offset) = u32::try_from(entry.d_val.get(endian))
-                && let Ok(name) = strings.get(offset)
-            {
-                libraries.push(text(name));
+            let tag = u32::try_from(entry.d_tag.get(endian)).unwrap_or(elf::DT_NULL);
+            let offset = u32::try_from(entry.d_val.get(endian)).ok();
+            let name = offset.and_then(|offset| strings.get(offset).ok());
+            match (tag, name) {
+                (elf::DT_NEEDED, Some(name)) => libraries.push(text(name)),
+                (elf::DT_RPATH | elf::DT_RUNPATH, Some(list)) => {
+                    folders.extend(text(list).split(':').map(str::to_owned));
+                }
+                _ => {}
             }
         }
     }
     Some(Needs {
         interpreter,
         libraries,
+        folders,
     })
 }
 

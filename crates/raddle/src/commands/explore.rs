@@ -5,29 +5,29 @@ mod options;
 pub(crate) mod oracle;
 mod progress;
 mod summary;
-pub(crate) mod watch;
 
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
-use raddle_explore::{Phase, Report, SnapshotAt, StartFailure, explore, libtest};
+use raddle_explore::{News, Phase, Report, SnapshotAt, StartFailure, explore, libtest};
 use raddle_linux::StartError;
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Severity};
 use raddle_report::render::{json, junit, sarif, terminal};
-use raddle_trace::{Enveloped, Inputs};
+use raddle_trace::{Inputs, Recording};
 
 use super::kind;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
+use crate::keep::{self, Keeper, shell_quoted, shell_word};
 use crate::message;
 use crate::program_options::ProgramOptions;
+use crate::watch::{Budget, Stage, StageNow, watched};
 pub(crate) use options::ExploreOptions;
 use progress::{Bounds, Line};
-use watch::watched;
 
 /// Find the interleavings that make a program fail.
 #[derive(Debug, Args)]
@@ -68,7 +68,7 @@ pub(crate) fn tests(
     inputs: &Inputs,
     interrupt: &Interrupt,
 ) -> Result<Option<Vec<String>>, Failure> {
-    watched(interrupt, Duration::MAX, |cancel| {
+    watched(interrupt, Budget::ENDLESS, |cancel, _| {
         libtest::tests(inputs, cancel).map_err(|failure| failed(failure, interrupt))
     })
 }
@@ -146,6 +146,7 @@ pub(crate) fn run_cases(
     interrupt: &Interrupt,
 ) -> Result<Code, Failure> {
     let is_single = cases.len() == 1 && cases[0].test.is_none();
+    let keeper = Keeper::open(&options.output)?;
     let mut explored = Vec::new();
     let count = cases.len();
     for (case, number) in cases.into_iter().zip(1..) {
@@ -155,7 +156,7 @@ pub(crate) fn run_cases(
         if !is_single {
             message::note(&format!("test {number} of {count}: {}", case.shown_name()));
         }
-        explored.push(explore_case(options, &case, interrupt)?);
+        explored.push(explore_case(options, &case, &keeper, interrupt)?);
     }
     print(options, &explored, is_single)?;
     if let Some(path) = &options.junit {
@@ -167,21 +168,32 @@ pub(crate) fn run_cases(
 fn explore_case(
     options: &ExploreOptions,
     case: &Case,
+    keeper: &Keeper,
     interrupt: &Interrupt,
 ) -> Result<Explored, Failure> {
     let begun = Instant::now();
-    let time = Duration::from_secs(options.seconds());
-    let schedules = options.schedules();
-    let mut line = Line::new(Bounds { schedules, time });
-    let result = watched(interrupt, time, |cancel| {
+    let budget = options.budget();
+    let mut line = Line::new(Bounds {
+        schedules: options.schedules(),
+        time: budget.time,
+    });
+    let result = watched(interrupt, budget, |cancel, stage| {
         let mut campaign = options.campaign(case.inputs.clone(), cancel)?;
         if case.test.is_some() && campaign.snapshot_at == SnapshotAt::FirstThread {
             campaign.snapshot_at = SnapshotAt::TestThread;
         }
-        anyhow::Ok(explore(&campaign, &mut |progress| {
-            line.show(progress);
-            if interrupt.is_requested() && matches!(progress.phase, Phase::Explaining { .. }) {
-                line.interrupted();
+        anyhow::Ok(explore(&campaign, &mut |news| match news {
+            News::Progress(progress) => {
+                line.show(progress);
+                tell_stage(stage, progress.phase);
+                if interrupt.is_requested() && matches!(progress.phase, Phase::Explaining { .. }) {
+                    line.interrupted();
+                }
+            }
+            News::Failing { finding, recording } => {
+                stage.set(Stage::Failing);
+                let replay = replay_command(keeper, &case.name, finding, recording);
+                line.found(&finding.title, replay.as_ref());
             }
         }))
     });
@@ -200,7 +212,7 @@ fn explore_case(
         },
         result => result.map_err(|failure| failed(failure, interrupt))?,
     };
-    write_recordings(&options.output, &case.name, &mut report)?;
+    write_recordings(keeper, &case.name, &mut report);
     let mut findings = findings(options, &report);
     if let Some(test) = &case.test {
         for finding in &mut findings {
@@ -223,21 +235,40 @@ fn explore_case(
     })
 }
 
-/// Each finding gets a file, named after the program and the finding.
-fn write_recordings(folder: &Path, name: &str, report: &mut Report) -> anyhow::Result<()> {
-    if report.findings.is_empty() {
-        return Ok(());
+/// The time that is left depends on how far a campaign is.
+fn tell_stage(stage: &StageNow, phase: Phase) {
+    if let Phase::Explaining { number, of } = phase {
+        stage.set(Stage::Explaining { number, of });
     }
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot create {}", folder.display()))?;
+}
+
+/// Each finding gets a file, named after the program and the finding; it replaces the one that was written when the
+/// failure was first seen.
+fn write_recordings(keeper: &Keeper, name: &str, report: &mut Report) {
     for (finding, recording) in &mut report.findings {
-        let Some(recording) = recording else { continue };
-        let path = folder.join(format!("{name}-{}.raddle", finding.short_id()));
-        std::fs::write(&path, recording.to_text())
-            .with_context(|| format!("cannot write the recording {}", path.display()))?;
-        finding.replay = Some(format!("raddle replay {}", shown(&path)));
+        match replay_command(keeper, name, finding, recording) {
+            Ok(command) => finding.replay = Some(command),
+            Err(error) => finding.notes.push(format!(
+                "its recording could not be written: {error:#}; explore again with `--output DIR`"
+            )),
+        }
     }
-    Ok(())
+}
+
+/// Keeps a recording and gives the command that replays it. An oracle is part of the command: replay runs none that
+/// only the file names.
+fn replay_command(
+    keeper: &Keeper,
+    name: &str,
+    finding: &Finding,
+    recording: &Recording,
+) -> anyhow::Result<String> {
+    let path = keeper.keep(name, &finding.short_id(), recording)?;
+    let oracle = recording.expected.oracle.as_deref();
+    let oracle = oracle.map_or_else(String::new, |command| {
+        format!(" --oracle {}", shell_quoted(command))
+    });
+    Ok(format!("raddle replay {}{oracle}", shell_word(&path)))
 }
 
 /// What counts as found: failures, and data races that are certain and do not look harmless.
@@ -346,6 +377,8 @@ fn counts(options: &ExploreOptions, case: &Explored) -> serde_json::Value {
         "reads_from_pairs": report.pairs,
         "steps": report.steps,
         "interrupted": report.was_cancelled,
+        "schedules_dropped": report.dropped,
+        "findings_as_found": report.as_found,
     });
     if options.timing {
         let nanoseconds = |spent: Duration| u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX);
@@ -370,13 +403,7 @@ fn write_junit(path: &Path, program: &str, explored: &[Explored]) -> anyhow::Res
             summary: case.summary(),
         })
         .collect();
-    std::fs::write(path, junit::document(program, &cases))
-        .with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn shown(path: &Path) -> String {
-    let text = path.display().to_string();
-    text.strip_prefix("./").map_or(text.clone(), str::to_owned)
+    keep::write(path, junit::document(program, &cases).as_bytes())
 }
 
 /// A program that cannot be explored, with the exit code of its kind.

@@ -1,26 +1,30 @@
 //! `raddle replay`: has a recorded failure again, bit for bit.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_explore::{Relaxed, Replayed, Replayer, changed_files, replay_relaxed};
+use raddle_explore::{Judge, Relaxed, Replayed, Replayer, changed_files, replay_relaxed};
 use raddle_report::render::terminal;
 use raddle_report::words::counted;
-use raddle_trace::{Enveloped, Recording};
+use raddle_stdx::regular_file;
+use raddle_trace::{Enveloped, Inputs, Mapping, Recording};
 
 use super::explore::{oracle, start_failure};
 use super::kernel::{self, Inspection};
 use crate::event_text;
 use crate::exit::{Code, Failure};
 use crate::gdb;
+use crate::keep::{RECORDING_BYTES_MAX, shell_quoted};
 use crate::message;
 use crate::output::{Destination, Output};
+use crate::program_options::parse_mappings;
+use crate::sealed;
 
 /// Replay a recording of `raddle explore` or of `raddle kernel explore`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle replay bank-A-1c9e.raddle\n  raddle replay --trace bank-A-1c9e.raddle\n  raddle replay --times 100 bank-A-1c9e.raddle\n  raddle replay --gdb 1234 bank-A-1c9e.raddle\n  raddle replay --relaxed bank-A-1c9e.raddle\n  raddle replay --trace=pipe.trace --instructions pipe-KO-1c9e.kraddle"
+    after_help = "Examples:\n  raddle replay bank-A-1c9e.raddle\n  raddle replay --trace bank-A-1c9e.raddle\n  raddle replay --times 100 bank-A-1c9e.raddle\n  raddle replay --gdb 1234 bank-A-1c9e.raddle\n  raddle replay --relaxed bank-A-1c9e.raddle\n  raddle replay --oracle 'grep -q ok' bank-WO-1c9e.raddle\n  raddle replay --trace=pipe.trace --instructions pipe-KO-1c9e.kraddle"
 )]
 pub(crate) struct Replay {
     /// The recording, or the folder of `raddle kernel bundle`.
@@ -38,6 +42,18 @@ pub(crate) struct Replay {
     /// Apply the switches to the program as it is now, though it has changed: at the same lines and visits.
     #[arg(long, conflicts_with_all = ["trace", "times", "gdb"])]
     relaxed: bool,
+    /// A shell command that reads the standard output and ends with 0 if it is right. A recording may name one: it is
+    /// shown, and never run unless it is given here.
+    #[arg(long, value_name = "COMMAND")]
+    oracle: Option<String>,
+    /// Show the guest nothing of this machine but the recorded program, its libraries and what `--map` names; of a
+    /// kernel's recording, read nothing but what lies beside it.
+    #[arg(long)]
+    sealed: bool,
+    /// With --sealed: show a host file or directory at another path (repeatable); what the recording maps is mapped only
+    /// if it is named here.
+    #[arg(long, value_name = "HOST:GUEST", requires = "sealed")]
+    map: Vec<String>,
     #[command(flatten, next_help_heading = "Options for recordings of kernels")]
     inspection: Inspection,
 }
@@ -54,15 +70,15 @@ impl Replay {
             )
             .into());
         }
-        let text = std::fs::read(&self.recording)
+        let text = regular_file::read(&self.recording, RECORDING_BYTES_MAX)
             .with_context(|| format!("cannot read the recording {path}"))?;
-        let recording = Recording::parse(&String::from_utf8_lossy(&text))
+        let mut recording = Recording::parse(&String::from_utf8_lossy(&text))
             .map_err(|error| anyhow!("cannot replay {path}: {error}"))?;
+        if self.sealed {
+            self.seal(&mut recording.inputs)?;
+        }
         let changed = changed_files(&recording);
-        let judge = oracle::judge(
-            recording.expected.output.as_deref(),
-            recording.expected.oracle.as_deref(),
-        );
+        let judge = self.judge(&recording)?;
         if self.relaxed {
             let relaxed = replay_relaxed(&recording, judge).map_err(start_failure)?;
             return tell_relaxed(&recording, &relaxed, &changed);
@@ -76,15 +92,16 @@ impl Replay {
         }
         let mut replayer = Replayer::start(&recording, judge).map_err(start_failure)?;
         let mut replayed = replayer.run();
-        check(&recording, &replayed, &mut replayer)?;
+        let is_judged = self.check(&recording, &replayed, &mut replayer)?;
         if let Some(port) = self.gdb {
-            let options = format!("-ex 'set sysroot /' {}", recording.inputs.program);
+            let program = shell_quoted(&recording.inputs.program);
+            let options = format!("-ex 'set sysroot /' {program}");
             gdb::serve(replayer, port, &options)?;
             return Ok(Code::Clean);
         }
         for _ in 1..self.times {
             replayed = replayer.run();
-            check(&recording, &replayed, &mut replayer)?;
+            self.check(&recording, &replayed, &mut replayer)?;
         }
         if let Some(to) = &self.trace {
             write_trace(&mut replayer, to)?;
@@ -99,7 +116,80 @@ impl Replay {
             counted(replayed.switches, "context switch"),
             replayed.run_digest,
         ))?;
-        Ok(Code::Findings)
+        if is_judged {
+            return Ok(Code::Findings);
+        }
+        message::note(&format!(
+            "whether this run is wrong was not judged; the recording says: {}",
+            recording.failure
+        ));
+        Ok(Code::Vacuous)
+    }
+
+    /// Leaves the guest nothing but the recorded program, its libraries and what the user maps now.
+    fn seal(&self, inputs: &mut Inputs) -> anyhow::Result<()> {
+        let program = Path::new(&inputs.directory).join(&inputs.program);
+        let visible = sealed::visible(&program)?;
+        let shown = |path: &Path| path.display().to_string();
+        inputs.visible = Some(visible.iter().map(|path| shown(path)).collect());
+        let given = parse_mappings(&self.map)?;
+        let given: Vec<Mapping> = given
+            .iter()
+            .map(|mapping| Mapping {
+                host: shown(&mapping.host),
+                guest: String::from_utf8_lossy(&mapping.guest).into_owned(),
+            })
+            .collect();
+        for recorded in &inputs.mappings {
+            if !given.contains(recorded) {
+                message::note(&format!(
+                    "sealed: {} is not mapped to {}; to show it to the program, add: --map {}",
+                    recorded.host,
+                    recorded.guest,
+                    shell_quoted(&format!("{}:{}", recorded.host, recorded.guest))
+                ));
+            }
+        }
+        inputs.mappings = given;
+        Ok(())
+    }
+
+    /// The judge of a replay: the recorded output, and the command that the user gives now. What a recording wants to
+    /// have run is text of whoever made it.
+    fn judge(&self, recording: &Recording) -> Result<Option<Judge>, Failure> {
+        if let Some(command) = &self.oracle {
+            oracle::check(command)?;
+        }
+        if let (Some(command), None) = (&recording.expected.oracle, &self.oracle) {
+            let note = format!(
+                "the result of this run was judged by a command, which is not run now; if you trust it, add: --oracle {}",
+                shell_quoted(command)
+            );
+            if self.relaxed {
+                return Err(anyhow!("{note}").into());
+            }
+            message::note(&note);
+        }
+        Ok(oracle::judge(
+            recording.expected.output.as_deref(),
+            self.oracle.as_deref(),
+        ))
+    }
+
+    /// Whether the run is the recorded one; an error if it is not. Gives whether its failure was judged, too: one that
+    /// only an oracle sees is not without it.
+    fn check(
+        &self,
+        recording: &Recording,
+        replayed: &Replayed,
+        replayer: &mut Replayer<'_>,
+    ) -> Result<bool, Failure> {
+        let needs_oracle = recording.expected.oracle.is_some() && self.oracle.is_none();
+        if replayed.same_run && !replayed.fails && needs_oracle {
+            return Ok(false);
+        }
+        check(recording, replayed, replayer)?;
+        Ok(true)
     }
 
     fn replay_kernel(self) -> Result<Code, Failure> {
@@ -115,6 +205,7 @@ impl Replay {
             times: self.times,
             gdb: self.gdb,
             trace: self.trace,
+            sealed: self.sealed,
             inspection: self.inspection,
         };
         replay.run()

@@ -1,6 +1,7 @@
 //! The form for people: what, where, why, how sure, and what to do next.
 
 use crate::finding::{Confidence, Finding, Severity, Step};
+use crate::words::printable;
 
 /// How to write to this terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,7 @@ impl Style {
 
 /// One finding, as a block of lines that ends with an empty one.
 pub fn finding(finding: &Finding, number: usize, total: usize, style: Style) -> String {
+    let finding = &shown(finding);
     let mut out = String::new();
     let colour = match finding.severity {
         Severity::Error => "1;31",
@@ -71,6 +73,7 @@ pub fn finding(finding: &Finding, number: usize, total: usize, style: Style) -> 
 
 /// One finding on one line.
 pub fn concise(finding: &Finding) -> String {
+    let finding = &shown(finding);
     let place = match finding.steps.first() {
         Some(step) if !step.place.file.is_empty() => {
             format!("{}:{}: ", step.place.file, step.place.line)
@@ -84,6 +87,36 @@ pub fn concise(finding: &Finding) -> String {
         finding.kind,
         finding.short_id()
     )
+}
+
+/// The same finding without anything that a terminal would obey: names and messages are the guest's.
+fn shown(finding: &Finding) -> Finding {
+    let text = |text: &String| printable(text).into_owned();
+    let one_line = |line: &String| text(line).replace('\n', " ");
+    let step = |step: &Step| {
+        let mut step = step.clone();
+        step.context = one_line(&step.context);
+        step.action = one_line(&step.action);
+        step.place.file = one_line(&step.place.file);
+        step.place.function = one_line(&step.place.function);
+        step.locks = step.locks.iter().map(one_line).collect();
+        if let Some(excerpt) = &mut step.excerpt {
+            excerpt.lines = excerpt.lines.iter().map(one_line).collect();
+        }
+        step
+    };
+    Finding {
+        kind: one_line(&finding.kind),
+        severity: finding.severity,
+        confidence: finding.confidence,
+        title: one_line(&finding.title),
+        objects: finding.objects.iter().map(one_line).collect(),
+        steps: finding.steps.iter().map(step).collect(),
+        why: text(&finding.why),
+        notes: finding.notes.iter().map(text).collect(),
+        fingerprint: one_line(&finding.fingerprint),
+        replay: finding.replay.as_ref().map(one_line),
+    }
 }
 
 fn severity(severity: Severity) -> &'static str {
@@ -298,6 +331,18 @@ mod tests {
             from += at.unwrap();
         }
         assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn names_of_a_guest_do_not_steer_the_terminal() {
+        let mut hostile = sample();
+        hostile.title = "assertion failed: \u{1b}]0;owned\u{7}\nraddle: nothing found".into();
+        hostile.steps[0].action = "reads \u{1b}[2J".into();
+        for text in [concise(&hostile), finding(&hostile, 1, 1, Style::PLAIN)] {
+            assert!(!text.contains(['\u{1b}', '\u{7}']), "{text}");
+            assert!(text.contains("\\u{1b}]0;owned"), "{text}");
+            assert!(!text.contains("\nraddle: nothing found"), "{text}");
+        }
     }
 
     #[test]

@@ -5,11 +5,13 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_explore::{Cancel, Clock, Focus, Options, PORTFOLIO};
+use raddle_campaign::Cancel;
+use raddle_explore::{Clock, Focus, Options, PORTFOLIO};
 use raddle_trace::{Checks, Inputs};
 
 use super::oracle;
 use crate::diff_lines;
+use crate::watch::Budget;
 
 /// How to explore and how to tell about it.
 #[derive(Debug, Args)]
@@ -17,9 +19,14 @@ pub(crate) struct ExploreOptions {
     /// Schedules to run at most. Default: 10000, or as many as fit if --time or --until-found is given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     schedules: Option<u64>,
-    /// Seconds to explore at most [default: 60]; schedules that are under way then are dropped.
+    /// Seconds at most, explanations included [default: 60]; the generation of schedules that is under way then does not
+    /// count, but what it found is reported.
     #[arg(long, value_name = "SECONDS")]
     time: Option<u64>,
+    /// Seconds of --time that are kept for making findings small and explaining them; default: a quarter. A finding for
+    /// which no time is left is reported as it was found, with a recording.
+    #[arg(long, value_name = "SECONDS")]
+    explain_time: Option<u64>,
     /// Stop after the first generation of schedules that has a failure.
     #[arg(long)]
     until_found: bool,
@@ -155,9 +162,9 @@ impl ExploreOptions {
         }
     }
 
-    /// Seconds of one campaign.
-    pub(super) fn seconds(&self) -> u64 {
-        self.time.unwrap_or(TIME_DEFAULT)
+    /// The time of one campaign.
+    pub(super) fn budget(&self) -> Budget {
+        Budget::of_seconds(self.time.unwrap_or(TIME_DEFAULT), self.explain_time)
     }
 
     fn expected_output(&self) -> anyhow::Result<Option<String>> {

@@ -81,6 +81,11 @@ impl Line {
         }
     }
 
+    /// Tells of a failure at once.
+    pub(super) fn found(&mut self, title: &str, replay: Result<&String, &anyhow::Error>) {
+        self.bar.suspend(|| message::found(title, replay));
+    }
+
     /// Says once that an end was asked for, and what is still done.
     pub(super) fn interrupted(&mut self) {
         if !self.is_interrupted {

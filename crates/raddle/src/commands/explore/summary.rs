@@ -7,6 +7,8 @@ use raddle_report::finding::{Confidence, Severity};
 use raddle_report::words::counted;
 use raddle_stdx::width::to_u64;
 
+use crate::watch::cut_short;
+
 pub(super) fn summary(report: &Report, findings: usize, elapsed: Duration) -> String {
     let rate = u128::from(report.schedules) * 1000 / elapsed.as_millis().max(1);
     let mut text = format!(
@@ -30,16 +32,22 @@ pub(super) fn summary(report: &Report, findings: usize, elapsed: Duration) -> St
     }
     races(report, &mut text);
     text.push_str(&completeness(report, findings));
-    if report.was_cancelled {
-        text.push_str("; interrupted before the schedules were used up");
-    } else if report.was_stopped {
-        text.push_str("; stopped by the time limit");
-    }
+    ending(report, &mut text);
     if let Some((what, count)) = &report.unsupported {
         text.push_str(&format!("; {count} schedules ended early: {what}"));
     }
     timing(&report.spent, &mut text);
     text
+}
+
+/// Why it ended before the schedules were used up, if it did.
+fn ending(report: &Report, text: &mut String) {
+    if report.was_cancelled {
+        text.push_str("; interrupted before the schedules were used up");
+    } else if report.was_stopped {
+        text.push_str("; stopped by the time limit");
+    }
+    text.push_str(&cut_short(report.dropped, report.as_found));
 }
 
 /// Where the time went, if it was measured.

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use raddle_campaign::Algorithm;
+use raddle_campaign::{Algorithm, Cancel};
 use raddle_config::kernel::Known;
 use raddle_kernel::campaign::{
-    ContextSet, KnownFunctions, LOOP_WINDOW, Options, PATIENCE, PAUSE_WINDOW, PORTFOLIO, Progress,
-    RaceMode, RaceRules, Report, Session, StartFailure, Target, explore, useful_workers,
+    ContextSet, Found, KnownFunctions, LOOP_WINDOW, News, Options, PATIENCE, PAUSE_WINDOW,
+    PORTFOLIO, Progress, RaceMode, RaceRules, Report, StartFailure, Target, explore,
+    useful_workers,
 };
 use raddle_kernel::recording::{KernelRecording, ModuleInput, SEMANTICS};
 use raddle_kernel::test_case::TestCase;
@@ -21,7 +22,6 @@ use raddle_report::Finding;
 use raddle_report::render::{json, sarif, terminal};
 use raddle_report::words::counted;
 use raddle_stdx::width::to_u64;
-use raddle_trace::Enveloped;
 
 use super::guest_options::GuestOptions;
 use super::kinds::KINDS;
@@ -29,8 +29,11 @@ use super::modules::Modules;
 use super::prepare::{ConsoleTo, Prepared, prepare};
 use crate::commands::kind;
 use crate::exit::{Code, Failure};
+use crate::interrupt::Interrupt;
+use crate::keep::{Keeper, shell_word};
 use crate::message;
 use crate::project;
+use crate::watch::{Budget, Stage, cut_short, watched};
 
 /// Find the interleavings of a test case that make a kernel fail.
 #[derive(Debug, Args)]
@@ -44,9 +47,14 @@ pub(crate) struct Explore {
     /// Schedules to run at most, for each test.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     schedules: u64,
-    /// Seconds to explore at most, for each test; what is found in a given number of schedules does not depend on it.
+    /// Seconds at most for each test, explanations included; the generation of schedules that is under way then does not
+    /// count, but what it found is reported.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     time: u64,
+    /// Seconds of --time that are kept for making findings small and explaining them; default: a quarter. A finding for
+    /// which no time is left is reported as it was found, with a recording.
+    #[arg(long, value_name = "SECONDS")]
+    explain_time: Option<u64>,
     /// Stop after the first generation of schedules that has a failure.
     #[arg(long)]
     until_found: bool,
@@ -110,8 +118,60 @@ struct Total {
     findings: Vec<Finding>,
     summaries: Vec<serde_json::Value>,
     has_failures: bool,
+    is_interrupted: bool,
     is_vacuous: bool,
     is_unsupported: bool,
+}
+
+/// A test that is explored, with what its recordings say of it.
+struct Subject<'a> {
+    prepared: &'a Prepared,
+    target: Arc<Target>,
+    modules: Vec<ModuleInput>,
+    keeper: &'a Keeper,
+}
+
+impl Subject<'_> {
+    /// Each finding gets a file, named after the test and the finding; it replaces the one that was written when the
+    /// failure was first seen.
+    fn write_recordings(&self, report: &mut Report) {
+        for found in &mut report.findings {
+            match self.keep(found) {
+                Ok(command) => found.finding.replay = Some(command),
+                Err(error) => found.finding.notes.push(format!(
+                    "its recording could not be written: {error:#}; explore again with `--output DIR`"
+                )),
+            }
+        }
+    }
+
+    /// Keeps a recording and gives the command that replays it.
+    fn keep(&self, found: &Found) -> anyhow::Result<String> {
+        let machine = &self.prepared.inputs;
+        let test = self.target.test.as_ref();
+        let test_path = test.map_or("agent-program", |test| &test.path);
+        let program = machine.program.as_deref();
+        let named_after = Path::new(program.filter(|_| test.is_none()).unwrap_or(test_path));
+        let stem = named_after.file_stem().unwrap_or_default();
+        let recording = KernelRecording {
+            semantics: SEMANTICS,
+            failure: found.finding.title.clone(),
+            fingerprint: found.finding.fingerprint.clone(),
+            machine: machine.clone(),
+            test_path: test_path.to_owned(),
+            test: test.map(|test| test.text.clone()),
+            modules: self.modules.clone(),
+            time_max: self.target.time_max,
+            rules: found.rules,
+            schedule: found.schedule.clone(),
+            start_digest: found.start_digest,
+            run_digest: found.digests.run,
+            state_digest: found.digests.state,
+        };
+        let id = found.finding.short_id();
+        let path = self.keeper.keep(&stem.to_string_lossy(), &id, &recording)?;
+        Ok(format!("raddle kernel replay {}", shell_word(&path)))
+    }
 }
 
 impl Explore {
@@ -126,6 +186,8 @@ impl Explore {
             ..prepared
         };
         let race_rules = race_rules(self.config.as_deref())?;
+        let keeper = Keeper::open(&self.output)?;
+        let interrupt = Interrupt::listen()?;
         let mut total = Total::default();
         let tests: Vec<Option<&Path>> = if self.guest.agent_program.is_some() {
             vec![None]
@@ -133,6 +195,10 @@ impl Explore {
             self.tests.iter().map(|test| Some(test.as_path())).collect()
         };
         for test in tests {
+            if interrupt.is_requested() {
+                total.is_interrupted = true;
+                break;
+            }
             let (test, modules) = match test {
                 Some(path) => {
                     let (test, modules) = read_test(path, &self.guest)?;
@@ -149,11 +215,19 @@ impl Explore {
                 contexts: self.contexts.clone(),
                 time_max: self.guest_time * 1_000_000,
             });
-            self.explore_one(&prepared, target, &modules, algorithm, &mut total)?;
+            let subject = Subject {
+                prepared: &prepared,
+                target: Arc::clone(&target),
+                modules,
+                keeper: &keeper,
+            };
+            self.explore_one(&subject, algorithm, &interrupt, &mut total)?;
         }
         self.print_machine_form(&total)?;
         Ok(if total.has_failures {
             Code::Findings
+        } else if total.is_interrupted {
+            Code::Interrupted
         } else if total.is_unsupported {
             Code::Unsupported
         } else if total.is_vacuous {
@@ -165,15 +239,58 @@ impl Explore {
 
     fn explore_one(
         &self,
-        prepared: &Prepared,
-        target: Arc<Target>,
-        modules: &[ModuleInput],
+        subject: &Subject<'_>,
         algorithm: Option<Algorithm>,
+        interrupt: &Interrupt,
         total: &mut Total,
     ) -> Result<(), Failure> {
+        let target = &subject.target;
+        let begun = Instant::now();
+        let bar = progress_bar(self.schedules);
+        let budget = Budget::of_seconds(self.time, self.explain_time);
+        let result = watched(interrupt, budget, |cancel, stage| {
+            let options = self.options(target, algorithm, cancel);
+            explore(&options, &mut |news| match news {
+                News::Progress(progress) => show(&bar, progress),
+                News::Failing(found) => {
+                    stage.set(Stage::Failing);
+                    let title = &found.finding.title;
+                    let kept = subject.keep(found);
+                    bar.suspend(|| message::found(title, kept.as_ref()));
+                }
+                News::Explaining { number, of } => {
+                    stage.set(Stage::Explaining { number, of });
+                    bar.set_message(format!("explaining failure {number} of {of}"));
+                }
+            })
+        });
+        bar.finish_and_clear();
+        let elapsed = begun.elapsed();
+        let mut report = result.map_err(start_failure)?;
+        subject.write_recordings(&mut report);
+        self.print_text(target, &report, elapsed)?;
+        total.summaries.push(figures(target, &report, elapsed));
+        total.has_failures |= !report.findings.is_empty();
+        total.is_interrupted |= report.was_cancelled;
+        total.is_unsupported |= report.unsupported.is_some();
+        total.is_vacuous |= report.decisions == 0;
+        total
+            .findings
+            .extend(report.findings.into_iter().map(|found| found.finding));
+        total.findings.extend(report.races);
+        Ok(())
+    }
+
+    /// The options of one campaign.
+    fn options(
+        &self,
+        target: &Arc<Target>,
+        algorithm: Option<Algorithm>,
+        cancel: &Cancel,
+    ) -> Options {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let options = Options {
-            target: Arc::clone(&target),
+        Options {
+            target: Arc::clone(target),
             schedules: self.schedules,
             until_found: self.until_found,
             workers: useful_workers(self.jobs.unwrap_or(cores), self.schedules),
@@ -189,76 +306,8 @@ impl Explore {
             loop_window: self.loop_window,
             interrupts: !self.plain_interrupts,
             clock,
-        };
-        let bar = progress_bar(self.schedules);
-        let begun = Instant::now();
-        let limit = Duration::from_secs(self.time);
-        let result = explore(&options, &mut |progress| {
-            show(&bar, progress);
-            begun.elapsed() < limit
-        });
-        bar.finish_and_clear();
-        let elapsed = begun.elapsed();
-        let mut report = result.map_err(start_failure)?;
-        self.write_recordings(prepared, &target, modules, &mut report)?;
-        self.print_text(&target, &report, elapsed)?;
-        total.summaries.push(figures(&target, &report, elapsed));
-        total.has_failures |= !report.findings.is_empty();
-        total.is_unsupported |= report.unsupported.is_some();
-        total.is_vacuous |= report.decisions == 0;
-        total
-            .findings
-            .extend(report.findings.into_iter().map(|found| found.finding));
-        total.findings.extend(report.races);
-        Ok(())
-    }
-
-    fn write_recordings(
-        &self,
-        prepared: &Prepared,
-        target: &Target,
-        modules: &[ModuleInput],
-        report: &mut Report,
-    ) -> Result<(), Failure> {
-        if report.findings.is_empty() {
-            return Ok(());
+            cancel: cancel.clone(),
         }
-        std::fs::create_dir_all(&self.output)
-            .with_context(|| format!("cannot make {}", self.output.display()))?;
-        let start_digest = Session::start(target)
-            .map_err(start_failure)?
-            .start_digest();
-        let test_path = target
-            .test
-            .as_ref()
-            .map_or_else(|| "agent-program".to_owned(), |test| test.path.clone());
-        let stem = Path::new(&test_path)
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        for found in &mut report.findings {
-            let recording = KernelRecording {
-                semantics: SEMANTICS,
-                failure: found.finding.title.clone(),
-                fingerprint: found.finding.fingerprint.clone(),
-                machine: prepared.inputs.clone(),
-                test_path: test_path.clone(),
-                test: target.test.as_ref().map(|test| test.text.clone()),
-                modules: modules.to_vec(),
-                time_max: target.time_max,
-                rules: found.rules,
-                schedule: found.schedule.clone(),
-                start_digest,
-                run_digest: found.run_digest,
-                state_digest: found.state_digest,
-            };
-            let name = format!("{stem}-{}.kraddle", found.finding.short_id());
-            let path = self.output.join(name);
-            std::fs::write(&path, recording.to_text())
-                .with_context(|| format!("cannot write {}", path.display()))?;
-            found.finding.replay = Some(format!("raddle kernel replay {}", path.display()));
-        }
-        Ok(())
     }
 
     fn print_text(
@@ -354,6 +403,9 @@ fn figures(target: &Target, report: &Report, elapsed: Duration) -> serde_json::V
         "restore_share": share(report.cost.restore),
         "detector_share": share(report.cost.detectors),
         "race_groups": report.races.len(),
+        "interrupted": report.was_cancelled,
+        "schedules_dropped": report.dropped,
+        "findings_as_found": report.as_found,
         "seconds": elapsed.as_secs_f64(),
         "fixed_threads": report.fixed_threads,
     })
@@ -367,6 +419,7 @@ pub(crate) fn read_test(
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut modules = Modules::new(path, &guest.kernel, guest.modules.as_deref());
+    modules.is_sealed = guest.sealed;
     let test = TestCase::parse(&path.display().to_string(), &text, &mut |name| {
         modules.load(name)
     })?;
@@ -427,9 +480,7 @@ fn summary(report: &Report, elapsed: Duration) -> String {
             report.unexplained
         ));
     }
-    if report.was_stopped {
-        text.push_str("; stopped by --time before all schedules were run");
-    }
+    ending(report, &mut text);
     if let Some((what, count)) = &report.unsupported {
         text.push_str(&format!(
             "; {count} schedules ended at something not supported: {what}"
@@ -439,6 +490,16 @@ fn summary(report: &Report, elapsed: Duration) -> String {
         text.push_str("; nothing was interleaved: the threads never met");
     }
     text
+}
+
+/// Why it ended before the schedules were used up, if it did.
+fn ending(report: &Report, text: &mut String) {
+    if report.was_cancelled {
+        text.push_str("; interrupted before all schedules were run");
+    } else if report.was_stopped {
+        text.push_str("; stopped by --time before all schedules were run");
+    }
+    text.push_str(&cut_short(report.dropped, report.as_found));
 }
 
 fn progress_bar(schedules: u64) -> ProgressBar {

@@ -1,12 +1,13 @@
 //! What all commands say about the machine.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
 use raddle_kernel::guest::{BootModule, GuestFile, with_libraries};
 use raddle_kernel::recording::{BootModuleInput, MachineInputs};
 use raddle_pc::boot::{BootConfig, DEFAULT_COMMAND_LINE};
+use raddle_stdx::regular_file;
 
 use super::modules::Modules;
 
@@ -43,6 +44,10 @@ pub(crate) struct GuestOptions {
     /// A host file for the guest, as GUEST=HOST; may be given several times.
     #[arg(long, value_name = "GUEST=HOST")]
     pub(crate) file: Vec<String>,
+    /// Let test cases load only modules of the kernel's own and files beside the test case; everything else that the guest
+    /// gets is named on the command line anyway.
+    #[arg(long)]
+    pub(crate) sealed: bool,
     /// Folder for boot snapshots; default: `raddle/kernel` in the user's cache folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
@@ -69,12 +74,13 @@ impl GuestOptions {
             let (guest, host) = pair
                 .split_once('=')
                 .ok_or_else(|| anyhow!("--file wants GUEST=HOST, not `{pair}`"))?;
-            pairs.push((guest.trim_start_matches('/').to_owned(), host.to_owned()));
+            let guest = guest_path(guest)?;
+            pairs.push((guest, absolute(Path::new(host))?));
         }
         for program in &self.program {
             for (guest, host) in with_libraries(program)? {
                 if pairs.iter().all(|(known, _)| *known != guest) {
-                    pairs.push((guest, host.display().to_string()));
+                    pairs.push((guest, absolute(&host)?));
                 }
             }
         }
@@ -94,17 +100,13 @@ impl GuestOptions {
     }
 
     /// The same machine as a recording's.
-    pub(crate) fn of_recording(
-        inputs: &MachineInputs,
-        kernel: Option<PathBuf>,
-        cache: Option<PathBuf>,
-    ) -> Self {
+    pub(crate) fn of_recording(inputs: &MachineInputs, cache: Option<PathBuf>) -> Self {
         let append = inputs
             .command_line
             .strip_prefix(DEFAULT_COMMAND_LINE)
             .unwrap_or_default();
         Self {
-            kernel: kernel.unwrap_or_else(|| inputs.kernel.clone().into()),
+            kernel: inputs.kernel.clone().into(),
             cpus: inputs.cpus,
             memory: inputs.memory >> 20,
             append: append.trim().to_owned(),
@@ -122,6 +124,7 @@ impl GuestOptions {
                 .iter()
                 .map(|(guest, host)| format!("{guest}={host}"))
                 .collect(),
+            sealed: false,
             cache,
             fresh: false,
         }
@@ -142,6 +145,32 @@ impl GuestOptions {
     }
 }
 
+/// A path that means the same from every folder: recordings keep paths of this kind only.
+pub(crate) fn absolute(path: &Path) -> anyhow::Result<String> {
+    let path = std::path::absolute(path)
+        .with_context(|| format!("{} has no absolute path", path.display()))?;
+    Ok(path.display().to_string())
+}
+
+/// The path of a guest's file, from the guest's root on; it leads nowhere else, neither in a guest nor in a bundle.
+pub(crate) fn guest_path(path: &str) -> anyhow::Result<String> {
+    let mut names = Vec::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::RootDir | Component::CurDir => {}
+            Component::Normal(name) => names.push(name.to_string_lossy().into_owned()),
+            Component::ParentDir | Component::Prefix(_) => {
+                return Err(anyhow!("`{path}` is no path of a file in the guest"));
+            }
+        }
+    }
+    anyhow::ensure!(
+        !names.is_empty(),
+        "`{path}` is no path of a file in the guest"
+    );
+    Ok(names.join("/"))
+}
+
 /// Reads the files that the guest gets.
 pub(crate) fn guest_files(pairs: &[(String, String)]) -> anyhow::Result<Vec<GuestFile>> {
     pairs
@@ -156,7 +185,11 @@ pub(crate) fn guest_files(pairs: &[(String, String)]) -> anyhow::Result<Vec<Gues
         .collect()
 }
 
-/// Reads a file; the error names it.
+/// Bytes of a file for a guest at most: a kernel image or program has much less, and the guest has no more memory.
+const FILE_BYTES_MAX: u64 = 4 << 30;
+
+/// Reads a file, which a recording may have named; the error names it.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    regular_file::read(path, FILE_BYTES_MAX)
+        .with_context(|| format!("cannot read {}", path.display()))
 }

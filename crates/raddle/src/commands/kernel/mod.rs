@@ -15,6 +15,7 @@ mod modules;
 mod new_test;
 mod prepare;
 mod replay;
+mod whereabouts;
 
 pub(super) use kinds::KINDS;
 pub(super) use replay::{Inspection, Replay, is_recording};

@@ -7,7 +7,12 @@ use raddle_kernel::guest::BootModule;
 use raddle_kernel::module;
 use raddle_kernel::recording::{BootModuleInput, ModuleInput};
 use raddle_pc::boot::Compression;
-use raddle_stdx::Digest;
+use raddle_stdx::{Digest, regular_file};
+
+use super::guest_options::absolute;
+
+/// Bytes of a packed module at most.
+const MODULE_BYTES_MAX: u64 = 1 << 30;
 
 /// Looks for modules and remembers what was found.
 #[derive(Debug)]
@@ -16,6 +21,8 @@ pub(crate) struct Modules {
     beside: PathBuf,
     /// Roots of the kernel's own modules.
     roots: Vec<PathBuf>,
+    /// Whether files that a test case names must lie beside it.
+    pub(crate) is_sealed: bool,
     pub(crate) found: Vec<ModuleInput>,
     /// Modules for the boot, in the order of loading.
     pub(crate) for_boot: Vec<(BootModuleInput, BootModule)>,
@@ -38,6 +45,7 @@ impl Modules {
         Self {
             beside: folder(test),
             roots,
+            is_sealed: false,
             found: Vec::new(),
             for_boot: Vec::new(),
         }
@@ -46,7 +54,7 @@ impl Modules {
     /// The unpacked content of a module; the error says where it was looked for.
     pub(crate) fn load(&mut self, name: &str) -> Result<Vec<u8>, String> {
         let path = self.find(name).map_err(|error| format!("{error:#}"))?;
-        let packed = std::fs::read(&path)
+        let packed = regular_file::read(&path, MODULE_BYTES_MAX)
             .map_err(|error| format!("the module {} cannot be read: {error}", path.display()))?;
         let content = match Compression::detect(&packed) {
             Some(compression) => compression
@@ -59,7 +67,7 @@ impl Modules {
         }
         self.found.push(ModuleInput {
             name: name.to_owned(),
-            path: path.display().to_string(),
+            path: absolute(&path).map_err(|error| format!("{error:#}"))?,
             digest: Digest::of(&content),
         });
         Ok(content)
@@ -103,9 +111,27 @@ impl Modules {
         Ok(())
     }
 
+    /// Whether a path leads to a file in the folder of the test case, or below it.
+    fn is_beside(&self, path: &Path) -> bool {
+        let folder = if self.beside.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            &self.beside
+        };
+        match (folder.canonicalize(), path.canonicalize()) {
+            (Ok(folder), Ok(path)) => path.starts_with(folder),
+            _ => false,
+        }
+    }
+
     fn find(&self, name: &str) -> anyhow::Result<PathBuf> {
         if name.contains('/') || name.ends_with(".ko") {
             let path = self.beside.join(name);
+            anyhow::ensure!(
+                !self.is_sealed || self.is_beside(&path),
+                "the module file {} does not lie beside the test case, and with --sealed no other is read",
+                path.display()
+            );
             anyhow::ensure!(path.is_file(), "there is no module file {}", path.display());
             return Ok(path);
         }

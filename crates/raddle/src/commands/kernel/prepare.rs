@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
-use raddle_kernel::guest::initramfs;
+use raddle_kernel::guest::{BootModule, GuestFile, initramfs};
 use raddle_kernel::recording::MachineInputs;
 use raddle_kernel::store::{self, BootSnapshot, SnapshotError};
 use raddle_kernel::symbols::Symbols;
@@ -15,7 +15,7 @@ use raddle_kernel::world::{BootFailure, KernelWorld};
 use raddle_pc::boot::{BootImage, ImageError, KernelImage};
 use raddle_stdx::Digest;
 
-use super::guest_options::{GuestOptions, guest_files, read};
+use super::guest_options::{GuestOptions, absolute, guest_files, read};
 use crate::exit::{Code, Failure};
 use crate::message;
 
@@ -44,36 +44,64 @@ pub(crate) enum ConsoleTo {
     Nowhere,
 }
 
-pub(crate) fn prepare(options: &GuestOptions, console: ConsoleTo) -> Result<Prepared, Failure> {
+/// What a guest is made of, with content.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub(crate) kernel: Vec<u8>,
+    /// Program that brings its own test.
+    pub(crate) program: Option<Vec<u8>>,
+    pub(crate) files: Vec<GuestFile>,
+    /// Modules that are loaded before the boot snapshot.
+    pub(crate) modules: Vec<BootModule>,
+    pub(crate) initramfs: Vec<u8>,
+    pub(crate) inputs: MachineInputs,
+}
+
+/// Reads everything that a guest is made of.
+pub(crate) fn contents(options: &GuestOptions) -> anyhow::Result<Contents> {
     let kernel = read(&options.kernel)?;
-    let image =
-        KernelImage::parse(&kernel).map_err(|error| image_failure(&options.kernel, error))?;
-    let files = options.file_pairs()?;
-    let program = options
-        .agent_program
-        .as_ref()
-        .map(|path| read(path))
-        .transpose()?;
+    let file_pairs = options.file_pairs()?;
+    let files = guest_files(&file_pairs)?;
+    let program = options.agent_program.as_deref();
+    let program = program.map(read).transpose()?;
     let (module_inputs, modules): (Vec<_>, Vec<_>) = options.boot_modules()?.into_iter().unzip();
-    let initramfs = initramfs(program.as_deref(), &guest_files(&files)?, &modules);
+    let initramfs = initramfs(program.as_deref(), &files, &modules);
     let config = options.config();
-    let layout = BootImage::new(&image, &initramfs, &config)?;
-    let key = store::key(&kernel, &initramfs, &config);
     let inputs = MachineInputs {
-        kernel: options.kernel.display().to_string(),
+        kernel: absolute(&options.kernel)?,
         kernel_digest: Digest::of(&kernel),
         cpus: config.cpus,
         memory: config.memory,
-        command_line: config.command_line.clone(),
+        command_line: config.command_line,
         seed: config.seed,
         initramfs_digest: Digest::of(&initramfs),
-        program: options
-            .agent_program
-            .as_ref()
-            .map(|path| path.display().to_string()),
-        files,
+        program: options.agent_program.as_deref().map(absolute).transpose()?,
+        files: file_pairs,
         modules: module_inputs,
     };
+    Ok(Contents {
+        kernel,
+        program,
+        files,
+        modules,
+        initramfs,
+        inputs,
+    })
+}
+
+pub(crate) fn prepare(options: &GuestOptions, console: ConsoleTo) -> Result<Prepared, Failure> {
+    let Contents {
+        kernel,
+        modules,
+        initramfs,
+        inputs,
+        ..
+    } = contents(options)?;
+    let image =
+        KernelImage::parse(&kernel).map_err(|error| image_failure(&options.kernel, error))?;
+    let config = options.config();
+    let layout = BootImage::new(&image, &initramfs, &config)?;
+    let key = store::key(&kernel, &initramfs, &config);
     let symbols = symbols(options, &image)?;
     let path = store::path(&options.cache_folder(), key);
     let begun = Instant::now();

@@ -11,21 +11,23 @@ use raddle_kernel::campaign::{
     InstructionOptions, RaceRules, Recorded, Session, Target, TraceOptions, repeat, replay,
     trace_functions, trace_instructions,
 };
-use raddle_kernel::recording::KernelRecording;
+use raddle_kernel::recording::{KernelRecording, ModuleInput};
 use raddle_kernel::test_case::TestCase;
 use raddle_report::render::{json, terminal};
-use raddle_report::words::counted;
+use raddle_report::words::{counted, printable};
 use raddle_sched::travel::Rerun as _;
-use raddle_stdx::Digest;
 use raddle_stdx::width::to_u64;
+use raddle_stdx::{Digest, regular_file};
 use raddle_trace::Enveloped;
 
 use super::explore::{start_failure, style};
 use super::guest_options::GuestOptions;
 use super::modules::Modules;
 use super::prepare::{ConsoleTo, prepare};
+use super::whereabouts::Whereabouts;
 use crate::exit::{Code, Failure};
 use crate::gdb;
+use crate::keep::{self, RECORDING_BYTES_MAX, shell_quoted, shell_word};
 use crate::message;
 use crate::output::{Destination, Output};
 
@@ -44,6 +46,9 @@ pub(crate) struct Replay {
     /// Write what each processor and interrupt did, function by function, to this file; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<Destination>,
+    /// Read nothing but what lies beside the recording, as in a bundle, and what is named here.
+    #[arg(long)]
+    pub(crate) sealed: bool,
     #[command(flatten)]
     pub(crate) inspection: Inspection,
 }
@@ -98,9 +103,6 @@ pub(crate) const IN_BUNDLE: &str = "recording.kraddle";
 /// Ending of the file with names for gdb.
 const SYMBOL_FILE: &str = "symbols";
 
-/// Folder of the guest's files in a bundle.
-pub(crate) const FILES_IN_BUNDLE: &str = "files";
-
 /// Whether this is a recording of a kernel, or a bundle with one; none of ours if it cannot be read.
 pub(crate) fn is_recording(path: &Path) -> bool {
     let begins_so = |file: File| {
@@ -109,7 +111,7 @@ pub(crate) fn is_recording(path: &Path) -> bool {
         file.take(wanted).read_to_end(&mut start).is_ok()
             && KernelRecording::is_kind_of(&String::from_utf8_lossy(&start))
     };
-    File::open(file_of(path)).is_ok_and(begins_so)
+    regular_file::open(&file_of(path)).is_ok_and(begins_so)
 }
 
 /// The file of a recording; a folder is a bundle.
@@ -124,9 +126,9 @@ fn file_of(path: &Path) -> PathBuf {
 /// Reads a recording; a folder is a bundle.
 pub(crate) fn read_recording(path: &Path) -> anyhow::Result<(KernelRecording, PathBuf)> {
     let file = file_of(path);
-    let text = std::fs::read_to_string(&file)
+    let text = regular_file::read(&file, RECORDING_BYTES_MAX)
         .with_context(|| format!("cannot read {}", file.display()))?;
-    let recording = KernelRecording::parse(&text)
+    let recording = KernelRecording::parse(&String::from_utf8_lossy(&text))
         .with_context(|| format!("cannot replay {}", file.display()))?;
     Ok((recording, file))
 }
@@ -134,7 +136,12 @@ pub(crate) fn read_recording(path: &Path) -> anyhow::Result<(KernelRecording, Pa
 impl Replay {
     pub(crate) fn run(self) -> Result<Code, Failure> {
         let (recording, file) = read_recording(&self.recording)?;
-        let guest = self.guest(&recording, &file);
+        let whereabouts = Whereabouts::of(&file, self.sealed);
+        let machine = whereabouts.machine(&recording, self.inspection.kernel.as_deref())?;
+        let guest = GuestOptions {
+            symbols: self.inspection.symbols.clone(),
+            ..GuestOptions::of_recording(&machine, self.inspection.cache.clone())
+        };
         let prepared = prepare(&guest, ConsoleTo::Nowhere)?;
         let machine = &recording.machine;
         if prepared.inputs.kernel_digest != machine.kernel_digest {
@@ -153,7 +160,7 @@ impl Replay {
         }
         let target = Target {
             boot: prepared.boot,
-            test: read_test(&recording, &file)?,
+            test: read_test(&recording, &whereabouts)?,
             symbols: Arc::new(prepared.symbols),
             modules: prepared.modules,
             race_rules: RaceRules::default(),
@@ -256,36 +263,6 @@ impl Replay {
         Ok(Code::Clean)
     }
 
-    /// A bundle has its files beside the recording.
-    fn guest(&self, recording: &KernelRecording, file: &Path) -> GuestOptions {
-        let folder = file.parent().unwrap_or(Path::new("."));
-        let bundled = Path::new(&recording.machine.kernel)
-            .file_name()
-            .map(|name| folder.join(name))
-            .filter(|path| path.is_file());
-        let kernel = self.inspection.kernel.clone().or(bundled);
-        let mut machine = recording.machine.clone();
-        for (guest, host) in &mut machine.files {
-            let bundled = folder.join(FILES_IN_BUNDLE).join(guest);
-            if bundled.is_file() {
-                *host = bundled.display().to_string();
-            }
-        }
-        for module in &mut machine.modules {
-            let name = Path::new(&module.path).file_name().map(Path::new);
-            if let Some(bundled) = name
-                .map(|name| folder.join(name))
-                .filter(|path| path.is_file())
-            {
-                module.path = bundled.display().to_string();
-            }
-        }
-        GuestOptions {
-            symbols: self.inspection.symbols.clone(),
-            ..GuestOptions::of_recording(&machine, kernel, self.inspection.cache.clone())
-        }
-    }
-
     fn replay(
         &self,
         session: &mut Session<'_>,
@@ -294,8 +271,7 @@ impl Replay {
         let mut replayed = replay(session, &recording.schedule, recording.rules);
         for _ in 1..self.times {
             let again = replay(session, &recording.schedule, recording.rules);
-            let is_same = again.run_digest == replayed.run_digest
-                && again.state_digest == replayed.state_digest;
+            let is_same = again.digests == replayed.digests;
             if !is_same {
                 return Err(Failure {
                     code: Code::Usage,
@@ -304,7 +280,10 @@ impl Replay {
             }
         }
         if let Some(finding) = &mut replayed.finding {
-            finding.replay = Some(format!("raddle kernel replay {}", self.recording.display()));
+            finding.replay = Some(format!(
+                "raddle kernel replay {}",
+                shell_word(&self.recording)
+            ));
         }
         if self.inspection.json {
             let findings: Vec<_> = replayed.finding.iter().cloned().collect();
@@ -313,10 +292,10 @@ impl Replay {
             message::result(&terminal::finding(finding, 1, 1, style()))?;
         }
         if self.inspection.console {
-            message::result(&replayed.console)?;
+            message::result(&printable(&replayed.console))?;
         }
-        let same_run = replayed.run_digest == recording.run_digest
-            && replayed.state_digest == recording.state_digest;
+        let same_run = replayed.digests.run == recording.run_digest
+            && replayed.digests.state == recording.state_digest;
         let same_failure = replayed
             .finding
             .as_ref()
@@ -336,7 +315,7 @@ impl Replay {
             } else {
                 "not the recorded failure"
             },
-            replayed.run_digest
+            replayed.digests.run
         ));
         Ok(if replayed.finding.is_some() {
             Code::Findings
@@ -355,45 +334,55 @@ fn serve_gdb(
 ) -> Result<Code, Failure> {
     let recorded = Recorded::new(session, &recording.schedule, recording.rules);
     let symbols = file.with_extension(SYMBOL_FILE);
-    std::fs::write(&symbols, recorded.names().symbol_file())
-        .with_context(|| format!("cannot write names for gdb to {}", symbols.display()))?;
+    keep::write(&symbols, &recorded.names().symbol_file()).context("there are no names for gdb")?;
     for (name, text) in &recorded.world().info().modules {
         message::note(&format!(
             "if {name} has debug information: add-symbol-file {name}.ko {text:#x}"
         ));
     }
-    let options = format!("-ex 'symbol-file {}'", symbols.display());
+    let options = format!(
+        "-ex {}",
+        shell_quoted(&format!("symbol-file {}", symbols.display()))
+    );
     gdb::serve(recorded, port, &options)?;
     Ok(Code::Clean)
 }
 
 /// The test of a recording, with its modules from where they were or from beside the recording.
-fn read_test(recording: &KernelRecording, file: &Path) -> Result<Option<TestCase>, Failure> {
+fn read_test(
+    recording: &KernelRecording,
+    whereabouts: &Whereabouts,
+) -> Result<Option<TestCase>, Failure> {
     let Some(text) = &recording.test else {
         return Ok(None);
     };
-    let folder = file.parent().unwrap_or(Path::new("."));
     let test = TestCase::parse(&recording.test_path, text, &mut |name| {
         let known = recording
             .modules
             .iter()
             .find(|module| module.name == name)
             .ok_or_else(|| format!("the recording does not name the module `{name}`"))?;
-        let path = Path::new(&known.path);
-        let bundled = path.file_name().map(|name| folder.join(name));
-        let path = match bundled {
-            Some(bundled) if bundled.is_file() => bundled,
-            _ => path.to_path_buf(),
-        };
-        let mut modules = Modules::new(Path::new(""), Path::new(""), None);
-        let content = modules.load(&path.display().to_string())?;
-        if Digest::of(&content) != known.digest {
-            return Err(format!(
-                "{} is not the module of the recording: it was built again",
-                path.display()
-            ));
-        }
-        Ok(content)
+        recorded_module(known, whereabouts)
+            .map(|(content, _)| content)
+            .map_err(|error| format!("{error:#}"))
     })?;
     Ok(Some(test))
+}
+
+/// The content of a module that a recording names, and where it is.
+pub(super) fn recorded_module(
+    module: &ModuleInput,
+    whereabouts: &Whereabouts,
+) -> anyhow::Result<(Vec<u8>, PathBuf)> {
+    let path = whereabouts.find(&module.path)?;
+    let mut modules = Modules::new(Path::new(""), Path::new(""), None);
+    let content = modules
+        .load(&path.display().to_string())
+        .map_err(|error| anyhow!(error))?;
+    anyhow::ensure!(
+        Digest::of(&content) == module.digest,
+        "{} is not the module of the recording: it was built again",
+        path.display()
+    );
+    Ok((content, path))
 }
