@@ -7,6 +7,7 @@ mod ci;
 mod fuzz;
 mod fuzz_scan;
 mod generate;
+mod hostile;
 mod kernel_package;
 mod scan_parse_check;
 mod setup;
@@ -37,6 +38,10 @@ enum Task {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         program: Vec<String>,
     },
+    /// Try to get out of guests and to have files of a stranger do something.
+    Attack(hostile::Hostile),
+    /// Kill raddle, fill its disk and close its pipes, and count what was lost.
+    Faults(hostile::Hostile),
     /// Feed made-up source and patterns to the scanner.
     FuzzScan(fuzz_scan::FuzzScan),
     /// Write the files that are made from code (reference pages).
@@ -55,6 +60,8 @@ fn main() -> anyhow::Result<()> {
     std::env::set_current_dir(shell::root())?;
     match Arguments::parse().task {
         Task::Bench(bench) => bench::run(&bench),
+        Task::Attack(hostile) => hostile.run("binary(attack)"),
+        Task::Faults(hostile) => hostile.run("binary(faults) | test(survives_a_kill)"),
         Task::Ci => ci::run(),
         Task::Tidy => tidy::run(),
         Task::FuzzCpu(arguments) => fuzz::run(&arguments),

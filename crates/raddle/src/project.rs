@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use raddle_config::Config;
+use raddle_stdx::regular_file;
 
 const FILE_NAME: &str = "raddle.toml";
+/// Bytes of a configuration at most.
+const CONFIG_BYTES_MAX: u64 = 16 << 20;
 
 /// A configuration, and the folder to which its paths are relative.
 #[derive(Debug)]
@@ -36,8 +39,11 @@ pub(crate) fn read(named: Option<&Path>) -> anyhow::Result<Project> {
     let Some(path) = named.map(Path::to_owned).or_else(nearest) else {
         return Ok(Project::default());
     };
-    let text = std::fs::read_to_string(&path)
+    // It may be a stranger's: the nearest one is that of the source tree.
+    let text = regular_file::read(&path, CONFIG_BYTES_MAX)
         .with_context(|| format!("cannot read {}", path.display()))?;
+    let text = String::from_utf8(text)
+        .with_context(|| format!("cannot use {}: it is not UTF-8", path.display()))?;
     let config =
         raddle_config::parse(&text).with_context(|| format!("cannot use {}", path.display()))?;
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();

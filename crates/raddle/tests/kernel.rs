@@ -4,7 +4,9 @@ mod kernel_common;
 #[path = "kernel_common/known.rs"]
 mod known;
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use kernel_common::{CORPUS, kernel, raddle};
 use known::{boot, cache, explore, explore_files, recording};
@@ -176,7 +178,9 @@ fn workers_do_not_change_what_is_found() {
             "bugs/torn",
             &["--schedules", "400", "--json", "-j", jobs],
         );
-        let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        // What was found is told on standard error, too, which comes behind the document.
+        let document = text.split("\nraddle: ").next().expect("it has a beginning");
+        let value: serde_json::Value = serde_json::from_str(document).expect("JSON");
         let summary = &value["summary"][0];
         ["distinct", "failing", "first_failing", "steps", "points"]
             .map(|key| summary[key].to_string())
@@ -444,4 +448,37 @@ fn even_calls_pass() {
 #[test]
 fn odd_calls_pass() {
     calls_pass(1);
+}
+
+#[test]
+fn a_finding_survives_a_kill() {
+    let folder = TempDir::new().expect("a folder");
+    // It fails in every order, and is kept before anybody makes it small.
+    let test = "thread a:\n    getpid() == -1\nthread b:\n    getpid()\n";
+    std::fs::write(folder.path().join("t.ktest"), test).expect("it can be written");
+    let cache = cache();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_raddle"))
+        .current_dir(folder.path())
+        .args(["kernel", "explore", "--cache", &cache, "--kernel"])
+        .arg(kernel())
+        .arg("t.ktest")
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("raddle starts");
+    let stderr = BufReader::new(child.stderr.take().expect("it has one"));
+    let kept = stderr
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.split_once("kept as it was found: ")?.1.to_owned()));
+    child.kill().expect("it runs");
+    child.wait().expect("it is ours");
+    let kept = kept.expect("a call that gives something else is a failure");
+    let recording = kept.rsplit(' ').next().expect("it has words");
+    let arguments = ["kernel", "replay", "--cache", &cache, recording];
+    let (code, text) = raddle(folder.path(), &arguments);
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains("the same run as recorded, bit for bit; the same failure"),
+        "{text}"
+    );
 }

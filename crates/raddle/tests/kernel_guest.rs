@@ -54,16 +54,21 @@ impl Guest {
         std::fs::read_to_string(self.path().join(name)).expect("it was written")
     }
 
+    /// The name of the only recording.
+    fn recording(&self) -> String {
+        std::fs::read_dir(self.path())
+            .expect("the folder exists")
+            .map(|entry| entry.expect("the folder can be read").file_name())
+            .map(|name| name.to_string_lossy().into_owned())
+            .find(|name| name.ends_with(".kraddle"))
+            .expect("a recording was written")
+    }
+
     /// Replays the only recording, with a trace in `trace`.
     fn replay(&self, extra: &[&str]) -> (i32, String) {
-        let recording = std::fs::read_dir(self.path())
-            .expect("the folder exists")
-            .map(|entry| entry.expect("the folder can be read").path())
-            .find(|path| path.extension().is_some_and(|ending| ending == "kraddle"))
-            .expect("a recording was written");
         let mut arguments = vec!["kernel", "replay", "--cache", "cache", "--trace", "trace"];
         arguments.extend(extra);
-        let recording = recording.to_string_lossy();
+        let recording = self.recording();
         arguments.push(&recording);
         raddle(self.path(), &arguments)
     }
@@ -423,4 +428,23 @@ fn a_program_of_the_user_brings_its_own_test() {
         graph.starts_with("digraph") && graph.lines().any(call),
         "{graph}"
     );
+    // The recording is named after the program, and a bundle takes it along.
+    let recording = guest.recording();
+    assert!(recording.starts_with("program-KC-"), "{recording}");
+    let arguments = ["kernel", "bundle", &recording, "--output", "bundle"];
+    let (code, text) = raddle(guest.path(), &arguments);
+    assert_eq!(code, 0, "{text}");
+    std::fs::remove_file(guest.path().join("program")).expect("it is there");
+    let arguments = ["replay", "--sealed", "bundle", "--cache", "cache"];
+    let (code, text) = raddle(guest.path(), &arguments);
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains("the same run as recorded, bit for bit"),
+        "{text}"
+    );
+    // Without the program there is nothing to bundle, and nothing else is taken for it.
+    let arguments = ["kernel", "bundle", &recording, "--output", "other"];
+    let (code, text) = raddle(guest.path(), &arguments);
+    assert_eq!(code, 2, "{text}");
+    assert!(!guest.path().join("other").exists(), "{text}");
 }

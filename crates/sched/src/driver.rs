@@ -151,6 +151,15 @@ fn pass_events<W: World>(world: &mut W, sink: &mut dyn FnMut(&mut W, &[Event])) 
     world.recycle_events(events);
 }
 
+/// How a context was left by the default order.
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    at: Position,
+    to: ContextId,
+    /// Deviations that were written down before.
+    before: usize,
+}
+
 struct Driving {
     drive: Drive,
     limits: Limits,
@@ -171,6 +180,8 @@ struct Driving {
     torn: Vec<Option<u64>>,
     /// The step count at which each context was last stopped before it had made a step.
     stalled: Vec<Option<u64>>,
+    /// Where the default order last left each context.
+    left: Vec<Option<Left>>,
     kinds: Vec<Digest>,
     waiting: Waiting,
     reads_from: ReadsFromTrace,
@@ -203,6 +214,7 @@ impl Driving {
             places: Vec::new(),
             torn: Vec::new(),
             stalled: Vec::new(),
+            left: Vec::new(),
             kinds: Vec::new(),
             waiting: Waiting::new(world.loop_window()),
             reads_from: ReadsFromTrace::default(),
@@ -296,11 +308,19 @@ impl Driving {
             }
         }
         if next != default {
+            self.spell_out(world, current, at);
             let path = |id| world.contexts().get(id).path.to_vec();
             self.drive.schedule.deviations.push(Deviation {
                 context: path(current),
                 at,
                 to: path(next),
+            });
+        } else if next != current {
+            self.grow(current);
+            self.left[current.0 as usize] = Some(Left {
+                at,
+                to: next,
+                before: self.drive.schedule.deviations.len(),
             });
         }
         if next != current || self.reason == Reason::Starving {
@@ -316,6 +336,29 @@ impl Driving {
             }
         }
         next
+    }
+
+    /// A context deviates where the default order has already left it once, without a step in between: a replay would
+    /// deviate the first time. So the first time is written down, too.
+    fn spell_out<W: World>(&mut self, world: &W, who: ContextId, at: Position) {
+        self.grow(who);
+        let left = self.left[who.0 as usize].take_if(|left| left.at == at);
+        let Some(left) = left else {
+            return;
+        };
+        let path = |id| world.contexts().get(id).path.to_vec();
+        let deviation = Deviation {
+            context: path(who),
+            at,
+            to: path(left.to),
+        };
+        self.drive
+            .schedule
+            .deviations
+            .insert(left.before, deviation);
+        for other in self.left.iter_mut().flatten() {
+            other.before += usize::from(other.before > left.before);
+        }
     }
 
     /// Lets the clock jump as often as the scheduler wants.
@@ -500,6 +543,7 @@ impl Driving {
             self.places.resize(needed, 0);
             self.torn.resize(needed, None);
             self.stalled.resize(needed, None);
+            self.left.resize(needed, None);
             self.kinds.resize(needed, Digest::default());
         }
     }

@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use raddle_report::Finding;
 use raddle_report::render::{json, sarif, terminal};
 use raddle_scan::{Level, Options, Phase, Report, Summary};
+use raddle_stdx::regular_file;
 
 use crate::exit::{Code, Failure};
 use crate::{message, project};
@@ -63,6 +64,8 @@ pub(crate) struct Scan {
     config: Option<PathBuf>,
 }
 
+/// Bytes of a pattern file at most.
+const PATTERN_BYTES_MAX: u64 = 16 << 20;
 /// Findings shown per pattern unless `--all` is given.
 const PER_PATTERN: usize = 200;
 
@@ -107,8 +110,9 @@ impl Scan {
         let mut patterns = raddle_scan::shipped_files();
         let from_config = config.patterns.iter().map(|path| project.folder.join(path));
         for path in from_config.chain(self.pattern.iter().cloned()) {
-            let text = std::fs::read_to_string(&path)
+            let text = regular_file::read(&path, PATTERN_BYTES_MAX)
                 .with_context(|| format!("cannot read the pattern file {}", path.display()))?;
+            let text = String::from_utf8_lossy(&text).into_owned();
             patterns.push((path.display().to_string(), text));
         }
         let jobs = self.jobs.unwrap_or_else(|| {

@@ -1,11 +1,14 @@
 //! Tests of the loop and of all schedulers on a toy world.
 
+use raddle_stdx::Prng;
+use raddle_stdx::width::{to_u64, to_usize};
 use raddle_trace::{Limits, Schedule};
+use raddle_world::{Context, ContextId};
 
 use crate::toy::{Do, Toy};
 use crate::{
     DelayBounded, Directed, Drive, End, Focused, Follow, Hold, Pct, Pos, PreemptionBounded,
-    Profile, RandomWalk, ReadsFrom, Scheduler, Urw, Wish, drive,
+    Profile, RandomWalk, ReadsFrom, Scheduler, Urw, View, Wish, drive,
 };
 
 const LIMITS: Limits = Limits {
@@ -281,4 +284,45 @@ fn a_scheduler_that_lets_nobody_go_on_does_not_stop_the_world() {
     assert!(matches!(driven.end, End::Exited { .. }));
     let again = run(&lost_update(), &mut Follow::new(&driven.schedule));
     assert_eq!(again.end, driven.end);
+}
+
+/// Chooses anybody, and often wants to be asked again before the chosen one has made a step.
+struct Nervous(Prng);
+
+impl Scheduler for Nervous {
+    fn pick(&mut self, view: &View<'_>) -> ContextId {
+        // Half of the time nothing is to be written down.
+        if self.0.chance(1, 2) {
+            return view.default;
+        }
+        let among = to_u64(view.runnable.len());
+        view.runnable[to_usize(self.0.below(among))]
+    }
+
+    fn bound(&self, who: &Context) -> u64 {
+        who.steps % 3
+    }
+}
+
+/// A context that the default order has left may be stopped again before it makes a step: what happens then must not
+/// be taken for what happened the first time.
+#[test]
+fn two_stops_at_one_position_are_told_apart_in_a_replay() {
+    let limits = Limits {
+        patience: 3,
+        steps: 10_000,
+    };
+    let work = vec![Do::Work, Do::Load(0), Do::StoreNext(0), Do::Work].repeat(4);
+    let toy = Toy::new(vec![work.clone(), work.clone(), work]);
+    for seed in 0..300 {
+        let mut world = toy.clone();
+        let mut nervous = Nervous(Prng::new(seed));
+        let driven = drive(&mut world, &mut nervous, limits, &mut |_, _| {});
+        let mut again = toy.clone();
+        let mut follow = Follow::new(&driven.schedule);
+        let followed = drive(&mut again, &mut follow, limits, &mut |_, _| {});
+        assert_eq!(follow.missed(), 0, "seed {seed}");
+        assert_eq!(again.cells, world.cells, "seed {seed}");
+        assert_eq!(followed.schedule, driven.schedule, "seed {seed}");
+    }
 }

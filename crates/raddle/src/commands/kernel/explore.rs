@@ -21,6 +21,7 @@ use raddle_kernel::test_case::TestCase;
 use raddle_report::Finding;
 use raddle_report::render::{json, sarif, terminal};
 use raddle_report::words::counted;
+use raddle_stdx::regular_file;
 use raddle_stdx::width::to_u64;
 
 use super::guest_options::GuestOptions;
@@ -109,6 +110,8 @@ pub(crate) struct Explore {
     guest: GuestOptions,
 }
 
+/// Bytes of a test case at most.
+const TEST_BYTES_MAX: u64 = 16 << 20;
 /// Different failures of one test that are minimised and explained.
 const FINDINGS_MAX: usize = 5;
 
@@ -416,8 +419,10 @@ pub(crate) fn read_test(
     path: &Path,
     guest: &GuestOptions,
 ) -> Result<(TestCase, Vec<ModuleInput>), Failure> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = regular_file::read(path, TEST_BYTES_MAX)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    let text = String::from_utf8(text)
+        .with_context(|| format!("cannot use {}: it is not UTF-8", path.display()))?;
     let mut modules = Modules::new(path, &guest.kernel, guest.modules.as_deref());
     modules.is_sealed = guest.sealed;
     let test = TestCase::parse(&path.display().to_string(), &text, &mut |name| {

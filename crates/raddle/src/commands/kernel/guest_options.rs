@@ -89,6 +89,10 @@ impl GuestOptions {
 
     /// The modules that are loaded before the boot snapshot, each behind what it depends on.
     pub(crate) fn boot_modules(&self) -> anyhow::Result<Vec<(BootModuleInput, BootModule)>> {
+        if let Some(folder) = &self.modules {
+            let is_there = folder.is_dir();
+            anyhow::ensure!(is_there, "--modules {}: no such folder", folder.display());
+        }
         let mut modules = Modules::new(Path::new(""), &self.kernel, self.modules.as_deref());
         for wanted in &self.module {
             let (name, parameters) = wanted.split_once(' ').unwrap_or((wanted.as_str(), ""));

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
 use raddle_kernel::campaign::input;
 use raddle_kernel::guest::{alone, initramfs};
@@ -10,6 +9,7 @@ use raddle_kernel::guest::{alone, initramfs};
 use super::explore::{read_test, start_failure};
 use super::guest_options::{GuestOptions, guest_files};
 use crate::exit::{Code, Failure};
+use crate::keep;
 use crate::message;
 
 /// Write an initial file system that runs a test case on another machine, such as QEMU.
@@ -38,8 +38,7 @@ impl Initramfs {
         let mut files = guest_files(&self.guest.file_pairs()?)?;
         files.extend(alone(test, self.rounds));
         let (_, modules): (Vec<_>, Vec<_>) = self.guest.boot_modules()?.into_iter().unzip();
-        std::fs::write(&self.output, initramfs(None, &files, &modules))
-            .with_context(|| format!("cannot write {}", self.output.display()))?;
+        keep::write(&self.output, &initramfs(None, &files, &modules))?;
         message::note(&format!(
             "wrote {}; whatever boots the kernel with it runs the test, and restarts at its end",
             self.output.display()

@@ -1,0 +1,282 @@
+//! Kills, full and unwritable folders, closed pipes: what was found is printed and kept all the same.
+//!
+//! `cargo xtask faults` runs the same with more rounds of the random ones.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
+
+mod hostile_common;
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use hostile_common::{LOST, compile, raddle, rounds, run};
+use raddle_stdx::Prng;
+use tempfile::TempDir;
+
+/// A program with several kinds of failures, whose schedules are long: what is found takes long to explain, too.
+const SLOW: &str = r#"
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+static volatile int balance, spins;
+static int *volatile block;
+static void *work(void *way) {
+    for (int i = 0; i < 300000; i++)
+        spins = i;
+    int old = balance;
+    if (way) {
+        int *own = block;
+        free(own);
+        block = malloc(8);
+    }
+    balance = old + 1;
+    return 0;
+}
+int main(void) {
+    pthread_t threads[3];
+    block = malloc(8);
+    for (long i = 0; i < 3; i++)
+        pthread_create(&threads[i], 0, work, (void *)i);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], 0);
+    assert(balance == 3);
+    return 0;
+}
+"#;
+
+fn spawn(command: &mut Command) -> Child {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn kill(child: &Child, signal: &str) {
+    let id = child.id().to_string();
+    let status = Command::new("kill").args([signal, &id]).status();
+    assert!(status.unwrap().success());
+}
+
+/// The commands with which failures were said to be kept, until one is told or the command ends.
+fn until_kept(stderr: &mut impl BufRead) -> Vec<String> {
+    let mut line = String::new();
+    while stderr.read_line(&mut line).unwrap() > 0 {
+        if let Some((_, command)) = line.trim_end().split_once("kept as it was found: ") {
+            return vec![command.to_owned()];
+        }
+        line.clear();
+    }
+    Vec::new()
+}
+
+/// Replays what a line of a report says, with this raddle.
+fn replay(folder: &Path, command: &str) {
+    let arguments: Vec<&str> = command.split(' ').skip(1).collect();
+    let ran = run(&mut raddle(folder, &arguments)).expect(1);
+    let told = ran.stdout + &ran.stderr;
+    assert!(told.contains("bit for bit"), "{told}");
+}
+
+#[test]
+fn what_was_found_survives_a_kill() {
+    let seed = 5;
+    let mut prng = Prng::new(seed);
+    let (mut told, mut lost) = (0, 0);
+    for _ in 0..rounds(3) {
+        let folder = TempDir::new().unwrap();
+        compile(folder.path(), "slow", SLOW, &[]);
+        let mut child = spawn(&mut raddle(folder.path(), &["explore", "--", "./slow"]));
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let kept = until_kept(&mut stderr);
+        std::thread::park_timeout(Duration::from_millis(prng.below(1500)));
+        kill(&child, "-KILL");
+        child.wait().unwrap();
+        // What was said between the first line and the kill counts, too.
+        let mut rest = String::new();
+        stderr.read_to_string(&mut rest).unwrap();
+        let more = rest
+            .lines()
+            .filter_map(|line| line.split_once("kept as it was found: "));
+        let more = more.map(|(_, command)| command.to_owned());
+        for command in kept.into_iter().chain(more) {
+            told += 1;
+            let file = command.rsplit(' ').next().unwrap();
+            lost += u32::from(!folder.path().join(file).is_file());
+            replay(folder.path(), &command);
+        }
+    }
+    assert!(told > 0, "seed {seed}: nothing was found before a kill");
+    assert_eq!(lost, 0, "seed {seed}: of {told} findings");
+}
+
+#[test]
+fn a_request_to_end_reports_what_was_found() {
+    let mut prng = Prng::new(6);
+    for _ in 0..rounds(3) {
+        let folder = TempDir::new().unwrap();
+        compile(folder.path(), "slow", SLOW, &[]);
+        let options = ["explore", "--until-found", "--", "./slow"];
+        let mut child = spawn(&mut raddle(folder.path(), &options));
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let kept = until_kept(&mut stderr);
+        assert!(!kept.is_empty(), "nothing was found");
+        std::thread::park_timeout(Duration::from_millis(prng.below(800)));
+        kill(&child, "-TERM");
+        let mut text = String::new();
+        child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        let mut errors = String::new();
+        stderr.read_to_string(&mut errors).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{text}{errors}");
+        assert!(text.contains("finding 1 of"), "{text}{errors}");
+        assert!(!errors.contains("panicked"), "{errors}");
+        for command in kept {
+            replay(folder.path(), &command);
+        }
+    }
+}
+
+#[test]
+fn a_finding_is_told_although_its_recording_cannot_be_written() {
+    let folder = TempDir::new().unwrap();
+    let program = compile(folder.path(), "lost", LOST, &[]);
+    // Files may be made, but nothing can be written to them: a full disk, for a user of every kind.
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$@\"";
+    let mut command = Command::new("sh");
+    command
+        .current_dir(folder.path())
+        .args(["-c", script, "sh"]);
+    command.args([
+        env!("CARGO_BIN_EXE_raddle"),
+        "explore",
+        "--until-found",
+        "--",
+    ]);
+    let ran = run(command.arg(&program)).expect(1);
+    assert!(ran.stdout.contains("finding 1 of"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("its recording could not be written"),
+        "{}",
+        ran.stdout
+    );
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .flatten()
+        .collect();
+    assert_eq!(left.len(), 2, "the program and its source: {left:?}");
+}
+
+#[test]
+fn a_folder_that_takes_nothing_is_refused_before_the_work() {
+    let folder = TempDir::new().unwrap();
+    compile(folder.path(), "lost", LOST, &[]);
+    for output in ["lost/below", "/proc/nowhere"] {
+        let options = ["explore", "--output", output, "--", "./lost"];
+        let ran = run(&mut raddle(folder.path(), &options)).expect(2);
+        assert!(ran.stderr.contains("--output DIR"), "{}", ran.stderr);
+        assert!(!ran.stdout.contains("explored"), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn closed_pipes_are_no_fault_of_ours() {
+    let folder = TempDir::new().unwrap();
+    compile(folder.path(), "lost", LOST, &[]);
+    for arguments in [
+        &["explore", "--schedules", "200", "--", "./lost"][..],
+        &["explore", "--json", "--schedules", "200", "--", "./lost"],
+        &["run", "--trace", "--", "./lost"],
+        &["scan", "lost.c"],
+        &["explain"],
+        &["--help"],
+        &["replay", "nosuch"],
+    ] {
+        for (stdout, stderr) in [(true, false), (false, true), (true, true)] {
+            let mut child = spawn(&mut raddle(folder.path(), arguments));
+            let (out, err) = (child.stdout.take(), child.stderr.take());
+            let kept = (out.filter(|_| !stdout), err.filter(|_| !stderr));
+            drop(kept.0.map(|mut out| out.read_to_end(&mut Vec::new())));
+            drop(kept.1.map(|mut err| err.read_to_end(&mut Vec::new())));
+            let code = child.wait().unwrap().code();
+            assert!(
+                matches!(code, Some(0..=4 | 125)),
+                "{arguments:?}, closed {stdout} {stderr}: {code:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_closed_output_ends_the_program() {
+    let folder = TempDir::new().unwrap();
+    let mut child = spawn(&mut raddle(folder.path(), &["run", "--", "yes"]));
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    drop(stdout);
+    let mut errors = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut errors)
+        .unwrap();
+    // 128 + SIGPIPE, as a shell has it.
+    assert_eq!(child.wait().unwrap().code(), Some(141), "{errors}");
+    assert_eq!((line.as_str(), errors.as_str()), ("y\n", ""));
+    // One that does not want to be killed hears of it.
+    let source = "#include <errno.h>\n#include <signal.h>\n#include <unistd.h>\nint main(void) { signal(SIGPIPE, SIG_IGN); while (write(1, \"y\\n\", 2) == 2); return errno; }\n";
+    let program = compile(folder.path(), "deaf", source, &[]);
+    let mut child = spawn(&mut raddle(
+        folder.path(),
+        &["run", "--", program.to_str().unwrap()],
+    ));
+    drop(child.stdout.take());
+    // EPIPE
+    assert_eq!(child.wait().unwrap().code(), Some(32));
+}
+
+#[test]
+fn the_time_limit_holds_in_every_phase() {
+    let folder = TempDir::new().unwrap();
+    // Schedules of seconds, all of which fail at their end: the start, the plain run, a schedule, its explanation.
+    let endless = SLOW.replace("300000", "100000000").replace("== 3", "== 4");
+    for (name, source) in [("slow", SLOW), ("endless", &endless)] {
+        compile(folder.path(), name, source, &[]);
+        let program = format!("./{name}");
+        // Without a limit, the second takes far longer than the limit of `run`.
+        let options = ["explore", "--time", "2", "--", &program];
+        let ran = run(&mut raddle(folder.path(), &options)).expect_orderly(name);
+        let told = ran.stdout + &ran.stderr;
+        assert!(told.contains("time"), "{told}");
+    }
+}
+
+#[test]
+fn equal_seeds_and_generations_give_equal_results() {
+    let folder = TempDir::new().unwrap();
+    compile(folder.path(), "lost", LOST, &[]);
+    // 97 schedules are the first one and three generations; the fourth is broken off or not, as the time has it.
+    let counts = |options: &[&str]| {
+        let mut command = raddle(folder.path(), &["explore", "--json", "--seed", "3"]);
+        let ran = run(command.args(options).args(["--", "./lost"])).expect(1);
+        let value: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let findings = value["findings"].as_array().unwrap().len();
+        let counts = ["schedules", "distinct", "failing", "points", "steps"];
+        (findings, counts.map(|name| value["summary"][name].clone()))
+    };
+    let whole = counts(&["--schedules", "97"]);
+    assert_eq!(counts(&["--schedules", "97", "-j1"]), whole);
+    assert_eq!(
+        counts(&["--schedules", "97", "-j3", "--time", "600"]),
+        whole
+    );
+}
