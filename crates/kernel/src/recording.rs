@@ -1,7 +1,7 @@
 //! The recording of a failing run of a kernel: everything needed to have it again, in one small readable file.
 
 use raddle_stdx::Digest;
-use raddle_trace::{Enveloped, Schedule};
+use raddle_trace::{Enveloped, Limits, Schedule};
 use serde::{Deserialize, Serialize};
 
 use crate::campaign::Rules;
@@ -78,6 +78,14 @@ impl Enveloped for KernelRecording {
 
     fn semantics(&self) -> u32 {
         self.semantics
+    }
+
+    fn nonsense(&self) -> Option<&'static str> {
+        let limits = Limits {
+            patience: self.rules.patience,
+            steps: self.rules.steps,
+        };
+        (!limits.is_possible()).then_some("its limits let no processor run")
     }
 
     fn subject(&self) -> String {

@@ -172,6 +172,10 @@ mod tests {
         fn subject(&self) -> String {
             self.subject.clone()
         }
+
+        fn nonsense(&self) -> Option<&'static str> {
+            None
+        }
     }
 
     fn small(subject: &str, text: &str) -> Small {

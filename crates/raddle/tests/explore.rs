@@ -685,3 +685,23 @@ fn programs_that_cannot_run_are_told_apart() {
     assert_eq!(foreign.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&foreign.stderr).contains("not a recording"));
 }
+
+/// The C library reads strings in whole lines, and an allocator may put a freed block and a string into one line.
+#[test]
+fn strings_beside_small_freed_blocks_are_no_error() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let program = build(folder.path(), "small_blocks");
+    let program = program.to_string_lossy();
+    let explore = |arguments: &[&str]| {
+        let options = ["explore", "--schedules", "40", "--concise", "--", &*program];
+        let output = raddle(folder.path(), &[&options, arguments].concat());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.code(), text)
+    };
+    let (code, text) = explore(&[]);
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = explore(&["wrong"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("use after free"), "{text}");
+    assert!(text.contains("small_blocks.c:54"), "{text}");
+}

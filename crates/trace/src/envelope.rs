@@ -28,6 +28,9 @@ pub trait Enveloped: Serialize + DeserializeOwned {
     /// What was run: two recordings of one subject replace each other, those of different ones never do.
     fn subject(&self) -> String;
 
+    /// What makes no sense in it, if anything: whoever has made the file may have written anything into it.
+    fn nonsense(&self) -> Option<&'static str>;
+
     /// The file's text.
     fn to_text(&self) -> String {
         let body = serde_json::to_string_pretty(self).expect("plain data can be written") + "\n";
@@ -75,7 +78,10 @@ pub trait Enveloped: Serialize + DeserializeOwned {
                 ours: Self::SEMANTICS,
             });
         }
-        Ok(recording)
+        match recording.nonsense() {
+            Some(what) => Err(RecordingError::Content(what.to_owned())),
+            None => Ok(recording),
+        }
     }
 }
 
@@ -121,6 +127,10 @@ mod tests {
         fn subject(&self) -> String {
             "small".to_owned()
         }
+
+        fn nonsense(&self) -> Option<&'static str> {
+            (self.steps == 0).then_some("no steps")
+        }
     }
 
     const SAMPLE: Small = Small {
@@ -152,6 +162,11 @@ mod tests {
             Small::parse(&text.replacen(" 2 ", " 1 ", 1)),
             Err(RecordingError::Format { .. })
         ));
+        let empty = Small { steps: 0, ..SAMPLE };
+        assert_eq!(
+            Small::parse(&empty.to_text()),
+            Err(RecordingError::Content("no steps".to_owned()))
+        );
         let other = Small {
             semantics: 99,
             ..SAMPLE

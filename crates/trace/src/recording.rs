@@ -49,6 +49,17 @@ pub struct Limits {
     pub steps: u64,
 }
 
+impl Limits {
+    /// Whether a run can make steps, and its counts stay within what they are counted with.
+    pub fn is_possible(self) -> bool {
+        let counts = 1..=u64::MAX / 2;
+        counts.contains(&self.patience) && counts.contains(&self.steps)
+    }
+}
+
+/// Bytes of memory without which no program starts.
+const MEMORY_MIN: u64 = 1 << 20;
+
 /// What ends a run at the moment it goes wrong; part of the meaning of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checks {
@@ -139,6 +150,22 @@ impl Enveloped for Recording {
 
     fn semantics(&self) -> u32 {
         self.semantics
+    }
+
+    fn nonsense(&self) -> Option<&'static str> {
+        let inputs = &self.inputs;
+        let checks = [
+            (self.limits.is_possible(), "its limits let nobody run"),
+            (
+                (1..=64).contains(&inputs.cpus),
+                "it has no processors or more than 64",
+            ),
+            (inputs.processes_max > 0, "it has no room for a process"),
+            (inputs.memory_max >= MEMORY_MIN, "it has no memory"),
+        ];
+        checks
+            .into_iter()
+            .find_map(|(is_right, what)| (!is_right).then_some(what))
     }
 
     fn subject(&self) -> String {

@@ -143,6 +143,13 @@ impl Hooks {
         is_ours || self.returns.contains(&pc)
     }
 
+    /// Whether a known function begins here, or one may return to here.
+    pub(crate) fn is_hook(&self, kernel: &Kernel, tid: Tid, pc: u64) -> bool {
+        let space = kernel.process_of(tid).space;
+        let entries = self.entries.get(&space);
+        self.returns.contains(&pc) || entries.is_some_and(|entries| entries.rules.contains_key(&pc))
+    }
+
     fn at_entry(&mut self, kernel: &mut Kernel, engine: &mut Engine, tid: Tid, rule: usize) {
         if kernel.is_observed {
             kernel.emit(tid, EventKind::KnownCall);

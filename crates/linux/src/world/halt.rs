@@ -1,5 +1,7 @@
 //! What ends a run before the program does: errors that are seen at the moment they happen.
 
+use std::ops::Range;
+
 use raddle_config::hooks::Effect;
 use raddle_mem::Access;
 use raddle_world::{ContextId, LockMode};
@@ -7,7 +9,7 @@ use raddle_x86::{MemoryFault, Reg};
 
 use super::{Flow, LinuxWorld};
 use crate::heap::{Block, HeapError, HeapErrorKind, HeapWatch};
-use crate::kernel::{Kernel, Space};
+use crate::kernel::Kernel;
 use crate::thread::{Activity, Tid};
 
 /// What is looked for while a program runs.
@@ -34,6 +36,9 @@ const ACCESSORS: [&str; 6] = ["mem", "str", "wmem", "wcs", "bcopy", "bzero"];
 
 /// Those that look for a byte, and read on to the end of the line that holds it.
 const SEARCHERS: [&str; 5] = ["str", "wcs", "memchr", "memrchr", "rawmemchr"];
+
+/// Bytes of the smallest vector: loads of at least so many may read what nobody asked for.
+const VECTOR: u64 = 16;
 
 /// How much glibc's string functions read in one go.
 const STRING_LINE: u64 = 64;
@@ -75,7 +80,9 @@ impl LinuxWorld {
         let writes = fault.access == Access::Write;
         let (_, space) = self.kernel.memory_of(tid);
         let (kind, block) = space.heap.error_at(fault.addr.0, writes);
-        if self.is_excusable(tid, pc, fault.addr.0, kind, block.as_ref()) {
+        let is_excused = self.is_line_of_the_living(tid, fault.addr.0, kind)
+            || self.is_excusable(tid, pc, fault.addr.0, kind, block.as_ref());
+        if is_excused {
             let thread = self.kernel.thread_mut(tid);
             thread.is_excused = true;
             // A program point here was passed already; to stop at it again would use up the excuse, for ever.
@@ -91,6 +98,35 @@ impl LinuxWorld {
         };
         self.kernel.halt.get_or_insert(Halt::Heap(error));
         Flow::On
+    }
+
+    /// Whether unknown code reads a whole aligned line in which something is alive: nobody can tell whether it wants the
+    /// dead part, and vectorised code reads what lies beside its data. What functions of the C library want is known.
+    fn is_line_of_the_living(&mut self, tid: Tid, addr: u64, kind: HeapErrorKind) -> bool {
+        if !matches!(kind, HeapErrorKind::UseAfterFree { writes: false }) {
+            return false;
+        }
+        let pc = self.kernel.thread(tid).cpu.rip;
+        let symbols = self.hooks.known_symbols(&self.kernel, tid);
+        if symbols.is_some_and(|symbols| is_c_library(symbols, pc)) {
+            return false;
+        }
+        let mut line = None;
+        self.peek_accesses(tid, &mut |access| {
+            let size = u64::from(access.size);
+            let holds = addr.wrapping_sub(access.addr) < size;
+            let is_line = size >= VECTOR && access.addr.is_multiple_of(size);
+            if access.reads && holds && is_line {
+                line = Some(access.addr..access.addr.saturating_add(size));
+            }
+        });
+        line.is_some_and(|line| self.has_live_in(tid, line))
+    }
+
+    fn has_live_in(&self, tid: Tid, range: Range<u64>) -> bool {
+        let space = self.kernel.process_of(tid).space;
+        let space = self.kernel.state.spaces.get(&space);
+        space.is_some_and(|space| space.heap.has_live_in(range))
     }
 
     /// The C library keeps lists in freed blocks and reads strings in whole lines.
@@ -135,12 +171,20 @@ impl LinuxWorld {
         let is_asked_for = [Reg::Rdi, Reg::Rsi]
             .map(|register| cpu.reg(register))
             .into_iter()
-            .any(|pointer| freed.is_some_and(|block| block.range().contains(&pointer)));
+            .any(|pointer| {
+                let is_freed = freed.is_some_and(|block| block.range().contains(&pointer));
+                is_freed && !self.may_be_rounded(tid, pointer)
+            });
         // From one end of a string to the last byte of a line, whether or not lines are aligned.
         let near = addr.saturating_sub(STRING_LINE)..(addr | (STRING_LINE - 1)).saturating_add(1);
-        let space = self.kernel.process_of(tid).space;
-        let has_live = |space: &Space| space.heap.has_live_in(near.clone());
-        !is_asked_for && self.kernel.state.spaces.get(&space).is_some_and(has_live)
+        !is_asked_for && self.has_live_in(tid, near)
+    }
+
+    /// Whether a pointer may be what a function made of a pointer into a living block, which begins later in the same
+    /// line: the first load of a string begins where its line does.
+    fn may_be_rounded(&self, tid: Tid, pointer: u64) -> bool {
+        let rest = pointer.saturating_add(1)..pointer.saturating_add(VECTOR);
+        pointer.is_multiple_of(VECTOR) && self.has_live_in(tid, rest)
     }
 
     /// The circle that this thread has just closed by beginning to wait.

@@ -240,7 +240,10 @@ impl LinuxWorld {
                 Activity::Waiting(waiting) if waiting.is_woken => self.retry(tid),
                 Activity::Waiting(_) => return Stop::Blocked,
                 Activity::Entered => self.enter(tid),
-                Activity::User if left == 0 => return Stop::Steps,
+                Activity::User if left == 0 => {
+                    self.settle(tid);
+                    return Stop::Steps;
+                }
                 Activity::User => self.execute(tid, until, &mut left),
             };
             if let Flow::Stop(stop) = flow {
@@ -369,6 +372,20 @@ impl LinuxWorld {
             Until::Sync { .. } if self.points.contains(&pc) => Flow::Stop(Stop::Point { pc }),
             _ => Flow::On,
         }
+    }
+
+    /// A thread stops because its steps are used up, where a known function begins or has returned: what that means for
+    /// locks and blocks is so now, as if it had been stopped by the point. Otherwise a run would depend on how it is cut
+    /// into slices, and a replay cuts it differently.
+    fn settle(&mut self, tid: Tid) {
+        let thread = self.kernel.thread(tid);
+        let pc = thread.cpu.rip;
+        if thread.stopped_at_point == Some(pc) || !self.hooks.is_hook(&self.kernel, tid, pc) {
+            return;
+        }
+        self.kernel.thread_mut(tid).stopped_at_point = Some(pc);
+        self.hooks
+            .at_point(&mut self.kernel, &mut self.engine, tid, pc);
     }
 
     /// Does the read of an instruction that reads and writes one place without a lock.

@@ -6,7 +6,7 @@ pub(crate) mod oracle;
 mod progress;
 mod summary;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use raddle_linux::StartError;
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Severity};
 use raddle_report::render::{json, junit, sarif, terminal};
+use raddle_stdx::regular_file;
 use raddle_trace::{Inputs, Recording};
 
 use super::kind;
@@ -432,14 +433,21 @@ fn failed(failure: StartFailure, interrupt: &Interrupt) -> Failure {
     failed
 }
 
+/// Bytes of the first line of a script at most, as Linux has it.
+const SCRIPT_LINE_MAX: u64 = 256;
+
 /// Scripts fail like missing programs when their interpreter is missing.
 fn missing_interpreter(failure: &StartFailure) -> String {
     let StartFailure::Start(StartError::Program { program, .. }) = failure else {
         return String::new();
     };
-    let Ok(bytes) = std::fs::read(program) else {
+    // A recording may have named it.
+    let mut bytes = Vec::new();
+    let first = regular_file::open(Path::new(program))
+        .and_then(|file| file.take(SCRIPT_LINE_MAX).read_to_end(&mut bytes));
+    if first.is_err() {
         return String::new();
-    };
+    }
     let text = String::from_utf8_lossy(&bytes);
     let first = text.lines().next().unwrap_or_default();
     match first.strip_prefix("#!") {
