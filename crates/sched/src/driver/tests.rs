@@ -312,7 +312,7 @@ fn two_stops_at_one_position_are_told_apart_in_a_replay() {
         patience: 3,
         steps: 10_000,
     };
-    let work = vec![Do::Work, Do::Load(0), Do::StoreNext(0), Do::Work].repeat(4);
+    let work = [Do::Work, Do::Load(0), Do::StoreNext(0), Do::Work].repeat(4);
     let toy = Toy::new(vec![work.clone(), work.clone(), work]);
     for seed in 0..300 {
         let mut world = toy.clone();
