@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
+mod call_numbers;
 mod layers;
 
 /// Lines a source file may have before it must be split.
@@ -59,6 +60,7 @@ fn check_file(path: &str, text: &str, complaints: &mut Vec<String>) {
     }
     if is_rust {
         check_size(path, text, complaints);
+        complaints.extend(call_numbers::check(path, text));
         if !text.starts_with("//!") {
             complaints.push(format!(
                 "{path}: begin with `//!` and say what this file is"

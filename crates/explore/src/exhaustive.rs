@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use raddle_campaign::{Failures, Kept, Leave, Urgency};
-use raddle_linux::{Effect, LinuxWorld, has_order, memory_changed};
+use raddle_linux::{Effect, LinuxWorld};
 use raddle_sched::dpor::{SharedLog, Touched, Transition};
 use raddle_sched::{Dpor, End};
 use raddle_stdx::width::to_u64;
@@ -236,12 +236,13 @@ fn note_event(world: &LinuxWorld, event: &Event, transition: &mut Transition) {
 }
 
 fn note_system_call(number: u32, arguments: &[u64; 6], touched: &mut Touched) {
-    if let Some(changed) = memory_changed(number, arguments) {
+    let call = raddle_calls::of(number);
+    if let Some(changed) = call.and_then(|call| call.memory_changed(arguments)) {
         let last = changed.end.saturating_sub(1) >> PAGE_BITS;
         for page in (changed.start >> PAGE_BITS..=last).take(PAGES_MAX) {
             touched.write(page | PAGE_BIT);
         }
-    } else if has_order(number) {
+    } else if call.is_none_or(|call| call.has_order) {
         touched.write(KERNEL_OBJECT);
     }
 }

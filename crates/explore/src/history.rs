@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use raddle_report::finding::Place;
 use raddle_world::{Access, ContextId, EventKind};
 
-const FUTEX: u32 = 202;
+const FUTEX: u32 = raddle_calls::number("futex");
 const FUTEX_WAKE: u64 = 1;
 const FUTEX_WAKE_BITSET: u64 = 10;
 const FUTEX_COMMAND: u64 = 0x7F;

@@ -11,8 +11,6 @@ use crate::session::StartFailure;
 const STEPS_MAX: u64 = 100_000_000_000;
 /// Steps in a row before another context has its turn, or before anybody who wants an end is heard.
 const SLICE: u64 = 1_000_000;
-/// System calls that create contexts: clone, fork, vfork, clone3.
-const CREATING_CALLS: [u32; 4] = [56, 57, 58, 435];
 /// The entry of the auxiliary vector that says where a program begins.
 const AT_ENTRY: u64 = 9;
 
@@ -215,6 +213,7 @@ fn run_slice(world: &mut LinuxWorld, who: ContextId) -> Result<(), StartFailure>
 
 /// Whether a context is about to create another.
 fn is_creating(world: &mut LinuxWorld, who: ContextId) -> bool {
+    let creates = |number| raddle_calls::of(number).is_some_and(|call| call.creates);
     world.is_entering_call(who)
-        && matches!(world.pending(who).kind, PendingKind::Syscall { number } if CREATING_CALLS.contains(&number))
+        && matches!(world.pending(who).kind, PendingKind::Syscall { number } if creates(number))
 }

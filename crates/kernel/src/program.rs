@@ -11,7 +11,7 @@ const EXTERNAL: u32 = 0x8000_0000;
 /// The agent is to tell where modules are.
 const MODULES: u32 = 0x4000_0000;
 /// `init_module`
-pub(crate) const INIT_MODULE: u32 = 175;
+pub(crate) const INIT_MODULE: u32 = raddle_calls::number("init_module");
 /// What the agent's buffer holds.
 const SIZE_MAX: usize = 8 << 20;
 /// Results that the agent can keep.

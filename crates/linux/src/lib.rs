@@ -49,6 +49,5 @@ pub use plain::{End, Limits as RunLimits, Plain, Reaction};
 pub use raddle_config::hooks::Effect;
 pub use raddle_x86::Observe;
 pub use setup::{Mapping, Setup, StartError};
-pub use syscall::concern::{has_order, memory_changed};
-pub use syscall::{Support, SyscallInfo, syscall_name, syscall_table};
+pub use syscall::{Support, SyscallInfo, syscall_table};
 pub use world::{Halt, LinuxWorld, Statistics, Watch, describe_status};

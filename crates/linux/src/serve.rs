@@ -7,6 +7,7 @@
 //!   exit        ──Publish──▶ children of a process ──Obtain──▶ wait4
 //! ```
 
+use raddle_calls::Learns;
 use raddle_mem::GuestAddr;
 use raddle_stdx::width::{low_i32, low_u8, low_u16, low_u32};
 use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, Location};
@@ -16,7 +17,6 @@ use crate::files::{open, ready};
 use crate::heap::HeapError;
 use crate::kernel::Kernel;
 use crate::observe::place_of_page;
-use crate::syscall::names::{number, numbers};
 use crate::thread::Tid;
 use crate::world::Halt;
 
@@ -30,38 +30,7 @@ const NOTED_MAX: u64 = 1 << 16;
 const POLLED_MAX: u64 = 1024;
 
 /// The call whose object is a word of memory: what it means is told by the functions and instructions that use it.
-pub(crate) const FUTEX: u32 = number("futex");
-
-/// Calls that hand something to the file in their first argument.
-const SENDING: [u32; 8] = numbers([
-    "pwrite64", "pwritev", "pwritev2", "sendmmsg", "sendmsg", "sendto", "write", "writev",
-]);
-
-/// Calls that learn what was handed to the file in their first argument.
-const RECEIVING: [u32; 16] = numbers([
-    "accept",
-    "accept4",
-    "connect",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "epoll_wait",
-    "pread64",
-    "preadv",
-    "preadv2",
-    "read",
-    "readv",
-    "recvfrom",
-    "recvmmsg",
-    "recvmsg",
-    "splice",
-    "tee",
-]);
-const POLL: [u32; 2] = numbers(["poll", "ppoll"]);
-const SELECT: [u32; 2] = numbers(["pselect6", "select"]);
-const LOCKING: [u32; 2] = numbers(["fcntl", "flock"]);
-const WAITING: [u32; 2] = numbers(["wait4", "waitid"]);
-const CREATING: [u32; 3] = numbers(["clone", "clone3", "vfork"]);
-const RT_SIGTIMEDWAIT: u32 = number("rt_sigtimedwait");
+pub(crate) const FUTEX: u32 = raddle_calls::number("futex");
 
 /// A call that is being made.
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +59,7 @@ pub(crate) fn begin(kernel: &mut Kernel, tid: Tid, number: u32, args: &[u64; 6])
         pc: thread.cpu.rip.wrapping_sub(SYSCALL_BYTES),
         number,
     });
-    if kernel.is_observed && SENDING.contains(&number) {
+    if kernel.is_observed && raddle_calls::of(number).is_some_and(|call| call.sends) {
         let mut keys = Vec::new();
         add_keys(kernel, tid, args[0], &mut keys);
         keys.into_iter().for_each(|key| publish(kernel, key));
@@ -155,15 +124,16 @@ fn obtained(
     value: u64,
 ) -> Vec<WaitKey> {
     let mut keys = Vec::new();
-    match number {
-        _ if RECEIVING.contains(&number) => add_keys(kernel, tid, args[0], &mut keys),
-        _ if POLL.contains(&number) => {
+    match raddle_calls::of(number).map_or(Learns::Nothing, |call| call.learns) {
+        Learns::Nothing => {}
+        Learns::File => add_keys(kernel, tid, args[0], &mut keys),
+        Learns::PollList => {
             for index in 0..args[1].min(POLLED_MAX) {
                 let fd = kernel.read_u32(tid, args[0].wrapping_add(8 * index));
                 add_keys(kernel, tid, fd.map_or(u64::MAX, u64::from), &mut keys);
             }
         }
-        _ if SELECT.contains(&number) => {
+        Learns::SelectSet => {
             for fd in 0..args[0].min(POLLED_MAX) {
                 let word = kernel.read_u64(tid, args[1].wrapping_add(fd / 64 * 8));
                 if word.is_ok_and(|word| word >> (fd % 64) & 1 != 0) {
@@ -171,7 +141,7 @@ fn obtained(
                 }
             }
         }
-        _ if LOCKING.contains(&number) => {
+        Learns::FileLock => {
             add_keys(kernel, tid, args[0], &mut keys);
             for key in &mut keys {
                 if let WaitKey::Object(inode) = *key {
@@ -179,12 +149,11 @@ fn obtained(
                 }
             }
         }
-        _ if WAITING.contains(&number) => {
+        Learns::Children => {
             keys.push(WaitKey::ChildOf(kernel.thread(tid).process.0));
         }
-        _ if CREATING.contains(&number) => keys.push(WaitKey::VforkOf(low_u32(value))),
-        RT_SIGTIMEDWAIT => keys.push(WaitKey::SignalFor(tid.0)),
-        _ => {}
+        Learns::NewProcess => keys.push(WaitKey::VforkOf(low_u32(value))),
+        Learns::Signals => keys.push(WaitKey::SignalFor(tid.0)),
     }
     keys
 }

@@ -136,8 +136,8 @@ pub(crate) fn split(nanoseconds: u64) -> (i64, i64) {
 
 /// A signal handler ends a relative sleep: tells the program how much of it is left.
 pub(crate) fn note_interrupted_sleep(kernel: &mut Kernel, tid: Tid, waiting: &Waiting) {
-    const NANOSLEEP: u32 = 35;
-    const CLOCK_NANOSLEEP: u32 = 230;
+    const NANOSLEEP: u32 = raddle_calls::number("nanosleep");
+    const CLOCK_NANOSLEEP: u32 = raddle_calls::number("clock_nanosleep");
     let rest_at = match waiting.number {
         NANOSLEEP => waiting.args[1],
         CLOCK_NANOSLEEP if waiting.args[1] & 1 == 0 => waiting.args[3],

@@ -10,12 +10,13 @@ use nix::sys::ptrace::{self, regset};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
+use raddle_calls::number;
 
 /// A page that holds a SYSCALL instruction for our own use; below everything that a program maps.
 const TRAMPOLINE: u64 = 0x1_0000;
 const SYSCALL: [u8; 2] = [0x0F, 0x05];
-const MMAP: u64 = 9;
-const MUNMAP: u64 = 11;
+const MMAP: u64 = number("mmap") as u64;
+const MUNMAP: u64 = number("munmap") as u64;
 const MAP_PRIVATE_ANONYMOUS_FIXED_NORESERVE: u64 = 0x4032;
 /// Instructions between two system calls of a starting program, generously.
 const STEPS_TO_CALL_MAX: u32 = 1_000_000;

@@ -15,7 +15,7 @@ use crate::native::Native;
 /// Steps that a thread makes before the next one has its turn.
 const QUANTUM: u64 = 2_000;
 const INSTRUCTION_MAX: usize = 15;
-const MADVISE: u64 = 28;
+const MADVISE: u64 = raddle_calls::number("madvise") as u64;
 
 /// What was compared.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

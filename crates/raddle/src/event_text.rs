@@ -1,7 +1,6 @@
 //! Events as one readable line each.
 
 use raddle_explore::TraceLine;
-use raddle_linux::syscall_name;
 use raddle_world::{Access, AccessKind, Event, EventKind, LockMode};
 
 /// Writes events as text; the columns are context, its step, program counter, what happened.
@@ -37,13 +36,17 @@ fn describe(kind: &EventKind) -> String {
         EventKind::SyscallEnter { number, arguments } => {
             let arguments: Vec<String> =
                 arguments.iter().map(|word| format!("{word:#x}")).collect();
-            format!("call {}({})", syscall_name(*number), arguments.join(", "))
+            format!(
+                "call {}({})",
+                raddle_calls::name(*number),
+                arguments.join(", ")
+            )
         }
         EventKind::SyscallLeave { number, result } => {
             if (-4095..0).contains(result) {
-                format!("done {} = {result}", syscall_name(*number))
+                format!("done {} = {result}", raddle_calls::name(*number))
             } else {
-                format!("done {} = {result:#x}", syscall_name(*number))
+                format!("done {} = {result:#x}", raddle_calls::name(*number))
             }
         }
         EventKind::Output { descriptor, bytes } => {

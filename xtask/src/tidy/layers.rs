@@ -7,6 +7,7 @@ use anyhow::Context;
 /// Each crate with the crates of ours it may name in `[dependencies]`.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("stdx", &[]),
+    ("calls", &[]),
     ("config", &["stdx"]),
     ("symbols", &["stdx"]),
     ("code", &["stdx", "symbols"]),
@@ -15,11 +16,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("world", &["stdx", "mem", "x86"]),
     (
         "linux",
-        &["stdx", "mem", "x86", "world", "symbols", "config"],
+        &["stdx", "calls", "mem", "x86", "world", "symbols", "config"],
     ),
     (
         "lockstep",
-        &["stdx", "mem", "x86", "world", "linux", "symbols"],
+        &["stdx", "calls", "mem", "x86", "world", "linux", "symbols"],
     ),
     ("pc", &["stdx", "mem", "x86", "world", "symbols"]),
     ("report", &["stdx", "symbols"]),
@@ -30,7 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "explore",
         &[
-            "stdx", "config", "world", "linux", "pc", "symbols", "trace", "sched", "campaign",
+            "stdx", "calls", "config", "world", "linux", "symbols", "trace", "sched", "campaign",
             "detect", "report",
         ],
     ),
@@ -45,7 +46,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "kernel",
         &[
-            "stdx", "mem", "x86", "world", "linux", "pc", "symbols", "trace", "sched", "campaign",
+            "stdx", "calls", "mem", "x86", "world", "pc", "symbols", "trace", "sched", "campaign",
             "detect", "report",
         ],
     ),

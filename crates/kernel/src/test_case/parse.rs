@@ -12,8 +12,6 @@ use crate::program::{
     Code, INIT_MODULE, Operand, Operation, Program, RESULTS_MAX, Relation, THREADS_MAX, Width,
 };
 
-/// System calls that Linux numbers below this.
-const CALLS_END: u32 = 463;
 /// Statements of a test after all repetitions: each may give two results.
 const STATEMENTS_MAX: usize = RESULTS_MAX / 2;
 /// Bytes that one buffer may have.
@@ -349,10 +347,9 @@ impl Parser<'_> {
     }
 
     fn call_code(&mut self, word: &str, span: Span) -> Result<Code, Mistake> {
-        let number = (0..CALLS_END).find(|number| raddle_linux::syscall_name(*number) == word);
-        number.map(Code::Call).ok_or_else(|| {
-            let names: Vec<String> = (0..CALLS_END).map(raddle_linux::syscall_name).map(Into::into).collect();
-            let help = match most_like(word, names.iter().map(String::as_str)) {
+        let call = raddle_calls::find(word);
+        call.map(|call| Code::Call(call.number)).ok_or_else(|| {
+            let help = match most_like(word, raddle_calls::all().map(|call| call.name)) {
                 Some(name) => format!("did you mean `{name}`?"),
                 None => "statements are system calls by their Linux names, `buffer`, `repeat`, `module`, `run` and `assert`".to_owned(),
             };

@@ -18,28 +18,28 @@ use crate::signal::SigInfo;
 use crate::time::{self, clock};
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::full(253, inotify_init),
+    Entry::full("inotify_init", inotify_init),
     Entry::partial(
-        254,
+        "inotify_add_watch",
         inotify_add_watch,
         "sees the changes that programs of this world make",
     ),
-    Entry::full(255, inotify_rm_watch),
-    Entry::full(282, signalfd),
-    Entry::full(283, timerfd_create),
-    Entry::full(284, eventfd),
+    Entry::full("inotify_rm_watch", inotify_rm_watch),
+    Entry::full("signalfd", signalfd),
+    Entry::full("timerfd_create", timerfd_create),
+    Entry::full("eventfd", eventfd),
     Entry::partial(
-        286,
+        "timerfd_settime",
         timerfd_settime,
         "TFD_TIMER_CANCEL_ON_SET has no effect: the clock is never set",
     ),
-    Entry::full(287, timerfd_gettime),
-    Entry::full(289, signalfd4),
-    Entry::full(290, eventfd2),
-    Entry::full(294, inotify_init1),
-    Entry::full(424, pidfd_send_signal),
-    Entry::full(434, pidfd_open),
-    Entry::full(438, pidfd_getfd),
+    Entry::full("timerfd_gettime", timerfd_gettime),
+    Entry::full("signalfd4", signalfd4),
+    Entry::full("eventfd2", eventfd2),
+    Entry::full("inotify_init1", inotify_init1),
+    Entry::full("pidfd_send_signal", pidfd_send_signal),
+    Entry::full("pidfd_open", pidfd_open),
+    Entry::full("pidfd_getfd", pidfd_getfd),
 ];
 
 fn make(call: &mut Call<'_>, node: Node, name: &str, flags: u32) -> Result<(InodeId, i32), Errno> {

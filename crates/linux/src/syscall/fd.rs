@@ -21,21 +21,21 @@ use crate::files::{io, socket};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::partial(
-        16,
+        "ioctl",
         ioctl,
         "FIONREAD, FIONBIO, FIOCLEX, FIONCLEX, FIOASYNC and interface queries; terminals are ENOTTY",
     ),
-    Entry::full(22, pipe),
-    Entry::full(32, dup),
-    Entry::full(33, dup2),
+    Entry::full("pipe", pipe),
+    Entry::full("dup", dup),
+    Entry::full("dup2", dup2),
     Entry::partial(
-        72,
+        "fcntl",
         fcntl,
         "leases and directory notification are refused; F_SETOWN and F_SETSIG are kept without effect",
     ),
-    Entry::full(73, flock),
-    Entry::full(292, dup3),
-    Entry::full(293, pipe2),
+    Entry::full("flock", flock),
+    Entry::full("dup3", dup3),
+    Entry::full("pipe2", pipe2),
 ];
 
 fn dup(call: &mut Call<'_>) -> SysResult {

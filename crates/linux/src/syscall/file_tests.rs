@@ -1,5 +1,6 @@
 //! Tests of the file calls through their handlers: what a program would see.
 
+use raddle_calls::number;
 use raddle_mem::GuestAddr;
 use raddle_stdx::width::{as_u64, to_u64, to_usize};
 
@@ -14,34 +15,34 @@ use crate::kernel::Kernel;
 use crate::setup::Mapping;
 use crate::thread::Tid;
 
-pub(super) const READ: u32 = 0;
-pub(super) const WRITE: u32 = 1;
-pub(super) const OPEN: u32 = 2;
-pub(super) const CLOSE: u32 = 3;
-pub(super) const STAT: u32 = 4;
-const LSTAT: u32 = 6;
-const LSEEK: u32 = 8;
-const PREAD: u32 = 17;
-const PWRITE: u32 = 18;
-const PIPE: u32 = 22;
-const DUP: u32 = 32;
-const DUP2: u32 = 33;
-const FCNTL: u32 = 72;
-const FLOCK: u32 = 73;
-const TRUNCATE: u32 = 76;
-const GETCWD: u32 = 79;
-const CHDIR: u32 = 80;
-const RENAME: u32 = 82;
-const MKDIR: u32 = 83;
-const RMDIR: u32 = 84;
-const LINK: u32 = 86;
-const UNLINK: u32 = 87;
-const SYMLINK: u32 = 88;
-const READLINK: u32 = 89;
-const MKNOD: u32 = 133;
-const GETDENTS64: u32 = 217;
-const RENAMEAT2: u32 = 316;
-const MEMFD: u32 = 319;
+pub(super) const READ: u32 = number("read");
+pub(super) const WRITE: u32 = number("write");
+pub(super) const OPEN: u32 = number("open");
+pub(super) const CLOSE: u32 = number("close");
+pub(super) const STAT: u32 = number("stat");
+const LSTAT: u32 = number("lstat");
+const LSEEK: u32 = number("lseek");
+const PREAD: u32 = number("pread64");
+const PWRITE: u32 = number("pwrite64");
+const PIPE: u32 = number("pipe");
+const DUP: u32 = number("dup");
+const DUP2: u32 = number("dup2");
+const FCNTL: u32 = number("fcntl");
+const FLOCK: u32 = number("flock");
+const TRUNCATE: u32 = number("truncate");
+const GETCWD: u32 = number("getcwd");
+const CHDIR: u32 = number("chdir");
+const RENAME: u32 = number("rename");
+const MKDIR: u32 = number("mkdir");
+const RMDIR: u32 = number("rmdir");
+const LINK: u32 = number("link");
+const UNLINK: u32 = number("unlink");
+const SYMLINK: u32 = number("symlink");
+const READLINK: u32 = number("readlink");
+const MKNOD: u32 = number("mknod");
+const GETDENTS64: u32 = number("getdents64");
+const RENAMEAT2: u32 = number("renameat2");
+const MEMFD: u32 = number("memfd_create");
 
 pub(super) const BUFFER: u64 = MEMORY + 0x8000;
 

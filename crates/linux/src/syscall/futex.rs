@@ -12,13 +12,13 @@ use crate::time::{self, clock};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::partial(
-        202,
+        "futex",
         futex,
         "priority-inheritance operations are ENOSYS, which glibc reports as ENOTSUP when such a mutex is made",
     ),
-    Entry::full(273, set_robust_list),
-    Entry::full(274, get_robust_list),
-    Entry::refused(449, no_such_call, "ENOSYS: futex_waitv"),
+    Entry::full("set_robust_list", set_robust_list),
+    Entry::full("get_robust_list", get_robust_list),
+    Entry::refused("futex_waitv", no_such_call, "ENOSYS: futex_waitv"),
 ];
 
 /// Operations of futex(2).

@@ -16,20 +16,20 @@ use crate::files::socket::{
 };
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::partial(44, sendto, "MSG_OOB is refused"),
-    Entry::partial(45, recvfrom, "MSG_OOB and MSG_ERRQUEUE are refused"),
+    Entry::partial("sendto", sendto, "MSG_OOB is refused"),
+    Entry::partial("recvfrom", recvfrom, "MSG_OOB and MSG_ERRQUEUE are refused"),
     Entry::partial(
-        46,
+        "sendmsg",
         sendmsg,
         "SCM_RIGHTS and SCM_CREDENTIALS; other ancillary data is ignored",
     ),
-    Entry::partial(47, recvmsg, "SCM_RIGHTS and SCM_CREDENTIALS"),
+    Entry::partial("recvmsg", recvmsg, "SCM_RIGHTS and SCM_CREDENTIALS"),
     Entry::partial(
-        299,
+        "recvmmsg",
         recvmmsg,
         "returns what has arrived, as with MSG_WAITFORONE; no timeout",
     ),
-    Entry::full(307, sendmmsg),
+    Entry::full("sendmmsg", sendmmsg),
 ];
 
 const MSG_OOB: u32 = 0x1;

@@ -1,7 +1,6 @@
 //! System calls: the table in `table.rs` is data, the handlers are in one file per family.
 
 mod attr;
-pub(crate) mod concern;
 mod dir;
 mod event;
 mod fd;
@@ -10,7 +9,6 @@ mod futex;
 mod memory;
 mod message;
 mod misc;
-pub(crate) mod names;
 mod open;
 mod poll;
 mod process;
@@ -34,7 +32,7 @@ mod socket_tests;
 pub(crate) use event::make_pidfd;
 pub(crate) use misc::{RLIMIT_AS, default_limits};
 pub(crate) use table::lookup;
-pub use table::{Support, SyscallInfo, syscall_name, syscall_table};
+pub use table::{Support, SyscallInfo, syscall_table};
 
 use crate::call::{Call, SysResult};
 use crate::errno::Errno;

@@ -18,13 +18,13 @@ use crate::files::walk::{Last, Target, WalkOptions};
 use crate::files::{inotify, io, open, ready, table, tree};
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::full(2, open_call),
-    Entry::full(3, close),
-    Entry::full(85, creat),
-    Entry::full(257, openat),
-    Entry::full(319, memfd_create),
-    Entry::full(436, close_range),
-    Entry::full(437, openat2),
+    Entry::full("open", open_call),
+    Entry::full("close", close),
+    Entry::full("creat", creat),
+    Entry::full("openat", openat),
+    Entry::full("memfd_create", memfd_create),
+    Entry::full("close_range", close_range),
+    Entry::full("openat2", openat2),
 ];
 
 /// What open calls have in common.

@@ -17,16 +17,16 @@ use crate::files::open::{self, OpenId};
 use crate::files::{ready, set_temporary_mask};
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::full(7, poll),
-    Entry::full(23, select),
-    Entry::full(213, epoll_create),
-    Entry::full(232, epoll_wait),
-    Entry::full(233, epoll_ctl),
-    Entry::full(270, pselect6),
-    Entry::full(271, ppoll),
-    Entry::full(281, epoll_pwait),
-    Entry::full(291, epoll_create1),
-    Entry::full(441, epoll_pwait2),
+    Entry::full("poll", poll),
+    Entry::full("select", select),
+    Entry::full("epoll_create", epoll_create),
+    Entry::full("epoll_wait", epoll_wait),
+    Entry::full("epoll_ctl", epoll_ctl),
+    Entry::full("pselect6", pselect6),
+    Entry::full("ppoll", ppoll),
+    Entry::full("epoll_pwait", epoll_pwait),
+    Entry::full("epoll_create1", epoll_create1),
+    Entry::full("epoll_pwait2", epoll_pwait2),
 ];
 
 /// How long a wait may last.

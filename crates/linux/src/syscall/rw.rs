@@ -13,22 +13,22 @@ use crate::files::open::OpenId;
 use crate::files::socket;
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::full(0, read),
-    Entry::full(1, write),
-    Entry::full(8, lseek),
-    Entry::full(17, pread64),
-    Entry::full(18, pwrite64),
-    Entry::full(19, readv),
-    Entry::full(20, writev),
-    Entry::full(295, preadv),
-    Entry::full(296, pwritev),
+    Entry::full("read", read),
+    Entry::full("write", write),
+    Entry::full("lseek", lseek),
+    Entry::full("pread64", pread64),
+    Entry::full("pwrite64", pwrite64),
+    Entry::full("readv", readv),
+    Entry::full("writev", writev),
+    Entry::full("preadv", preadv),
+    Entry::full("pwritev", pwritev),
     Entry::partial(
-        327,
+        "preadv2",
         preadv2,
         "RWF_HIPRI, RWF_DSYNC and RWF_SYNC have no effect",
     ),
     Entry::partial(
-        328,
+        "pwritev2",
         pwritev2,
         "RWF_HIPRI, RWF_DSYNC and RWF_SYNC have no effect",
     ),

@@ -9,27 +9,35 @@ use crate::syscall::table::Entry;
 use crate::thread::{Schedule, Tid};
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::full(24, sched_yield),
-    Entry::partial(140, getpriority, "kept, without effect"),
-    Entry::partial(141, setpriority, "kept, without effect"),
-    Entry::partial(142, sched_setparam, "kept, without effect"),
-    Entry::full(143, sched_getparam),
-    Entry::partial(144, sched_setscheduler, "kept, without effect"),
-    Entry::full(145, sched_getscheduler),
-    Entry::full(146, sched_get_priority_max),
-    Entry::full(147, sched_get_priority_min),
-    Entry::full(148, sched_rr_get_interval),
-    Entry::partial(203, sched_setaffinity, "kept, without effect"),
-    Entry::full(204, sched_getaffinity),
-    Entry::full(309, getcpu),
+    Entry::full("sched_yield", sched_yield),
+    Entry::partial("getpriority", getpriority, "kept, without effect"),
+    Entry::partial("setpriority", setpriority, "kept, without effect"),
+    Entry::partial("sched_setparam", sched_setparam, "kept, without effect"),
+    Entry::full("sched_getparam", sched_getparam),
     Entry::partial(
-        314,
+        "sched_setscheduler",
+        sched_setscheduler,
+        "kept, without effect",
+    ),
+    Entry::full("sched_getscheduler", sched_getscheduler),
+    Entry::full("sched_get_priority_max", sched_get_priority_max),
+    Entry::full("sched_get_priority_min", sched_get_priority_min),
+    Entry::full("sched_rr_get_interval", sched_rr_get_interval),
+    Entry::partial(
+        "sched_setaffinity",
+        sched_setaffinity,
+        "kept, without effect",
+    ),
+    Entry::full("sched_getaffinity", sched_getaffinity),
+    Entry::full("getcpu", getcpu),
+    Entry::partial(
+        "sched_setattr",
         sched_setattr,
         "policy and priority are kept, without effect",
     ),
-    Entry::full(315, sched_getattr),
-    Entry::ignored(251, super::succeed, "there is no disk to wait for"),
-    Entry::partial(252, ioprio_get, "always the default class"),
+    Entry::full("sched_getattr", sched_getattr),
+    Entry::ignored("ioprio_set", super::succeed, "there is no disk to wait for"),
+    Entry::partial("ioprio_get", ioprio_get, "always the default class"),
 ];
 
 /// What a yield takes when all who could run have yielded, as if other programs of the machine ran meanwhile.

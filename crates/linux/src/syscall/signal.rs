@@ -16,19 +16,19 @@ use crate::thread::{ExceptionInfo, Tid};
 use crate::time;
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::full(13, rt_sigaction),
-    Entry::full(14, rt_sigprocmask),
-    Entry::full(15, rt_sigreturn),
-    Entry::full(34, pause),
-    Entry::full(62, kill),
-    Entry::full(127, rt_sigpending),
-    Entry::full(128, rt_sigtimedwait),
-    Entry::full(129, rt_sigqueueinfo),
-    Entry::full(130, rt_sigsuspend),
-    Entry::full(131, sigaltstack),
-    Entry::full(200, tkill),
-    Entry::full(234, tgkill),
-    Entry::full(297, rt_tgsigqueueinfo),
+    Entry::full("rt_sigaction", rt_sigaction),
+    Entry::full("rt_sigprocmask", rt_sigprocmask),
+    Entry::full("rt_sigreturn", rt_sigreturn),
+    Entry::full("pause", pause),
+    Entry::full("kill", kill),
+    Entry::full("rt_sigpending", rt_sigpending),
+    Entry::full("rt_sigtimedwait", rt_sigtimedwait),
+    Entry::full("rt_sigqueueinfo", rt_sigqueueinfo),
+    Entry::full("rt_sigsuspend", rt_sigsuspend),
+    Entry::full("sigaltstack", sigaltstack),
+    Entry::full("tkill", tkill),
+    Entry::full("tgkill", tgkill),
+    Entry::full("rt_tgsigqueueinfo", rt_tgsigqueueinfo),
 ];
 
 fn signal_argument(call: &Call<'_>, index: usize) -> Result<u32, Errno> {

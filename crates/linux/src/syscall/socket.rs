@@ -18,29 +18,29 @@ use crate::files::socket::{
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::partial(
-        41,
+        "socket",
         socket_call,
         "Unix, and TCP and UDP over IPv4 and IPv6 on the loopback interface; netlink, raw and packet sockets are EAFNOSUPPORT",
     ),
-    Entry::partial(42, connect, "other machines are ENETUNREACH"),
-    Entry::full(43, accept),
-    Entry::full(48, shutdown),
-    Entry::full(49, bind),
-    Entry::full(50, listen),
-    Entry::full(51, getsockname),
-    Entry::full(52, getpeername),
-    Entry::full(53, socketpair),
+    Entry::partial("connect", connect, "other machines are ENETUNREACH"),
+    Entry::full("accept", accept),
+    Entry::full("shutdown", shutdown),
+    Entry::full("bind", bind),
+    Entry::full("listen", listen),
+    Entry::full("getsockname", getsockname),
+    Entry::full("getpeername", getpeername),
+    Entry::full("socketpair", socketpair),
     Entry::partial(
-        54,
+        "setsockopt",
         setsockopt,
         "options that tune a network are kept without effect",
     ),
     Entry::partial(
-        55,
+        "getsockopt",
         getsockopt,
         "options that tune a network are kept without effect",
     ),
-    Entry::full(288, accept4),
+    Entry::full("accept4", accept4),
 ];
 
 const TYPE_MASK: u32 = 0xF;

@@ -15,18 +15,18 @@ use crate::files::walk::WalkOptions;
 use crate::files::{open, procfs, stat};
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::full(4, stat_call),
-    Entry::full(5, fstat),
-    Entry::full(6, lstat),
-    Entry::full(21, access),
-    Entry::full(89, readlink),
-    Entry::full(137, statfs),
-    Entry::full(138, fstatfs),
-    Entry::full(262, newfstatat),
-    Entry::full(267, readlinkat),
-    Entry::full(269, faccessat),
-    Entry::full(332, statx),
-    Entry::full(439, faccessat2),
+    Entry::full("stat", stat_call),
+    Entry::full("fstat", fstat),
+    Entry::full("lstat", lstat),
+    Entry::full("access", access),
+    Entry::full("readlink", readlink),
+    Entry::full("statfs", statfs),
+    Entry::full("fstatfs", fstatfs),
+    Entry::full("newfstatat", newfstatat),
+    Entry::full("readlinkat", readlinkat),
+    Entry::full("faccessat", faccessat),
+    Entry::full("statx", statx),
+    Entry::full("faccessat2", faccessat2),
 ];
 
 fn put(call: &mut Call<'_>, inode: InodeId, at: usize) -> SysResult {

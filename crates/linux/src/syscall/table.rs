@@ -1,7 +1,8 @@
-//! The table of system calls: data, from which dispatch and the reference page are made.
+//! The calls that we serve: data, from which dispatch and the reference page are made.
+
+use raddle_calls::number;
 
 use crate::call::{Call, SysResult};
-use crate::syscall::names::NAMES;
 use crate::syscall::{
     attr, dir, event, fd, futex, memory, message, misc, open, poll, process, refused, rw, sched,
     signal, socket, stat, thread, time, transfer,
@@ -30,9 +31,9 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(super) const fn full(number: u32, handler: fn(&mut Call<'_>) -> SysResult) -> Self {
+    pub(super) const fn full(name: &str, handler: fn(&mut Call<'_>) -> SysResult) -> Self {
         Self {
-            number,
+            number: number(name),
             level: Support::Full,
             note: "",
             handler,
@@ -40,12 +41,12 @@ impl Entry {
     }
 
     pub(super) const fn partial(
-        number: u32,
+        name: &str,
         handler: fn(&mut Call<'_>) -> SysResult,
         note: &'static str,
     ) -> Self {
         Self {
-            number,
+            number: number(name),
             level: Support::Partial,
             note,
             handler,
@@ -53,12 +54,12 @@ impl Entry {
     }
 
     pub(super) const fn ignored(
-        number: u32,
+        name: &str,
         handler: fn(&mut Call<'_>) -> SysResult,
         note: &'static str,
     ) -> Self {
         Self {
-            number,
+            number: number(name),
             level: Support::Ignored,
             note,
             handler,
@@ -66,12 +67,12 @@ impl Entry {
     }
 
     pub(super) const fn refused(
-        number: u32,
+        name: &str,
         handler: fn(&mut Call<'_>) -> SysResult,
         note: &'static str,
     ) -> Self {
         Self {
-            number,
+            number: number(name),
             level: Support::Refused,
             note,
             handler,
@@ -130,14 +131,6 @@ pub(crate) fn lookup(number: u32) -> Option<&'static Entry> {
     BY_NUMBER.get(number as usize).copied().flatten()
 }
 
-/// The name of a call, also of an unsupported one.
-pub fn syscall_name(number: u32) -> &'static str {
-    match NAMES.get(number as usize) {
-        Some(name) if !name.is_empty() => name,
-        _ => "unknown",
-    }
-}
-
 /// What documentation says about one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyscallInfo {
@@ -150,14 +143,12 @@ pub struct SyscallInfo {
 
 /// Every call of Linux with its level of support, by number.
 pub fn syscall_table() -> Vec<SyscallInfo> {
-    (0..)
-        .zip(NAMES)
-        .filter(|(_, name)| !name.is_empty())
-        .map(|(number, name)| {
-            let entry = lookup(number);
+    raddle_calls::all()
+        .map(|call| {
+            let entry = lookup(call.number);
             SyscallInfo {
-                number,
-                name,
+                number: call.number,
+                name: call.name,
                 support: entry.map(|entry| entry.level),
                 note: entry.map_or("", |entry| entry.note),
             }
@@ -178,17 +169,10 @@ mod tests {
             );
             assert_eq!(needs_note, !info.note.is_empty(), "{}", info.name);
         }
-        for family in FAMILIES {
-            for entry in *family {
-                assert_ne!(syscall_name(entry.number), "unknown", "{}", entry.number);
-            }
-        }
     }
 
     #[test]
-    fn numbers_beyond_the_table_are_unknown() {
+    fn numbers_beyond_the_table_are_not_served() {
         assert!(lookup(u32::MAX).is_none());
-        assert_eq!(syscall_name(100_000), "unknown");
-        assert_eq!(syscall_name(202), "futex");
     }
 }

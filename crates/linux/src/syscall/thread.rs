@@ -13,25 +13,37 @@ use crate::syscall::table::Entry;
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::partial(
-        56,
+        "clone",
         clone_call,
         "namespaces are EPERM; threads share descriptors and directory",
     ),
-    Entry::full(57, fork),
-    Entry::full(58, vfork),
-    Entry::full(60, exit),
-    Entry::full(231, exit_group),
-    Entry::partial(435, clone3, "as clone; set_tid and cgroup are EINVAL"),
-    Entry::full(186, gettid),
-    Entry::full(218, set_tid_address),
-    Entry::partial(158, arch_prctl, "FS and GS base; other codes are EINVAL"),
+    Entry::full("fork", fork),
+    Entry::full("vfork", vfork),
+    Entry::full("exit", exit),
+    Entry::full("exit_group", exit_group),
+    Entry::partial("clone3", clone3, "as clone; set_tid and cgroup are EINVAL"),
+    Entry::full("gettid", gettid),
+    Entry::full("set_tid_address", set_tid_address),
+    Entry::partial(
+        "arch_prctl",
+        arch_prctl,
+        "FS and GS base; other codes are EINVAL",
+    ),
     Entry::refused(
-        334,
+        "rseq",
         no_such_call,
         "ENOSYS: restartable sequences; C libraries do without",
     ),
-    Entry::refused(205, no_such_call, "ENOSYS: 32-bit thread areas"),
-    Entry::refused(211, no_such_call, "ENOSYS: 32-bit thread areas"),
+    Entry::refused(
+        "set_thread_area",
+        no_such_call,
+        "ENOSYS: 32-bit thread areas",
+    ),
+    Entry::refused(
+        "get_thread_area",
+        no_such_call,
+        "ENOSYS: 32-bit thread areas",
+    ),
 ];
 
 fn clone_call(call: &mut Call<'_>) -> SysResult {

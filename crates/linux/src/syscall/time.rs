@@ -12,32 +12,44 @@ use crate::thread::Tid;
 use crate::time::{self, INTERVAL_TIMER, Notify, SECOND, Timer, TimerId, clock};
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::full(35, nanosleep),
-    Entry::partial(36, getitimer, "ITIMER_REAL; the others are always off"),
-    Entry::full(37, alarm),
+    Entry::full("nanosleep", nanosleep),
     Entry::partial(
-        38,
+        "getitimer",
+        getitimer,
+        "ITIMER_REAL; the others are always off",
+    ),
+    Entry::full("alarm", alarm),
+    Entry::partial(
+        "setitimer",
         setitimer,
         "ITIMER_REAL; switching another one on is not supported",
     ),
-    Entry::full(96, gettimeofday),
-    Entry::refused(164, not_permitted, "EPERM: time cannot be set"),
-    Entry::refused(227, not_permitted, "EPERM: time cannot be set"),
-    Entry::full(201, time_call),
+    Entry::full("gettimeofday", gettimeofday),
+    Entry::refused("settimeofday", not_permitted, "EPERM: time cannot be set"),
+    Entry::refused("clock_settime", not_permitted, "EPERM: time cannot be set"),
+    Entry::full("time", time_call),
     Entry::partial(
-        222,
+        "timer_create",
         timer_create,
         "SIGEV_SIGNAL, SIGEV_THREAD_ID and SIGEV_NONE on clocks of time, not of execution",
     ),
-    Entry::full(223, timer_settime),
-    Entry::full(224, timer_gettime),
-    Entry::full(225, timer_getoverrun),
-    Entry::full(226, timer_delete),
-    Entry::full(228, clock_gettime),
-    Entry::full(229, clock_getres),
-    Entry::partial(230, clock_nanosleep, "not on clocks of execution"),
-    Entry::partial(159, adjtimex, "reads only: an unsynchronised clock"),
-    Entry::partial(305, clock_adjtime, "reads only: an unsynchronised clock"),
+    Entry::full("timer_settime", timer_settime),
+    Entry::full("timer_gettime", timer_gettime),
+    Entry::full("timer_getoverrun", timer_getoverrun),
+    Entry::full("timer_delete", timer_delete),
+    Entry::full("clock_gettime", clock_gettime),
+    Entry::full("clock_getres", clock_getres),
+    Entry::partial(
+        "clock_nanosleep",
+        clock_nanosleep,
+        "not on clocks of execution",
+    ),
+    Entry::partial("adjtimex", adjtimex, "reads only: an unsynchronised clock"),
+    Entry::partial(
+        "clock_adjtime",
+        clock_adjtime,
+        "reads only: an unsynchronised clock",
+    ),
 ];
 
 fn sleep_until(deadline: VirtualTime) -> Trouble {

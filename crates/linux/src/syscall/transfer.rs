@@ -14,11 +14,11 @@ use crate::files::open::OpenId;
 use crate::files::ready;
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::full(40, sendfile),
-    Entry::full(275, splice),
-    Entry::full(276, tee),
-    Entry::full(278, vmsplice),
-    Entry::full(326, copy_file_range),
+    Entry::full("sendfile", sendfile),
+    Entry::full("splice", splice),
+    Entry::full("tee", tee),
+    Entry::full("vmsplice", vmsplice),
+    Entry::full("copy_file_range", copy_file_range),
 ];
 
 const CHUNK: usize = 64 * 1024;

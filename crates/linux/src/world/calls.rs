@@ -8,7 +8,7 @@ use super::{Flow, LinuxWorld};
 use crate::call::{Call, Trouble};
 use crate::errno::Errno;
 use crate::serve;
-use crate::syscall::{lookup, syscall_name};
+use crate::syscall::lookup;
 use crate::thread::{Activity, Tid};
 
 impl LinuxWorld {
@@ -131,7 +131,7 @@ impl LinuxWorld {
     }
 
     fn describe_call(&self, tid: Tid, number: u32, args: [u64; 6]) -> String {
-        let name = syscall_name(number);
+        let name = raddle_calls::name(number);
         let args: Vec<String> = args.iter().map(|arg| format!("{arg:#x}")).collect();
         format!(
             "thread {} `{}` made the system call {number} {name}({})",
@@ -143,7 +143,7 @@ impl LinuxWorld {
 
     /// A call without a row: if Linux has no such call either, the guest is told so.
     fn unknown_call(&mut self, tid: Tid, number: u32, args: [u64; 6]) -> Flow {
-        if syscall_name(number) == "unknown" {
+        if raddle_calls::of(number).is_none() {
             let context = self.kernel.thread(tid).context;
             return self.finish(tid, context, number, Errno::ENOSYS.result());
         }

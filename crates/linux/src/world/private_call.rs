@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use raddle_calls::Unnoticed;
 use raddle_config::hooks::Effect;
 use raddle_stdx::width::low_u32;
 use raddle_x86::Reg;
@@ -11,14 +12,7 @@ use raddle_x86::Reg;
 use super::LinuxWorld;
 use crate::kernel::Kernel;
 use crate::process::Pid;
-use crate::syscall::concern::is_own;
-use crate::syscall::names::{number, numbers};
 use crate::thread::Tid;
-
-/// Calls about memory.
-const MEMORY: [u32; 3] = numbers(["mmap", "mprotect", "munmap"]);
-const MADVISE: u32 = number("madvise");
-const RT_SIGPROCMASK: u32 = number("rt_sigprocmask");
 
 /// Signals that nobody sends to a program on purpose: those that a thread's own instructions cause (SIGILL, SIGTRAP,
 /// SIGBUS, SIGFPE, SIGSEGV), and the one by which glibc changes the user of all threads.
@@ -29,19 +23,19 @@ impl LinuxWorld {
     pub(super) fn is_private_call(&self, tid: Tid) -> bool {
         let thread = self.kernel().thread(tid);
         let number = low_u32(thread.cpu.reg(Reg::Rax));
-        match number {
-            RT_SIGPROCMASK => !has_signals(self.kernel(), thread.process),
-            MADVISE => {
+        match raddle_calls::of(number).map_or(Unnoticed::Never, |call| call.unnoticed) {
+            Unnoticed::Never => false,
+            Unnoticed::Always => true,
+            Unnoticed::WithoutSignals => !has_signals(self.kernel(), thread.process),
+            Unnoticed::OfOwnStack => {
                 let start = thread.cpu.reg(Reg::Rdi);
                 let asked = start..start.saturating_add(thread.cpu.reg(Reg::Rsi));
                 is_inside(&asked, &thread.stack)
             }
-            // The stack of a thread that does not exist yet.
-            _ if MEMORY.contains(&number) => self
+            Unnoticed::ForNewThread => self
                 .hooks()
                 .innermost(self.kernel(), tid)
                 .is_some_and(|call| call.effect == Effect::CreateThread),
-            _ => is_own(number),
         }
     }
 }
