@@ -1,6 +1,7 @@
 //! What counts as wrong at the end of a run.
 
 use raddle_stdx::Digest;
+use raddle_world::Crash;
 
 const SIGABRT: i32 = 6;
 
@@ -10,10 +11,8 @@ pub enum Failure {
     /// Killed by a signal that is not an abort.
     Crash {
         signal: i32,
-        /// Where the faulting instruction is, as a program counter; 0 if unknown.
-        pc: u64,
-        /// What the machine says about it.
-        text: String,
+        /// Where and why, if an instruction of the program is the reason.
+        crash: Option<Box<Crash>>,
     },
     /// An assertion, a panic or a plain abort, with the program's last words.
     Assertion { message: String },
@@ -39,7 +38,12 @@ pub enum Failure {
 
 impl Failure {
     /// Judges a wait status. `words` is what the program wrote to standard error.
-    pub fn of_status(status: i32, expected: i32, words: &str, crash: Option<&str>) -> Option<Self> {
+    pub fn of_status(
+        status: i32,
+        expected: i32,
+        words: &str,
+        crash: Option<&Crash>,
+    ) -> Option<Self> {
         let signal = status & 0x7F;
         if signal == 0 {
             let code = status >> 8 & 0xFF;
@@ -58,11 +62,9 @@ impl Failure {
             let message = assertion_message(words).unwrap_or_else(|| "abort() was called".into());
             return Some(Self::Assertion { message });
         }
-        let text = crash.unwrap_or_default().to_owned();
         Some(Self::Crash {
             signal,
-            pc: pc_in(&text),
-            text,
+            crash: crash.cloned().map(Box::new),
         })
     }
 
@@ -84,9 +86,9 @@ impl Failure {
         let mut digest = Digest::default();
         digest.bytes(self.kind().as_bytes());
         match self {
-            Self::Crash { signal, pc, .. } => {
+            Self::Crash { signal, crash } => {
                 digest.word(u64::from(signal.cast_unsigned()));
-                digest.word(*pc);
+                digest.word(crash.as_ref().map_or(0, |crash| crash.pc));
             }
             Self::Assertion { message } => digest.bytes(without_numbers(message).as_bytes()),
             Self::WrongExit { status, .. } => digest.word(u64::from(status.cast_unsigned())),
@@ -98,17 +100,6 @@ impl Failure {
         }
         format!("{:016x}", digest.value())
     }
-}
-
-/// The program counter in `... at pc 0x401136 (...)`.
-fn pc_in(text: &str) -> u64 {
-    let digits = text
-        .split_once("at pc 0x")
-        .map_or("", |(_, rest)| rest)
-        .chars()
-        .take_while(char::is_ascii_hexdigit)
-        .collect::<String>();
-    u64::from_str_radix(&digits, 16).unwrap_or(0)
 }
 
 /// The line in which a program says why it gives up: C's assert, C++'s terminate, Rust's panic, glibc's checks.
@@ -156,6 +147,8 @@ fn without_numbers(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use raddle_world::{ContextId, Doing, MemoryFault, ThreadName};
+
     use super::*;
 
     #[test]
@@ -195,9 +188,28 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_a_crash_is_read_from_its_text() {
-        let text =
-            "thread 1001 `a` of process 1000: SIGSEGV at pc 0x401136 (a + 0x1136), reading 0x0";
-        assert_eq!(pc_in(text), 0x0040_1136);
+    fn crashes_are_told_apart_by_their_instruction_and_not_by_what_it_wanted() {
+        let crash = |pc, addr| Crash {
+            context: ContextId(0),
+            thread: ThreadName {
+                number: 1001,
+                name: "a".into(),
+            },
+            process: 1000,
+            signal: 11,
+            signal_name: "SIGSEGV".into(),
+            pc,
+            place: "a + 0x1136".into(),
+            fault: Some(MemoryFault {
+                doing: Doing::Reading,
+                addr,
+            }),
+        };
+        let fingerprint = |pc, addr| {
+            let failure = Failure::of_status(11, 0, "", Some(&crash(pc, addr)));
+            failure.expect("a crash").fingerprint()
+        };
+        assert_eq!(fingerprint(0x40_1136, 0), fingerprint(0x40_1136, 8));
+        assert_ne!(fingerprint(0x40_1136, 0), fingerprint(0x40_1140, 0));
     }
 }

@@ -14,6 +14,7 @@ use raddle_sched::{AbstractSchedule, End, Profile, ReadsFromPair};
 use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_trace::{Checks, Inputs, Limits, Recording};
+use raddle_world::Unsupported;
 
 use crate::exhaustive::{self, Exhaustive};
 use crate::explain;
@@ -148,7 +149,7 @@ pub struct Report {
     /// Only if there was a clock; without the start and the explanation of findings.
     pub spent: Spent,
     /// The first thing that was not supported, and how many schedules ended there.
-    pub unsupported: Option<(String, u64)>,
+    pub unsupported: Option<(Box<Unsupported>, u64)>,
     /// Whether all sets of at most one delay were run.
     pub single_delays_done: bool,
     /// Schedules of the generation that was broken off: nothing was learned from them, and no count has them.
@@ -394,8 +395,8 @@ impl<'a> Campaign<'a> {
             if outcome.is_guided {
                 self.feedback.note(&outcome.drive.pairs, &outcome.wishes);
             }
-            if let End::Unsupported(text) = &outcome.drive.end {
-                let entry = self.report.unsupported.get_or_insert((text.clone(), 0));
+            if let End::Unsupported(what) = &outcome.drive.end {
+                let entry = self.report.unsupported.get_or_insert((what.clone(), 0));
                 entry.1 += 1;
             }
             self.report.failing += u64::from(outcome.failure.is_some());

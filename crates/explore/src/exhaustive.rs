@@ -145,8 +145,8 @@ impl Search {
         if matches!(outcome.drive.end, End::Hanging | End::Unsupported(_)) {
             self.cut_short += 1;
         }
-        if let End::Unsupported(text) = &outcome.drive.end {
-            let entry = report.unsupported.get_or_insert((text.clone(), 0));
+        if let End::Unsupported(what) = &outcome.drive.end {
+            let entry = report.unsupported.get_or_insert((what.clone(), 0));
             entry.1 += 1;
         }
         if let Some(failure) = &outcome.failure {

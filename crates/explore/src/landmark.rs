@@ -9,7 +9,7 @@ use std::ops::Range;
 use raddle_sched::{Follow, Scheduler, View};
 use raddle_symbols::SymbolSpace;
 use raddle_symbols::demangle::{demangle, path_of};
-use raddle_trace::{Landmark, Path, Position, Schedule};
+use raddle_trace::{Landmark, Path, Phase, Position, Schedule};
 use raddle_world::{Context, ContextId};
 
 use crate::judge::Rules;
@@ -33,9 +33,9 @@ pub(crate) enum Standing {
 impl Standing {
     pub(crate) fn of(at: Position) -> Self {
         match at.phase {
-            0 => Self::Calling,
-            Position::PLAIN | Position::TORN => Self::Running,
-            _ => Self::Blocked,
+            Phase::Asked => Self::Calling,
+            Phase::Blocked(_) => Self::Blocked,
+            Phase::Plain | Phase::Torn => Self::Running,
         }
     }
 }

@@ -42,7 +42,7 @@ pub fn tests(inputs: &Inputs, cancel: &Cancel) -> Result<Option<Vec<String>>, St
     match end {
         End::Stopped => Err(StartFailure::Cancelled),
         End::Exited { status: 0 } => Ok(Some(parse(&String::from_utf8_lossy(&output)))),
-        End::Unsupported(text) => Err(StartFailure::Unsupported(text)),
+        End::Unsupported(what) => Err(StartFailure::Unsupported(what)),
         // It has a harness of its own that takes other arguments.
         _ => Ok(None),
     }

@@ -12,7 +12,7 @@ use raddle_campaign::{Learning, Leave, Material, scheduler};
 use raddle_report::Finding;
 use raddle_sched::{Scheduler, View};
 use raddle_symbols::SymbolSpace;
-use raddle_trace::{Deviation, Path, Position, Recording};
+use raddle_trace::{Path, Phase, Recording, Turn};
 use raddle_world::{Context, ContextId};
 
 use crate::explain;
@@ -178,9 +178,9 @@ fn locate_all(symbols: &SymbolSpace, recording: &Recording) -> Located {
         let mark = Mark {
             place: place.unwrap_or(0),
             standing: Standing::of(deviation.at),
-            is_torn: deviation.at.phase == Position::TORN,
+            is_torn: deviation.at.phase == Phase::Torn,
             visit: landmark.visit,
-            to: deviation.to.clone(),
+            turn: deviation.turn.clone(),
         };
         located.places.insert((mark.place, mark.is_torn));
         let queue = located.coming.entry(deviation.context.clone());
@@ -196,8 +196,7 @@ struct Mark {
     standing: Standing,
     is_torn: bool,
     visit: u64,
-    /// Who goes on, or [`Deviation::CLOCK`].
-    to: Path,
+    turn: Turn,
 }
 
 /// Switches at landmarks, in the default order otherwise.
@@ -212,7 +211,7 @@ struct Marked {
 
 impl Marked {
     /// The switch or jump that belongs here; those before it are passed over.
-    fn take(&mut self, view: &View<'_>, is_clock: bool) -> Option<Path> {
+    fn take(&mut self, view: &View<'_>, is_clock: bool) -> Option<Turn> {
         let visit = self.visits.note(view);
         let coming = self
             .coming
@@ -220,24 +219,24 @@ impl Marked {
         let is_here = |mark: &Mark| {
             mark.place == view.place
                 && mark.standing == Standing::of(view.at)
-                && mark.is_torn == (view.at.phase == Position::TORN)
+                && mark.is_torn == (view.at.phase == Phase::Torn)
                 && mark.visit == visit
-                && (mark.to == Deviation::CLOCK) == is_clock
+                && (mark.turn == Turn::Clock) == is_clock
         };
         let found = coming.iter().position(is_here)?;
         let mark = coming.drain(..=found).next_back()?;
         self.made += 1;
-        Some(mark.to)
+        Some(mark.turn)
     }
 }
 
 impl Scheduler for Marked {
     fn pick(&mut self, view: &View<'_>) -> ContextId {
-        let Some(to) = self.take(view, false) else {
+        let Some(turn) = self.take(view, false) else {
             return view.default;
         };
         let mut runnable = view.runnable.iter();
-        let found = runnable.find(|id| *view.contexts.get(**id).path == *to);
+        let found = runnable.find(|id| turn.is_of(&view.contexts.get(**id).path));
         self.made -= u64::from(found.is_none());
         found.copied().unwrap_or(view.default)
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use raddle_campaign::Leave;
 use raddle_linux::{HeapWatch, LinuxWorld, Mapping, Setup, StartError, Watch, describe_status};
 use raddle_trace::{Checks, Inputs};
-use raddle_world::{ContextId, SeededChoices, Snapshot, World};
+use raddle_world::{ContextId, SeededChoices, Snapshot, Unsupported, World};
 use thiserror::Error;
 
 use crate::atomics::Atomics;
@@ -55,7 +55,7 @@ pub enum StartFailure {
     #[error(transparent)]
     Start(#[from] StartError),
     #[error("the program cannot be run: {0}")]
-    Unsupported(String),
+    Unsupported(Box<Unsupported>),
     #[error(
         "the program ended ({}) before it created a thread or process: nothing was interleaved, so nothing was tested; check its arguments, or `raddle run` it to see what it does",
         describe_status(*status)

@@ -139,7 +139,7 @@ fn run_until(
                 let what = what.to_owned();
                 return Err(StartFailure::NotReached { what, status });
             }
-            Stop::Unsupported(text) => return Err(StartFailure::Unsupported(text)),
+            Stop::Unsupported(what) => return Err(StartFailure::Unsupported(what)),
             Stop::Point { pc } if targets.contains(&pc) => return Ok(()),
             _ => {}
         }
@@ -206,7 +206,7 @@ fn run_slice(world: &mut LinuxWorld, who: ContextId) -> Result<(), StartFailure>
     let steps_max = SLICE;
     match world.run(who, Until::Sync { steps_max }) {
         Stop::WorldDone { status } => Err(StartFailure::EndedAlone { status }),
-        Stop::Unsupported(text) => Err(StartFailure::Unsupported(text)),
+        Stop::Unsupported(what) => Err(StartFailure::Unsupported(what)),
         _ => Ok(()),
     }
 }

@@ -52,6 +52,9 @@ pub struct ModuleInput {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelRecording {
     pub semantics: u32,
+    /// What a replay needs beside what every recording needs; see [`Enveloped::ABILITIES`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// What went wrong, as one line.
     pub failure: String,
     pub fingerprint: String,
@@ -73,7 +76,7 @@ pub struct KernelRecording {
 impl Enveloped for KernelRecording {
     const MAGIC: &'static str = "raddle-kernel-recording";
     const EXTENSION: &'static str = "kraddle";
-    const FORMAT: u32 = 3;
+    const FORMAT: u32 = 4;
     const SEMANTICS: u32 = SEMANTICS;
 
     fn semantics(&self) -> u32 {
@@ -103,6 +106,7 @@ mod tests {
     fn sample() -> KernelRecording {
         KernelRecording {
             semantics: SEMANTICS,
+            needs: Vec::new(),
             failure: "oops".into(),
             fingerprint: "ab".into(),
             machine: MachineInputs {

@@ -1,7 +1,7 @@
 //! One system call in progress: who calls, with what, and how it can end.
 
 use raddle_mem::GuestAddr;
-use raddle_world::{VirtualTime, WaitReason};
+use raddle_world::{Lacking, VirtualTime, WaitReason};
 
 use crate::errno::Errno;
 use crate::kernel::Kernel;
@@ -30,8 +30,8 @@ pub(crate) enum Trouble {
     /// Put the thread to sleep; when one of the keys is woken or the deadline has passed, call the handler again
     /// with `is_retry` set and the same deadline.
     Block(Block),
-    /// We do not support it; the text says exactly what.
-    Unsupported(String),
+    /// We do not support it.
+    Unsupported(Lacking),
     /// The thread no longer exists or has a new image (exit, execve, sigreturn): there is nothing to return to.
     NoReturn,
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use raddle_mem::GuestAddr;
-use raddle_world::{EventKind, WaitReason};
+use raddle_world::{EventKind, Lacking, WaitReason};
 use raddle_x86::Reg;
 
 use crate::call::{Block, Call, OnSignal, SysResult, Trouble, WaitKey};
@@ -74,9 +74,7 @@ pub(crate) fn clone(call: &mut Call<'_>, request: Request) -> SysResult {
     let live = kernel.state.threads.len();
     if live >= kernel.config.processes_max {
         let limit = kernel.config.processes_max;
-        return Err(Trouble::Unsupported(format!(
-            "the program has {live} threads and processes and wants one more; the limit is {limit}, raise it with --max-processes"
-        )));
+        return Err(Trouble::Unsupported(Lacking::Contexts { live, limit }));
     }
     let tid = next_tid(kernel);
     let is_thread = request.flags & flags::THREAD != 0;
@@ -125,9 +123,9 @@ fn check(request: &Request) -> Result<(), Trouble> {
         return Err(Errno::EINVAL.into());
     }
     if has(flags::THREAD) && !(has(flags::FILES) && has(flags::FS)) {
-        return Err(Trouble::Unsupported(
-            "clone of a thread with descriptors or a directory of its own (CLONE_THREAD without CLONE_FILES or CLONE_FS)".into(),
-        ));
+        return Err(Trouble::Unsupported(Lacking::Arguments(
+            "clone of a thread with descriptors or a directory of its own (CLONE_THREAD without CLONE_FILES or CLONE_FS)",
+        )));
     }
     Ok(())
 }

@@ -3,7 +3,10 @@
 use raddle_mem::{AddressSpace, Frames, GuestAddr, PageFault};
 use raddle_stdx::IdMap;
 use raddle_stdx::width::to_u64;
-use raddle_world::{AccessKind, Choice, ChoiceSource, ContextTable, Event, EventKind, VirtualTime};
+use raddle_world::{
+    AccessKind, Choice, ChoiceSource, ContextTable, Crash, Event, EventKind, Unsupported,
+    VirtualTime,
+};
 
 use crate::errno::Errno;
 use crate::files::{self, HostFiles};
@@ -34,10 +37,10 @@ pub(crate) struct Kernel {
     /// The call that is being made: what is copied from and to the guest's memory is its program's doing.
     pub(crate) serving: Option<Serving>,
     pub(crate) config: Config,
-    /// A limit was hit that the guest cannot be told about; the text says which and how to raise it.
-    pub(crate) exhausted: Option<String>,
+    /// A limit was hit that the guest cannot be told about.
+    pub(crate) exhausted: Option<Unsupported>,
     /// Where and why the first process died of an exception.
-    pub(crate) crash: Option<String>,
+    pub(crate) crash: Option<Crash>,
     /// What is looked for while the program runs.
     pub(crate) watch: Watch,
     /// Whether freed memory is forbidden: from the first snapshot on.
@@ -236,9 +239,8 @@ impl Kernel {
     /// Notes that guest memory is used up: the run ends, since a guest has no way to be told.
     pub(crate) fn out_of_memory(&mut self) {
         let mebibytes = self.config.memory_max >> 20;
-        self.exhausted.get_or_insert_with(|| {
-            format!("the program uses more than the {mebibytes} MiB of memory it was given; raise the limit with --max-memory")
-        });
+        self.exhausted
+            .get_or_insert(Unsupported::Memory { mebibytes });
     }
 
     /// `libc.so.6 + 0x1234` for an address of code, if something is mapped there.

@@ -1,6 +1,6 @@
 //! The plain scheduler: round robin with a quantum that the seed chooses.
 
-use raddle_world::{Choice, ContextId, Event, Stop, Until, World, successor};
+use raddle_world::{Choice, ContextId, Event, Stop, Unsupported, Until, World, successor};
 
 use crate::world::LinuxWorld;
 
@@ -24,7 +24,7 @@ pub enum End {
     /// Nobody can ever run again; for each thread what it waits for and its stack.
     Deadlock { threads: Vec<String> },
     /// The program needs something that we do not have; or a limit of memory or processes was hit.
-    Unsupported(String),
+    Unsupported(Box<Unsupported>),
     /// The limit of instructions was reached.
     OutOfInstructions { limit: u64 },
     /// The caller wanted to stop.
@@ -86,7 +86,7 @@ impl Plain {
             }
             match stop {
                 Stop::WorldDone { status } => return End::Exited { status },
-                Stop::Unsupported(text) => return End::Unsupported(text),
+                Stop::Unsupported(what) => return End::Unsupported(what),
                 _ if reaction == Reaction::Stop => return End::Stopped,
                 _ => {}
             }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use raddle_stdx::Id;
-use raddle_world::{ContextId, LockMode};
+use raddle_world::{ContextId, LockMode, ThreadName};
 use raddle_x86::Cpu;
 
 use crate::call;
@@ -74,6 +74,16 @@ pub(crate) struct Thread {
     pub(crate) stopped_at_point: Option<u64>,
     /// Signal to send when the parent dies is a process matter; scheduling attributes are a thread's.
     pub(crate) schedule: Schedule,
+}
+
+impl Thread {
+    /// What messages call the thread with this number.
+    pub(crate) fn called(&self, tid: Tid) -> ThreadName {
+        ThreadName {
+            number: tid.0,
+            name: self.name.to_string(),
+        }
+    }
 }
 
 /// The value that a read-modify-write instruction has read and not yet written.

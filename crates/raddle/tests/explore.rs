@@ -250,10 +250,19 @@ fn bad_input_is_refused_with_its_reason() {
     assert_eq!(missing.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("missing"));
     let damaged = folder.path().join("damaged.raddle");
-    std::fs::write(&damaged, "raddle-recording 2 0\n{}\n").unwrap();
-    let output = raddle(folder.path(), &["replay", &damaged.to_string_lossy()]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("damaged"));
+    for (text, reason) in [
+        ("raddle-recording 3 0\n{}\n", "damaged"),
+        (
+            "raddle-recording 2 0\n{}\n",
+            "it has format version 2, this raddle reads version 3",
+        ),
+    ] {
+        std::fs::write(&damaged, text).unwrap();
+        let output = raddle(folder.path(), &["replay", &damaged.to_string_lossy()]);
+        assert_eq!(output.status.code(), Some(2));
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(message.contains(reason), "{message}");
+    }
     let unknown = raddle(
         folder.path(),
         &["explore", "--scheduler", "magic", "--", "/bin/true"],

@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use raddle_stdx::Digest;
-use raddle_trace::{Deviation, Limits, Position, Schedule};
+use raddle_trace::{Deviation, Limits, Phase, Position, Schedule, Turn};
 use raddle_world::{
-    ContextId, Event, Liveness, Pending, PendingKind, Stop, Until, World, successor,
+    ContextId, Event, Liveness, Pending, PendingKind, Stop, Unsupported, Until, World, successor,
 };
 
 use crate::operation::touch;
@@ -40,7 +40,7 @@ pub enum End {
     /// It did not end within the limit, although everybody got their turn in the last half.
     Hanging,
     /// The program needs something that the world does not have.
-    Unsupported(String),
+    Unsupported(Box<Unsupported>),
     /// Nobody wanted it to go on.
     Abandoned,
 }
@@ -132,7 +132,7 @@ pub fn drive_while<W: World>(
                 pass_events(world, sink);
                 break End::Exited { status };
             }
-            Stop::Unsupported(text) => break End::Unsupported(text),
+            Stop::Unsupported(what) => break End::Unsupported(what),
             _ => {}
         }
         pass_events(world, sink);
@@ -196,9 +196,9 @@ impl Driving {
         let current = *world.contexts().runnable().first().unwrap_or(&ContextId(0));
         let steps = world.contexts().get(current).steps;
         let phase = if world.is_entering_call(current) {
-            0
+            Phase::Asked
         } else {
-            Position::PLAIN
+            Phase::Plain
         };
         Self {
             drive: Drive::at((current, Position { steps, phase })),
@@ -313,7 +313,7 @@ impl Driving {
             self.drive.schedule.deviations.push(Deviation {
                 context: path(current),
                 at,
-                to: path(next),
+                turn: Turn::Context(path(next)),
             });
         } else if next != current {
             self.grow(current);
@@ -350,7 +350,7 @@ impl Driving {
         let deviation = Deviation {
             context: path(who),
             at,
-            to: path(left.to),
+            turn: Turn::Context(path(left.to)),
         };
         self.drive
             .schedule
@@ -376,7 +376,7 @@ impl Driving {
             self.drive.schedule.deviations.push(Deviation {
                 context: world.contexts().get(current).path.to_vec(),
                 at,
-                to: Deviation::CLOCK,
+                turn: Turn::Clock,
             });
             world.advance_time();
             self.list_runnable(world);
@@ -454,11 +454,11 @@ impl Driving {
             let block = &mut self.blocks[index];
             let count = if block.0 == steps { block.1 + 1 } else { 1 };
             *block = (steps, count);
-            count
+            Phase::Blocked(count)
         } else if world.is_entering_call(next) {
-            0
+            Phase::Asked
         } else {
-            Position::PLAIN
+            Phase::Plain
         };
         self.drive.last = (next, Position { steps, phase });
         self.look(world, next, &stop);
@@ -521,7 +521,7 @@ impl Driving {
         self.torn[index] = Some(steps);
         self.drive.stops[index] += 1;
         self.place = world.place(who);
-        let phase = Position::TORN;
+        let phase = Phase::Torn;
         self.drive.last = (who, Position { steps, phase });
         let pc = next.as_ref().map_or(0, |next| next.pc);
         if let Some(next) = next {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use raddle_trace::{Path, Position, Schedule};
+use raddle_trace::{Path, Phase, Position, Schedule, Turn};
 use raddle_world::{Context, ContextId};
 
 use crate::scheduler::{Scheduler, View};
@@ -11,7 +11,7 @@ use crate::scheduler::{Scheduler, View};
 #[derive(Debug, Clone, Default)]
 pub struct Follow {
     /// What is still to come, by context.
-    coming: BTreeMap<Path, VecDeque<(Position, Path)>>,
+    coming: BTreeMap<Path, VecDeque<(Position, Turn)>>,
     /// Where an instruction was last to be torn apart.
     asked: Option<(Path, u64)>,
     missed: u64,
@@ -19,12 +19,12 @@ pub struct Follow {
 
 impl Follow {
     pub fn new(schedule: &Schedule) -> Self {
-        let mut coming: BTreeMap<Path, VecDeque<(Position, Path)>> = BTreeMap::new();
+        let mut coming: BTreeMap<Path, VecDeque<(Position, Turn)>> = BTreeMap::new();
         for deviation in &schedule.deviations {
             coming
                 .entry(deviation.context.clone())
                 .or_default()
-                .push_back((deviation.at, deviation.to.clone()));
+                .push_back((deviation.at, deviation.turn.clone()));
         }
         Self {
             coming,
@@ -33,18 +33,22 @@ impl Follow {
         }
     }
 
-    /// The deviation that belongs here, if it is a jump of the clock or a switch, as asked for.
-    fn take(&mut self, view: &View<'_>, is_clock: bool) -> Option<Path> {
+    /// The deviation that belongs here, if it is a jump of the clock or a switch, as asked for. The clock jumps before
+    /// a context is picked: a jump that is still there when a switch is asked for could not be made.
+    fn take(&mut self, view: &View<'_>, is_clock: bool) -> Option<Turn> {
         let path = &*view.contexts.get(view.current).path;
         let coming = self.coming.get_mut(path)?;
-        while let Some((at, to)) = coming.front()
-            && (*at < view.at || (*at == view.at && to.is_empty() && !is_clock))
+        while let Some((at, turn)) = coming.front()
+            && (*at < view.at || (*at == view.at && *turn == Turn::Clock && !is_clock))
         {
             coming.pop_front();
             self.missed += 1;
         }
-        let taken = coming.pop_front_if(|(at, to)| *at == view.at && to.is_empty() == is_clock)?;
-        Some(taken.1)
+        let is_here = |(at, turn): &mut (Position, Turn)| {
+            *at == view.at && (*turn == Turn::Clock) == is_clock
+        };
+        let (_, turn) = coming.pop_front_if(is_here)?;
+        Some(turn)
     }
 
     /// Deviations that were passed without being applied, and those never reached.
@@ -56,13 +60,13 @@ impl Follow {
 
 impl Scheduler for Follow {
     fn pick(&mut self, view: &View<'_>) -> ContextId {
-        let Some(to) = self.take(view, false) else {
+        let Some(turn) = self.take(view, false) else {
             return view.default;
         };
         let found = view
             .runnable
             .iter()
-            .find(|id| *view.contexts.get(**id).path == *to);
+            .find(|id| turn.is_of(&view.contexts.get(**id).path));
         if found.is_none() {
             self.missed += 1;
         }
@@ -77,8 +81,7 @@ impl Scheduler for Follow {
         let Some(coming) = self.coming.get_mut(&*who.path) else {
             return false;
         };
-        let is_here =
-            |(at, _): &(Position, Path)| at.phase == Position::TORN && at.steps == who.steps;
+        let is_here = |(at, _): &(Position, Turn)| at.phase == Phase::Torn && at.steps == who.steps;
         if !coming.front().is_some_and(is_here) {
             return false;
         }

@@ -44,7 +44,7 @@ pub fn remove_deviations<S: Shrink>(search: &mut S, best: &mut S::Run) {
 
 #[cfg(test)]
 mod tests {
-    use raddle_trace::{Deviation, Position};
+    use raddle_trace::{Deviation, Phase, Position, Turn};
 
     use super::*;
 
@@ -76,8 +76,11 @@ mod tests {
     fn only_what_is_needed_stays() {
         let deviation = |steps| Deviation {
             context: vec![0],
-            at: Position { steps, phase: 0 },
-            to: vec![1],
+            at: Position {
+                steps,
+                phase: Phase::Plain,
+            },
+            turn: Turn::Context(vec![1]),
         };
         let mut best = Schedule {
             deviations: (0..50).map(deviation).collect(),

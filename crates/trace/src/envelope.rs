@@ -7,8 +7,8 @@
 //! The text is meant to be readable: a schedule of three deviations is three lines.
 
 use raddle_stdx::Digest;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// A recording that is kept in a file.
@@ -21,6 +21,11 @@ pub trait Enveloped: Serialize + DeserializeOwned {
     const FORMAT: u32;
     /// Version of what the content means. Raised whenever an old recording would run differently.
     const SEMANTICS: u32;
+
+    /// What a replay may need and this raddle has, beside what every recording of this format needs. A recording
+    /// names its needs, so that what later versions add (injected faults, store-buffer drains, messages, a history
+    /// before the snapshot) does not change the format of recordings that do without.
+    const ABILITIES: &'static [&'static str] = &[];
 
     /// The version of what this content means.
     fn semantics(&self) -> u32;
@@ -56,7 +61,7 @@ pub trait Enveloped: Serialize + DeserializeOwned {
             .ok_or(RecordingError::NotARecording { magic: Self::MAGIC })?;
         let mut words = head.split(' ').skip(1);
         let format = words.next().unwrap_or_default();
-        if format != Self::FORMAT.to_string() {
+        if format.parse() != Ok(Self::FORMAT) {
             return Err(RecordingError::Format {
                 found: format.to_owned(),
                 ours: Self::FORMAT,
@@ -70,17 +75,37 @@ pub trait Enveloped: Serialize + DeserializeOwned {
                 computed,
             });
         }
-        let recording: Self = serde_json::from_str(body)
-            .map_err(|error| RecordingError::Content(error.to_string()))?;
-        if recording.semantics() != Self::SEMANTICS {
-            return Err(RecordingError::Semantics {
-                found: recording.semantics(),
-                ours: Self::SEMANTICS,
-            });
-        }
+        let malformed = |error: serde_json::Error| RecordingError::Content(error.to_string());
+        let demands: Demands = serde_json::from_str(body).map_err(malformed)?;
+        demands.check(Self::SEMANTICS, Self::ABILITIES)?;
+        let recording: Self = serde_json::from_str(body).map_err(malformed)?;
         match recording.nonsense() {
             Some(what) => Err(RecordingError::Content(what.to_owned())),
             None => Ok(recording),
+        }
+    }
+}
+
+/// What is asked before the rest of the content is read, which may have parts that this version does not know.
+#[derive(Debug, Deserialize)]
+struct Demands {
+    semantics: u32,
+    #[serde(default)]
+    needs: Vec<String>,
+}
+
+impl Demands {
+    fn check(self, ours: u32, abilities: &[&str]) -> Result<(), RecordingError> {
+        if self.semantics != ours {
+            return Err(RecordingError::Semantics {
+                found: self.semantics,
+                ours,
+            });
+        }
+        let mut needs = self.needs.into_iter();
+        match needs.find(|need| !abilities.contains(&need.as_str())) {
+            Some(need) => Err(RecordingError::Need(need)),
+            None => Ok(()),
         }
     }
 }
@@ -90,7 +115,10 @@ pub trait Enveloped: Serialize + DeserializeOwned {
 pub enum RecordingError {
     #[error("it is not a recording: the first line does not begin with `{magic}`")]
     NotARecording { magic: &'static str },
-    #[error("it has format version {found}, this raddle reads version {ours}")]
+    #[error(
+        "it has format version {found}, this raddle reads version {ours}: replay it with the raddle that made it, or \
+         explore again"
+    )]
     Format { found: String, ours: u32 },
     #[error("it is damaged: the checksum is {computed:016x} and should be {stated}")]
     Damaged { stated: String, computed: u64 },
@@ -98,6 +126,8 @@ pub enum RecordingError {
         "it was made by a raddle whose runs go differently (semantics {found}, this one has {ours}); explore again"
     )]
     Semantics { found: u32, ours: u32 },
+    #[error("its replay needs `{0}`, which this raddle does not have: use a newer one")]
+    Need(String),
     #[error("its content is malformed: {0}")]
     Content(String),
 }
@@ -111,6 +141,8 @@ mod tests {
     #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
     struct Small {
         semantics: u32,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        needs: Vec<String>,
         steps: u32,
     }
 
@@ -119,6 +151,7 @@ mod tests {
         const EXTENSION: &'static str = "small";
         const FORMAT: u32 = 2;
         const SEMANTICS: u32 = 3;
+        const ABILITIES: &'static [&'static str] = &["history"];
 
         fn semantics(&self) -> u32 {
             self.semantics
@@ -135,8 +168,29 @@ mod tests {
 
     const SAMPLE: Small = Small {
         semantics: 3,
+        needs: Vec::new(),
         steps: 9,
     };
+
+    #[test]
+    fn a_recording_is_refused_by_name_for_what_a_replay_lacks() {
+        let needing = |need: &str| Small {
+            needs: vec![need.to_owned()],
+            ..SAMPLE
+        };
+        let known = needing("history");
+        assert_eq!(Small::parse(&known.to_text()), Ok(known));
+        let text = needing("store-drains").to_text();
+        // Content that only the version with this ability could read must not hide the reason.
+        let body = text
+            .split_once('\n')
+            .unwrap()
+            .1
+            .replace("9", "{\"drain\": [0]}");
+        let text = format!("small 2 {:016x}\n{body}", Digest::of(body.as_bytes()));
+        let refused = Small::parse(&text);
+        assert_eq!(refused, Err(RecordingError::Need("store-drains".into())));
+    }
 
     #[test]
     fn text_and_back() {

@@ -13,4 +13,4 @@ pub use clock::VectorClock;
 pub use envelope::{Enveloped, RecordingError};
 pub use landmark::Landmark;
 pub use recording::{Checkpoint, Checks, Expected, HostFile, Inputs, Limits, Mapping, Recording};
-pub use schedule::{Deviation, Path, Position, Schedule};
+pub use schedule::{Deviation, Path, Phase, Position, Schedule, Turn};

@@ -110,6 +110,9 @@ pub struct Checkpoint {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recording {
     pub semantics: u32,
+    /// What a replay needs beside what every recording needs; see [`Enveloped::ABILITIES`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// Where the schedule begins, as the user named it.
     pub snapshot_at: String,
     pub inputs: Inputs,
@@ -145,7 +148,7 @@ pub struct Recording {
 impl Enveloped for Recording {
     const MAGIC: &'static str = "raddle-recording";
     const EXTENSION: &'static str = "raddle";
-    const FORMAT: u32 = 2;
+    const FORMAT: u32 = 3;
     const SEMANTICS: u32 = SEMANTICS;
 
     fn semantics(&self) -> u32 {
@@ -182,11 +185,12 @@ impl Enveloped for Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::{Deviation, Position};
+    use crate::schedule::{Deviation, Phase, Position, Turn};
 
     fn sample() -> Recording {
         Recording {
             semantics: SEMANTICS,
+            needs: Vec::new(),
             snapshot_at: "first-thread".into(),
             inputs: Inputs {
                 program: "./bank".into(),
@@ -229,8 +233,11 @@ mod tests {
             schedule: Schedule {
                 deviations: vec![Deviation {
                     context: vec![0],
-                    at: Position { steps: 9, phase: 0 },
-                    to: vec![0, 1],
+                    at: Position {
+                        steps: 9,
+                        phase: Phase::Plain,
+                    },
+                    turn: Turn::Context(vec![0, 1]),
                 }],
             },
         }

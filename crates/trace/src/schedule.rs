@@ -6,48 +6,63 @@
 //! others meaningful. This is delay bounding's view of schedules (Emmi, Qadeer, Rakamaric, POPL 2011).
 
 use raddle_stdx::Digest;
+use raddle_stdx::width::to_u64;
 use serde::{Deserialize, Serialize};
 
 /// Creation path of a context; stable from run to run.
 pub type Path = Vec<u32>;
 
 /// How far a context has come.
-///
-/// Several stops can share one step count, because a system call makes no step:
-/// ```text
-///   step n: SYSCALL | phase 0: asked for | phase 1, 2, ..: blocked the first, second, .. time | PLAIN: back
-///   step n: PLAIN: before `add [x], 1` | TORN: it has read x and not yet written it
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Position {
     pub steps: u64,
-    pub phase: u32,
+    pub phase: Phase,
 }
 
-impl Position {
-    /// Phase of a context that executes its own instructions.
-    pub const PLAIN: u32 = u32::MAX - 1;
-    /// Phase of a context between the read and the write of one instruction that is not locked.
-    pub const TORN: u32 = u32::MAX;
+/// What a context is in the middle of. Several stops can share one step count, because a system call makes no step;
+/// the order of the variants is the order in which they come:
+/// ```text
+///   step n: SYSCALL  | Asked | Blocked(1) | Blocked(2) | .. | Plain: the call is done
+///   step n: add [x], 1  | Plain: before it | Torn: it has read x and not yet written it
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// It has asked for a system call that has not been made yet.
+    Asked,
+    /// The call has blocked so many times; at least once.
+    Blocked(u32),
+    /// It executes its own instructions.
+    Plain,
+    /// It stands between the read and the write of one instruction that is not locked.
+    Torn,
 }
 
-/// At this place of this context, another than the default context goes on, or the clock jumps.
+/// What happens next in a run. Everything that a schedule can decide is a turn: whatever else worlds learn to do at a
+/// schedule's wish (drain a store buffer, deliver a message) becomes a variant here, and recordings that have such
+/// turns name them in [`crate::Recording::needs`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Turn {
+    /// Time jumps to the next timer or time-out.
+    Clock,
+    /// This context goes on.
+    Context(Path),
+}
+
+impl Turn {
+    /// Whether this context goes on.
+    pub fn is_of(&self, path: &[u32]) -> bool {
+        matches!(self, Self::Context(of) if of == path)
+    }
+}
+
+/// At this place of this context, another turn follows than in the default order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Deviation {
     pub context: Path,
     pub at: Position,
-    pub to: Path,
-}
-
-impl Deviation {
-    /// Stands for the clock as the target of a deviation: time jumps to the next timer or time-out. It is no
-    /// context, so its path is empty.
-    pub const CLOCK: Path = Vec::new();
-
-    /// Whether it is a jump of the clock and not a switch.
-    pub fn is_clock(&self) -> bool {
-        self.to.is_empty()
-    }
+    pub turn: Turn,
 }
 
 /// All deviations of a run, in the order in which they happened.
@@ -73,12 +88,13 @@ impl Schedule {
 
     /// How many of the deviations are jumps of the clock.
     pub fn clock_jumps(&self) -> usize {
-        self.deviations.iter().filter(|d| d.is_clock()).count()
+        let clock = |d: &&Deviation| d.turn == Turn::Clock;
+        self.deviations.iter().filter(clock).count()
     }
 
     /// How many of the deviations come between the read and the write of one instruction.
     pub fn torn(&self) -> usize {
-        let torn = |d: &&Deviation| d.at.phase == Position::TORN;
+        let torn = |d: &&Deviation| d.at.phase == Phase::Torn;
         self.deviations.iter().filter(torn).count()
     }
 
@@ -89,14 +105,28 @@ impl Schedule {
     /// Equal for equal schedules: two runs with the same deviations are the same run.
     pub fn digest(&self) -> u64 {
         let mut digest = Digest::default();
-        for deviation in &self.deviations {
-            for element in deviation.context.iter().chain(&deviation.to) {
-                digest.word(u64::from(*element));
+        for Deviation { context, at, turn } in &self.deviations {
+            add_path(&mut digest, context);
+            digest.word(at.steps);
+            match at.phase {
+                Phase::Asked => digest.word(0),
+                Phase::Blocked(times) => digest.word(u64::from(times)),
+                Phase::Plain => digest.word(u64::MAX - 1),
+                Phase::Torn => digest.word(u64::MAX),
             }
-            digest.word(deviation.at.steps);
-            digest.word(u64::from(deviation.at.phase));
+            match turn {
+                Turn::Clock => digest.word(u64::MAX),
+                Turn::Context(path) => add_path(&mut digest, path),
+            }
         }
         digest.value()
+    }
+}
+
+fn add_path(digest: &mut Digest, path: &[u32]) {
+    digest.word(to_u64(path.len()));
+    for element in path {
+        digest.word(u64::from(*element));
     }
 }
 
@@ -107,10 +137,57 @@ mod tests {
     #[test]
     fn positions_order_calls_before_blocks_before_returns() {
         let at = |steps, phase| Position { steps, phase };
-        let (plain, torn) = (Position::PLAIN, Position::TORN);
-        let mut positions = [at(5, torn), at(5, plain), at(5, 1), at(6, 0), at(5, 0)];
-        positions.sort();
-        let phases: Vec<(u64, u32)> = positions.iter().map(|p| (p.steps, p.phase)).collect();
-        assert_eq!(phases, [(5, 0), (5, 1), (5, plain), (5, torn), (6, 0)]);
+        let in_order = [
+            at(5, Phase::Asked),
+            at(5, Phase::Blocked(1)),
+            at(5, Phase::Blocked(2)),
+            at(5, Phase::Plain),
+            at(5, Phase::Torn),
+            at(6, Phase::Asked),
+        ];
+        assert!(in_order.is_sorted_by(|one, next| one < next));
+    }
+
+    #[test]
+    fn schedules_that_differ_in_one_turn_or_phase_have_different_digests() {
+        let one = |phase, turn| Schedule {
+            deviations: vec![Deviation {
+                context: vec![0],
+                at: Position { steps: 9, phase },
+                turn,
+            }],
+        };
+        let schedules = [
+            one(Phase::Plain, Turn::Context(vec![0, 1])),
+            one(Phase::Plain, Turn::Context(vec![0])),
+            one(Phase::Plain, Turn::Clock),
+            one(Phase::Torn, Turn::Clock),
+            one(Phase::Asked, Turn::Clock),
+            one(Phase::Blocked(1), Turn::Clock),
+        ];
+        for (index, schedule) in schedules.iter().enumerate() {
+            let mut others = schedules[..index].iter();
+            assert!(others.all(|other| other.digest() != schedule.digest()));
+        }
+        let jumps: Vec<usize> = schedules.iter().map(Schedule::clock_jumps).collect();
+        assert_eq!(jumps, [0, 0, 1, 1, 1, 1]);
+        let torn: Vec<usize> = schedules.iter().map(Schedule::torn).collect();
+        assert_eq!(torn, [0, 0, 0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn the_written_form_names_turns_and_phases() {
+        let deviation = Deviation {
+            context: vec![0],
+            at: Position {
+                steps: 9,
+                phase: Phase::Blocked(2),
+            },
+            turn: Turn::Clock,
+        };
+        let text = serde_json::to_string(&deviation).unwrap();
+        let expected = r#"{"context":[0],"at":{"steps":9,"phase":{"blocked":2}},"turn":"clock"}"#;
+        assert_eq!(text, expected);
+        assert_eq!(serde_json::from_str(&text).ok(), Some(deviation));
     }
 }

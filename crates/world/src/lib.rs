@@ -2,20 +2,24 @@
 //!
 //! A *world* is something deterministic that runs several contexts on one host thread: Linux processes, or a
 //! PC with several processors. This crate knows neither; it only says how one talks about them.
-//! Reading order: [`World`], then [`context`], [`event`], [`stop`], [`choice`], [`inspect`].
+//! Reading order: [`World`], then [`context`], [`event`], [`stop`], `unsupported`, `crash`, [`choice`], [`inspect`].
 
 mod choice;
 mod context;
+mod crash;
 mod event;
 mod inspect;
 mod stop;
 mod time;
+mod unsupported;
 mod world;
 
 pub use choice::{Choice, ChoiceSource, SeededChoices};
 pub use context::{Context, ContextId, ContextTable, Liveness, WaitReason, successor};
+pub use crash::{Crash, Doing, MemoryFault, ThreadName};
 pub use event::{Access, AccessKind, Event, EventKind, Location, LockMode};
 pub use inspect::{Inspect, Loaded};
 pub use stop::{Pending, PendingKind, Stop, Until};
 pub use time::{Duration, VirtualTime};
+pub use unsupported::{CallMade, Lacking, Unsupported};
 pub use world::{Snapshot, World};

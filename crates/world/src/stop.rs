@@ -1,6 +1,7 @@
 //! How far to run, why a slice ended, and what a context would do next.
 
 use crate::event::Location;
+use crate::unsupported::Unsupported;
 
 /// Bounds of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +42,8 @@ pub enum Stop {
     Done,
     /// The whole world has ended with this wait status of its first process.
     WorldDone { status: i32 },
-    /// The world met something it does not support; the text says what, where and what to do.
-    Unsupported(String),
+    /// The world met something it does not support. Boxed because stops are many and this one is rare.
+    Unsupported(Box<Unsupported>),
 }
 
 /// What the next instruction of a context would do.

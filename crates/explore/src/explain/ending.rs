@@ -53,15 +53,16 @@ pub(super) fn describe_end(
     let place = own.map_or_else(String::new, |line| format!(" at {}", describe(&line.place)));
     let thread = label(&session.world, who);
     let action = match failure {
-        Failure::Crash { signal, text, .. } => {
-            let access = text.rsplit_once("), ").map_or("", |(_, access)| access);
+        Failure::Crash { signal, crash } => {
+            let fault = crash.as_ref().and_then(|crash| crash.fault);
             let signal = raddle_linux::describe_status(*signal);
             let signal = signal.trim_start_matches("killed by ");
             finding.title = format!("crash: {signal}{place}");
-            finding.why = if access.is_empty() {
-                format!("{thread} was killed by {signal} in this order")
-            } else {
-                format!("{thread} was killed by {signal} while {access}, in this order")
+            finding.why = match fault {
+                None => format!("{thread} was killed by {signal} in this order"),
+                Some(fault) => {
+                    format!("{thread} was killed by {signal} while {fault}, in this order")
+                }
             };
             "crashes"
         }

@@ -89,6 +89,7 @@ fn recording(
 ) -> Recording {
     Recording {
         semantics: SEMANTICS,
+        needs: Vec::new(),
         snapshot_at: options.snapshot_at.to_string(),
         inputs: options.inputs.clone(),
         limits: rules.limits,

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use raddle_sched::{Follow, Scheduler, View};
-use raddle_trace::{Deviation, Path, Position, Schedule};
+use raddle_trace::{Deviation, Path, Phase, Position, Schedule, Turn};
 use raddle_world::{Context, ContextId};
 
 /// Contexts that are tried instead of the default one at a stop.
@@ -29,8 +29,8 @@ struct Choice {
     context: Path,
     at: Position,
     place: u64,
-    /// Who else could have gone on; [`Deviation::CLOCK`] for a jump.
-    others: Vec<Path>,
+    /// What else could have come.
+    others: Vec<Turn>,
     /// Whether the one that ran had to stop anyway.
     is_free: bool,
 }
@@ -53,7 +53,7 @@ impl Noted {
         }
     }
 
-    fn note(&mut self, view: &View<'_>, others: Vec<Path>, is_free: bool) {
+    fn note(&mut self, view: &View<'_>, others: Vec<Turn>, is_free: bool) {
         if self.choices.len() < STOPS_MAX && !others.is_empty() {
             self.choices.push(Choice {
                 context: view.contexts.get(view.current).path.to_vec(),
@@ -67,7 +67,7 @@ impl Noted {
 
     fn deviates(&mut self, view: &View<'_>) {
         self.choices.clear();
-        let is_torn = view.at.phase == Position::TORN;
+        let is_torn = view.at.phase == Phase::Torn;
         self.places.insert((view.place, is_torn));
     }
 
@@ -92,7 +92,7 @@ impl Scheduler for Noted {
             .chain(&view.runnable[..start])
             .filter(|id| **id != next && !(gives_way && **id == view.current))
             .take(OTHERS_MAX)
-            .map(|id| view.contexts.get(*id).path.to_vec())
+            .map(|id| Turn::Context(view.contexts.get(*id).path.to_vec()))
             .collect();
         // A place where the order deviates already has had its alternatives.
         if next == view.default {
@@ -106,7 +106,7 @@ impl Scheduler for Noted {
         if jumps {
             self.deviates(view);
         } else {
-            self.note(view, vec![Deviation::CLOCK], false);
+            self.note(view, vec![Turn::Clock], false);
         }
         jumps
     }
@@ -203,7 +203,7 @@ impl Queue {
                     let added = Deviation {
                         context: choice.context.clone(),
                         at,
-                        to: other.clone(),
+                        turn: other.clone(),
                     };
                     self.push(Order {
                         parent: Arc::clone(&parent),
@@ -220,10 +220,10 @@ impl Queue {
     fn positions(&self, choice: &Choice) -> impl Iterator<Item = (Position, bool)> + use<> {
         let is_likely = choice.is_free || self.likely.contains(&(choice.place, false));
         let torn = Position {
-            phase: Position::TORN,
+            phase: Phase::Torn,
             ..choice.at
         };
-        let is_torn = choice.at.phase == Position::PLAIN
+        let is_torn = choice.at.phase == Phase::Plain
             && !choice.is_free
             && self.likely.contains(&(choice.place, true));
         [
@@ -253,10 +253,10 @@ mod tests {
             context: vec![0],
             at: Position {
                 steps,
-                phase: Position::PLAIN,
+                phase: Phase::Plain,
             },
             place,
-            others: vec![vec![1]],
+            others: vec![Turn::Context(vec![1])],
             is_free,
         }
     }
@@ -275,7 +275,7 @@ mod tests {
         let mut tried = Vec::new();
         while let Some(candidate) = queue.next(2) {
             let at = candidate.schedule.deviations[0].at;
-            tried.push((at.steps, at.phase == Position::TORN));
+            tried.push((at.steps, at.phase == Phase::Torn));
         }
         let expected = [(3, false), (2, false), (4, true), (1, false), (4, false)];
         assert_eq!(tried, expected);

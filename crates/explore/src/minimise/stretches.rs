@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
 use raddle_sched::scheduler::{Reason, Scheduler, View};
-use raddle_trace::{Path, Position};
+use raddle_trace::{Path, Phase, Position};
 use raddle_world::{Context, ContextId};
 
 /// One context runs without another in between.
@@ -206,7 +206,7 @@ impl Scheduler for Follower<'_> {
     fn tears(&mut self, who: &Context) -> bool {
         let is_here = self.stretches.get(self.at).is_some_and(|stretch| {
             let is_end = matches!(stretch.until, Until::Preempted(end)
-                if end.phase == Position::TORN && end.steps == who.steps);
+                if end.phase == Phase::Torn && end.steps == who.steps);
             is_end && *stretch.context == *who.path
         });
         if !is_here {
@@ -326,7 +326,7 @@ mod tests {
             context: vec![context],
             until: Until::Preempted(Position {
                 steps,
-                phase: Position::PLAIN,
+                phase: Phase::Plain,
             }),
         }
     }
@@ -349,7 +349,7 @@ mod tests {
         let other = table.create(None, Arc::from("other"));
         let end = Position {
             steps: 0,
-            phase: Position::TORN,
+            phase: Phase::Torn,
         };
         let list = [
             Stretch {
@@ -367,7 +367,7 @@ mod tests {
             current: who,
             at: Position {
                 steps: 0,
-                phase: Position::PLAIN,
+                phase: Phase::Plain,
             },
             reason: Reason::Bound,
             place: 0,

@@ -79,7 +79,7 @@ fn below(prng: &mut Prng, bound: usize) -> usize {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use raddle_trace::Position;
+    use raddle_trace::{Phase, Position};
 
     use super::*;
 
@@ -87,7 +87,7 @@ mod tests {
     fn changes_are_small_and_depend_on_nothing_but_the_seed() {
         let at = |steps| Position {
             steps,
-            phase: Position::PLAIN,
+            phase: Phase::Plain,
         };
         let stretch = |context: u32, steps: u64| Stretch {
             context: vec![context],

@@ -30,6 +30,7 @@ use raddle_sched::{End, Profile};
 use raddle_stdx::Prng;
 use raddle_stdx::width::to_u64;
 use raddle_trace::Schedule;
+use raddle_world::Unsupported;
 
 use crate::world::Heuristics;
 
@@ -135,7 +136,7 @@ pub struct Report {
     pub shared_places: u64,
     pub steps: u64,
     pub baseline_steps: u64,
-    pub unsupported: Option<(String, u64)>,
+    pub unsupported: Option<(Box<Unsupported>, u64)>,
     /// Findings that are as they were found, because the time for explanations was used up.
     pub as_found: u64,
     /// Schedules of the generation that was broken off: nothing was learned from them, and no count has them.
@@ -333,8 +334,8 @@ impl<'a> Campaign<'a> {
             self.report.cost.add(&outcome.cost);
             self.seen.insert(outcome.drive.schedule.digest());
             // A kernel that panicked restarts the machine in ways that are not supported.
-            if let (End::Unsupported(text), None) = (&outcome.drive.end, &outcome.failure) {
-                let entry = self.report.unsupported.get_or_insert((text.clone(), 0));
+            if let (End::Unsupported(what), None) = (&outcome.drive.end, &outcome.failure) {
+                let entry = self.report.unsupported.get_or_insert((what.clone(), 0));
                 entry.1 += 1;
             }
             if outcome.failure.is_some() {

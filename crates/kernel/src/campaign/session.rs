@@ -136,8 +136,8 @@ pub fn input(test: &TestCase, cpus: usize) -> Result<Vec<u8>, StartFailure> {
 
 fn explain(failure: &TestFailure, test: Option<&TestCase>) -> StartFailure {
     match failure {
-        TestFailure::Unsupported(text) => StartFailure::Unsupported(format!(
-            "the kernel executed an instruction that is not supported: {text}"
+        TestFailure::Unsupported(what) => StartFailure::Unsupported(format!(
+            "the kernel executed an instruction that is not supported: {what}"
         )),
         TestFailure::Setup { results } => {
             let Some(test) = test else {

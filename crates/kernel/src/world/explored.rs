@@ -166,9 +166,9 @@ impl KernelWorld {
                 Some(self.done())
             }
             MachineStop::Unsupported { rip, bytes } => {
-                let text = unsupported(rip, &bytes);
-                self.finish(RunEnd::Unsupported(text.clone()));
-                Some(Stop::Unsupported(text))
+                let what = unsupported(rip, &bytes);
+                self.finish(RunEnd::Unsupported(what.clone()));
+                Some(Stop::Unsupported(what))
             }
         }
     }
@@ -190,7 +190,7 @@ impl KernelWorld {
     /// The stop of a run that is over; the status is not what counts, [`KernelWorld::end`] is.
     fn done(&self) -> Stop {
         match &self.state.end {
-            Some(RunEnd::Unsupported(text)) => Stop::Unsupported(text.clone()),
+            Some(RunEnd::Unsupported(what)) => Stop::Unsupported(what.clone()),
             _ => Stop::WorldDone { status: 0 },
         }
     }

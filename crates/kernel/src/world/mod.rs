@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use raddle_pc::machine::{Machine, MachineSnapshot};
-use raddle_world::{ContextId, ContextTable, Event};
+use raddle_world::{ContextId, ContextTable, Event, Unsupported};
 
 use crate::program::StatementResult;
 pub use console::{Console, Splat, SplatKind};
@@ -72,7 +72,7 @@ pub enum RunEnd {
     /// The agent could not go on.
     Fatal(String),
     /// The engine does not know an instruction.
-    Unsupported(String),
+    Unsupported(Box<Unsupported>),
 }
 
 /// Everything about a run but the machine; restored by cloning.

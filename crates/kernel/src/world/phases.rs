@@ -3,6 +3,7 @@
 use raddle_pc::boot::BootImage;
 use raddle_pc::machine::{Bounds, Machine, MachineError, MachineStop};
 use raddle_stdx::width::to_u64;
+use raddle_world::Unsupported;
 
 use super::call::Answered;
 use super::{KernelWorld, Phase, RunEnd, context_of};
@@ -39,9 +40,12 @@ pub enum BootFailure {
     #[error("the kernel reset the machine while booting; the end of the console says why")]
     Reset { console: String },
     #[error(
-        "the kernel executed an instruction that is not supported: {text}; please report it with the kernel's version"
+        "the kernel executed an instruction that is not supported: {what}; please report it with the kernel's version"
     )]
-    Unsupported { text: String, console: String },
+    Unsupported {
+        what: Box<Unsupported>,
+        console: String,
+    },
     #[error(
         "the kernel did not reach its first process within {} million instructions; the end of the console says where it is",
         steps / 1_000_000
@@ -93,7 +97,7 @@ pub enum TestFailure {
     )]
     NeverStarts { threads: u64, started: u64 },
     #[error("{0}")]
-    Unsupported(String),
+    Unsupported(Box<Unsupported>),
     #[error("the guest's memory was not where the agent said")]
     Memory,
     #[error(
@@ -169,8 +173,8 @@ impl KernelWorld {
 
     fn boot_failure(&self, console: String) -> BootFailure {
         match &self.state.end {
-            Some(RunEnd::Unsupported(text)) => BootFailure::Unsupported {
-                text: text.clone(),
+            Some(RunEnd::Unsupported(what)) => BootFailure::Unsupported {
+                what: what.clone(),
                 console,
             },
             Some(RunEnd::Fatal(text)) => BootFailure::Agent {
@@ -215,7 +219,7 @@ impl KernelWorld {
                 });
             }
             (_, Some(RunEnd::Fatal(text))) => return Err(TestFailure::Agent { text }),
-            (_, Some(RunEnd::Unsupported(text))) => return Err(TestFailure::Unsupported(text)),
+            (_, Some(RunEnd::Unsupported(what))) => return Err(TestFailure::Unsupported(what)),
             (_, Some(_)) => {
                 return Err(TestFailure::Crashed {
                     console: self.state.console.test_text(),
@@ -368,7 +372,9 @@ impl KernelWorld {
     }
 }
 
-pub(super) fn unsupported(rip: u64, bytes: &[u8]) -> String {
-    let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("bytes {} at {rip:#x}", bytes.join(" "))
+pub(super) fn unsupported(pc: u64, bytes: &[u8]) -> Box<Unsupported> {
+    Box::new(Unsupported::ProcessorInstruction {
+        pc,
+        bytes: bytes.to_vec(),
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raddle_world::EventKind;
+use raddle_world::{Crash, Doing, EventKind, MemoryFault};
 use raddle_x86::Reg;
 
 use crate::call::{OnSignal, WaitKey};
@@ -158,21 +158,22 @@ impl Kernel {
             return;
         }
         let pc = thread.cpu.rip;
-        let access = match exception.error_code & 0x12 {
-            _ if exception.vector != PAGE_FAULT => String::new(),
-            0x10 => format!(", executing {:#x}", exception.addr),
-            0x02 => format!(", writing {:#x}", exception.addr),
-            _ => format!(", reading {:#x}", exception.addr),
+        let doing = match exception.error_code & 0x12 {
+            0x10 => Doing::Executing,
+            0x02 => Doing::Writing,
+            _ => Doing::Reading,
         };
-        let text = format!(
-            "thread {} `{}` of process {}: {} at pc {pc:#x} ({}){access}",
-            tid.0,
-            thread.name,
-            thread.process.0,
-            signal_name(number),
-            self.describe_place(tid, pc)
-        );
-        self.crash = Some(text);
+        let addr = exception.addr;
+        self.crash = Some(Crash {
+            context: thread.context,
+            thread: thread.called(tid),
+            process: thread.process.0,
+            signal: number,
+            signal_name: signal_name(number),
+            pc,
+            place: self.describe_place(tid, pc),
+            fault: (exception.vector == PAGE_FAULT).then_some(MemoryFault { doing, addr }),
+        });
     }
 }
 

@@ -1,5 +1,7 @@
 //! Process identity, groups, sessions, execve; wait is in `waiting`.
 
+use raddle_world::Lacking;
+
 use crate::call::{Call, SysResult, Trouble};
 use crate::errno::Errno;
 use crate::exec::{self, Request};
@@ -91,9 +93,9 @@ fn execveat(call: &mut Call<'_>) -> SysResult {
     let [_, path, arguments, environment, flags, _] = call.args;
     let name = call.kernel.read_string(call.tid, path, 4095)?;
     if flags != 0 || (call.int(0) != CURRENT_DIRECTORY && !name.starts_with(b"/")) {
-        return Err(Trouble::Unsupported(
-            "execveat with a descriptor or flags".into(),
-        ));
+        return Err(Trouble::Unsupported(Lacking::Arguments(
+            "execveat with a descriptor or flags",
+        )));
     }
     run(call, path, arguments, environment)
 }

@@ -1,7 +1,7 @@
 //! Scheduling calls. Priorities are kept and reported; who runs next is the scheduler's choice alone.
 
 use raddle_stdx::width::{low_u32, to_u64, to_usize};
-use raddle_world::Duration;
+use raddle_world::{Duration, Lacking};
 
 use crate::call::{Call, SysResult, Trouble};
 use crate::errno::Errno;
@@ -202,9 +202,9 @@ fn sched_setattr(call: &mut Call<'_>) -> SysResult {
     let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| bytes[at + index]));
     let (policy, nice, priority) = (word(4), word(16).cast_signed(), word(20));
     if policy == 6 {
-        return Err(Trouble::Unsupported(
-            "sched_setattr with SCHED_DEADLINE".into(),
-        ));
+        return Err(Trouble::Unsupported(Lacking::Arguments(
+            "sched_setattr with SCHED_DEADLINE",
+        )));
     }
     check_priority(policy, priority)?;
     let schedule = schedule_of(call, tid);

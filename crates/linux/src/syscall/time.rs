@@ -1,6 +1,6 @@
 //! Clocks, sleeps and timers.
 
-use raddle_world::{Duration, VirtualTime, WaitReason};
+use raddle_world::{Duration, Lacking, VirtualTime, WaitReason};
 
 use crate::call::{Block, Call, OnSignal, SysResult, Trouble};
 use crate::errno::Errno;
@@ -188,9 +188,9 @@ fn setitimer(call: &mut Call<'_>) -> SysResult {
         }
         1 | 2 if value == 0 => (0, 0),
         1 | 2 => {
-            return Err(Trouble::Unsupported(
-                "setitimer with ITIMER_VIRTUAL or ITIMER_PROF".into(),
-            ));
+            return Err(Trouble::Unsupported(Lacking::Arguments(
+                "setitimer with ITIMER_VIRTUAL or ITIMER_PROF",
+            )));
         }
         _ => return Err(Errno::EINVAL.into()),
     };
@@ -232,9 +232,7 @@ fn timer_create(call: &mut Call<'_>) -> SysResult {
     let number = call.int(0);
     if time::moment(number, 0).is_err() {
         time::read_clock(call.kernel, call.tid, number)?;
-        return Err(Trouble::Unsupported(format!(
-            "timer_create on the execution-time clock {number}"
-        )));
+        return Err(Trouble::Unsupported(Lacking::TimerOnClock(number)));
     }
     let pid = call.kernel.thread(call.tid).process;
     let timer = call.kernel.process(pid).next_timer;

@@ -1,7 +1,7 @@
 //! System calls of threads: entering, blocking, trying again, giving the result.
 
 use raddle_stdx::width::{as_i64, low_u32};
-use raddle_world::{ContextId, EventKind, Stop, VirtualTime};
+use raddle_world::{CallMade, ContextId, EventKind, Stop, Unsupported, VirtualTime};
 use raddle_x86::Reg;
 
 use super::{Flow, LinuxWorld};
@@ -88,14 +88,12 @@ impl LinuxWorld {
                     Flow::Stop(Stop::Blocked)
                 }
             }
-            Err(Trouble::Unsupported(what)) => {
-                let text = self.describe_call(tid, number, args);
-                let note = if entry.note.is_empty() {
-                    String::new()
-                } else {
-                    format!(" (the table of calls says: {})", entry.note)
-                };
-                Flow::Stop(Stop::Unsupported(format!("{text}: {what}{note}")))
+            Err(Trouble::Unsupported(lacking)) => {
+                Flow::Stop(Stop::Unsupported(Box::new(Unsupported::UseOfCall {
+                    call: self.call_made(tid, number, args),
+                    lacking,
+                    note: entry.note,
+                })))
             }
         }
     }
@@ -130,15 +128,13 @@ impl LinuxWorld {
         }
     }
 
-    fn describe_call(&self, tid: Tid, number: u32, args: [u64; 6]) -> String {
-        let name = raddle_calls::name(number);
-        let args: Vec<String> = args.iter().map(|arg| format!("{arg:#x}")).collect();
-        format!(
-            "thread {} `{}` made the system call {number} {name}({})",
-            tid.0,
-            self.kernel.thread(tid).name,
-            args.join(", ")
-        )
+    fn call_made(&self, tid: Tid, number: u32, arguments: [u64; 6]) -> CallMade {
+        CallMade {
+            thread: self.kernel.thread(tid).called(tid),
+            number,
+            name: raddle_calls::name(number),
+            arguments,
+        }
     }
 
     /// A call without a row: if Linux has no such call either, the guest is told so.
@@ -147,9 +143,7 @@ impl LinuxWorld {
             let context = self.kernel.thread(tid).context;
             return self.finish(tid, context, number, Errno::ENOSYS.result());
         }
-        let text = self.describe_call(tid, number, args);
-        Flow::Stop(Stop::Unsupported(format!(
-            "{text}, which raddle does not support"
-        )))
+        let call = self.call_made(tid, number, args);
+        Flow::Stop(Stop::Unsupported(Box::new(Unsupported::Call(call))))
     }
 }

@@ -1,7 +1,7 @@
 //! Exceptions of threads: page faults, traps, instructions that are not implemented.
 
 use raddle_mem::{Access, PageFault};
-use raddle_world::Stop;
+use raddle_world::{Stop, Unsupported};
 use raddle_x86::{MemoryFault, Reg};
 
 use super::{Flow, LinuxWorld};
@@ -10,17 +10,15 @@ use crate::signal::{SIGBUS, SIGSEGV, SigInfo, code};
 use crate::thread::{Activity, ExceptionInfo, Tid};
 
 impl LinuxWorld {
-    pub(super) fn unsupported_instruction(&self, tid: Tid, bytes: &[u8]) -> String {
+    pub(super) fn unsupported_instruction(&self, tid: Tid, bytes: &[u8]) -> Unsupported {
         let thread = self.kernel.thread(tid);
         let pc = thread.cpu.rip;
-        let place = self.kernel.describe_place(tid, pc);
-        let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!(
-            "thread {} `{}` reached an instruction that raddle does not implement at {pc:#x} ({place}): bytes {}; please report these bytes with the name of the program",
-            tid.0,
-            thread.name,
-            bytes.join(" ")
-        )
+        Unsupported::Instruction {
+            thread: thread.called(tid),
+            pc,
+            place: self.kernel.describe_place(tid, pc),
+            bytes: bytes.to_vec(),
+        }
     }
 
     pub(super) fn software_interrupt(&mut self, tid: Tid, vector: u8) -> Flow {
@@ -34,11 +32,10 @@ impl LinuxWorld {
                 self.kernel.force_signal(tid, info, exception);
                 Flow::On
             }
-            0x80 => Flow::Stop(Stop::Unsupported(format!(
-                "thread {} made a 32-bit system call (INT 80h) with number {}; raddle runs 64-bit programs only",
-                tid.0,
-                self.kernel.thread(tid).cpu.reg(Reg::Rax)
-            ))),
+            0x80 => Flow::Stop(Stop::Unsupported(Box::new(Unsupported::Call32 {
+                thread: tid.0,
+                number: self.kernel.thread(tid).cpu.reg(Reg::Rax),
+            }))),
             _ => {
                 // INT n is two bytes; the exception stands before it.
                 self.kernel.thread_mut(tid).cpu.rip -= 2;

@@ -13,8 +13,8 @@ use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_symbols::SymbolSpace;
 use raddle_world::{
-    Choice, ContextId, ContextTable, Duration, Event, Location, LockMode, Pending, PendingKind,
-    Snapshot, Stop, Until, VirtualTime, World,
+    Choice, ContextId, ContextTable, Crash, Duration, Event, Location, LockMode, Pending,
+    PendingKind, Snapshot, Stop, Until, VirtualTime, World,
 };
 use raddle_x86::{BYTES_MAX, Engine, Exit, Fault, Memory, NextAccess, Observe, Peek, Reg, Slice};
 use rustc_hash::FxHashSet;
@@ -172,8 +172,8 @@ impl LinuxWorld {
     }
 
     /// Where and why the first process died of an exception, if it did.
-    pub fn crash(&self) -> Option<&str> {
-        self.kernel.crash.as_deref()
+    pub fn crash(&self) -> Option<&Crash> {
+        self.kernel.crash.as_ref()
     }
 
     /// Nobody outside reads standard output (1) or standard error (2) any more: the next write to it fails as one to a
@@ -254,8 +254,8 @@ impl LinuxWorld {
 
     /// Whether the whole world is over.
     fn finished(&self) -> Option<Stop> {
-        if let Some(text) = &self.kernel.exhausted {
-            return Some(Stop::Unsupported(text.clone()));
+        if let Some(limit) = &self.kernel.exhausted {
+            return Some(Stop::Unsupported(Box::new(limit.clone())));
         }
         if self.kernel.halt.is_some() {
             return Some(Stop::WorldDone {
@@ -352,9 +352,9 @@ impl LinuxWorld {
                 Flow::On
             }
             Exit::Point(addr) => self.at_point(tid, addr.0, until),
-            Exit::Unsupported { bytes } => {
-                Flow::Stop(Stop::Unsupported(self.unsupported_instruction(tid, &bytes)))
-            }
+            Exit::Unsupported { bytes } => Flow::Stop(Stop::Unsupported(Box::new(
+                self.unsupported_instruction(tid, &bytes),
+            ))),
         }
     }
 

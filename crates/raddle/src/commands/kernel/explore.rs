@@ -158,6 +158,7 @@ impl Subject<'_> {
         let stem = named_after.file_stem().unwrap_or_default();
         let recording = KernelRecording {
             semantics: SEMANTICS,
+            needs: Vec::new(),
             failure: found.finding.title.clone(),
             fingerprint: found.finding.fingerprint.clone(),
             machine: machine.clone(),
