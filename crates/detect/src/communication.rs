@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_stdx::width::{to_u64, to_usize};
-use raddle_world::{Access, ContextId, Event, EventKind, Location};
+use raddle_world::{Access, ContextId, Event, EventKind, Granule, Location};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What is known about one place in memory.
+/// What is known about the uses of one granule.
 #[derive(Debug, Clone, Default)]
-struct Place {
+struct Uses {
     first: Option<ContextId>,
     is_shared: bool,
     is_written: bool,
@@ -17,7 +17,7 @@ struct Place {
     pcs: Vec<u64>,
 }
 
-impl Place {
+impl Uses {
     /// Whether several contexts touched it, one of them writing.
     fn is_meeting(&self) -> bool {
         self.is_shared && self.is_written
@@ -27,18 +27,18 @@ impl Place {
 /// One access, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Touch {
-    place: u64,
+    granule: Granule,
     pc: u64,
     context: ContextId,
     writes: bool,
-    /// How often places had become something new by then, and one.
+    /// How often granules had become something new by then, and one.
     age: u32,
 }
 
 impl Touch {
     /// What nobody does.
     const NONE: Self = Self {
-        place: 0,
+        granule: Granule::FIRST,
         pc: 0,
         context: ContextId(0),
         writes: false,
@@ -61,7 +61,8 @@ impl Default for Recent {
 impl Recent {
     /// Whether a touch is among them; it is from now on.
     fn has(&mut self, touch: Touch) -> bool {
-        let mixed = (touch.place ^ touch.pc.rotate_left(24)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed =
+            (touch.granule.number() ^ touch.pc.rotate_left(24)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let slot = &mut self.0[to_usize(mixed >> (64 - RECENT_BITS))];
         std::mem::replace(slot, touch) == touch
     }
@@ -71,16 +72,16 @@ impl Recent {
 #[derive(Debug, Default)]
 pub struct Communication {
     recent: Recent,
-    /// How often places became something new.
+    /// How often granules became something new.
     age: u32,
-    places: FxHashMap<u64, Place>,
-    /// Places that were shared and written before they became something else.
+    granules: FxHashMap<Granule, Uses>,
+    /// The instructions at granules that were shared and written before they became something else.
     former: BTreeSet<Vec<u64>>,
     /// Instructions that wrote.
     writers: FxHashSet<u64>,
 }
 
-/// The places of a run where contexts met, each with the instructions that touched it.
+/// The instructions of a run that met at one granule, for each granule where contexts met.
 pub type Meetings = BTreeSet<Vec<u64>>;
 
 impl Communication {
@@ -89,7 +90,7 @@ impl Communication {
             return;
         };
         let writes = access.how.writes();
-        if access.is_in_one_place() {
+        if access.is_in_one_granule() {
             self.touch(event, access, writes);
         } else {
             for piece in access.pieces() {
@@ -100,9 +101,9 @@ impl Communication {
 
     #[inline]
     fn touch(&mut self, event: &Event, piece: &Access, writes: bool) {
-        let key = piece.location.place();
+        let key = piece.location.granule();
         let touch = Touch {
-            place: key,
+            granule: key,
             pc: event.pc,
             context: event.context,
             writes,
@@ -114,49 +115,43 @@ impl Communication {
         if writes {
             self.writers.insert(event.pc);
         }
-        let place = self.places.entry(key).or_default();
-        let first = *place.first.get_or_insert(event.context);
-        place.is_shared |= first != event.context;
-        place.is_written |= writes;
-        if !place.pcs.contains(&event.pc) {
-            place.pcs.push(event.pc);
+        let uses = self.granules.entry(key).or_default();
+        let first = *uses.first.get_or_insert(event.context);
+        uses.is_shared |= first != event.context;
+        uses.is_written |= writes;
+        if !uses.pcs.contains(&event.pc) {
+            uses.pcs.push(event.pc);
         }
     }
 
     /// Memory that somebody has touched is taken away, which is as good as a write for whoever still uses it.
     pub fn taken_away(&mut self, by: ContextId, location: Location) {
-        if let Some(place) = self.places.get_mut(&location.place()) {
-            place.is_shared |= place.first.is_some_and(|first| first != by);
-            place.is_written = true;
+        if let Some(uses) = self.granules.get_mut(&location.granule()) {
+            uses.is_shared |= uses.first.is_some_and(|first| first != by);
+            uses.is_written = true;
         }
     }
 
     /// The rest of a page from this location on, up to so many bytes, becomes something new: a block, a stack. Who
     /// used it before meets nobody who uses it now.
     pub fn becomes_new(&mut self, location: Location, bytes: u64) {
-        let first = location.place();
-        let end_of_page = Location {
-            offset: 0xFFF,
-            ..location
-        };
-        let last = end_of_page.place();
-        for key in first..=last.min(first + (bytes.saturating_sub(1) >> Location::PLACE_BITS)) {
-            let Some(mut place) = self.places.remove(&key) else {
+        for key in location.granules(bytes) {
+            let Some(mut uses) = self.granules.remove(&key) else {
                 continue;
             };
             self.age += 1;
-            if place.is_meeting() {
-                place.pcs.sort_unstable();
-                self.former.insert(place.pcs);
+            if uses.is_meeting() {
+                uses.pcs.sort_unstable();
+                self.former.insert(uses.pcs);
             }
         }
     }
 
-    /// The instructions that met somewhere, by place; `is_interesting` says which instructions count.
+    /// The instructions that met somewhere, by granule; `is_interesting` says which instructions count.
     pub fn meetings(&self, is_interesting: &mut dyn FnMut(u64) -> bool) -> Meetings {
         let mut decided: BTreeMap<u64, bool> = BTreeMap::new();
-        let now = self.places.values().filter(|place| place.is_meeting());
-        now.map(|place| &place.pcs)
+        let now = self.granules.values().filter(|uses| uses.is_meeting());
+        now.map(|uses| &uses.pcs)
             .chain(&self.former)
             .map(|met| {
                 let mut pcs: Vec<u64> = met
@@ -179,14 +174,14 @@ impl Communication {
     /// Whether several contexts touched what an access touches, one of them writing.
     pub fn is_meeting(&self, access: &Access) -> bool {
         access.pieces().any(|piece| {
-            let place = self.places.get(&piece.location.place());
-            place.is_some_and(Place::is_meeting)
+            let uses = self.granules.get(&piece.location.granule());
+            uses.is_some_and(Uses::is_meeting)
         })
     }
 
     /// Places that several contexts touched, one of them writing.
     pub fn shared_places(&self) -> u64 {
-        let shared = self.places.values().filter(|place| place.is_meeting());
+        let shared = self.granules.values().filter(|uses| uses.is_meeting());
         to_u64(shared.count())
     }
 }
@@ -209,7 +204,7 @@ mod tests {
                     AccessKind::Read
                 },
                 size: 8,
-                location: Location { frame: 1, offset },
+                location: Location::shared(1, offset),
                 addr: 0,
                 value: None,
             }),
@@ -239,7 +234,7 @@ mod tests {
     #[test]
     fn what_became_something_new_does_not_connect_its_users() {
         let mut watch = Communication::default();
-        let new = |offset| Location { frame: 1, offset };
+        let new = |offset| Location::shared(1, offset);
         watch.event(&access(0, 10, 8, true));
         watch.event(&access(0, 11, 24, true));
         watch.becomes_new(new(8), 16);

@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 
 use raddle_stdx::width::{low_u32, to_u64};
 use raddle_trace::VectorClock;
-use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, Location};
+use raddle_world::{
+    Access, AccessKind, ContextId, Event, EventKind, GRANULE_BYTES, Location, PageKey,
+};
 use rustc_hash::FxHashMap;
 
 use crate::reading::{HandOver, Readings};
@@ -80,10 +82,10 @@ pub struct Races {
     slots: usize,
     free_slots: Vec<usize>,
     objects: FxHashMap<u64, VectorClock>,
-    atomics: FxHashMap<u64, Atomic>,
-    shadows: FxHashMap<u64, Shadow>,
-    /// Frame of each virtual page that was touched, for allocations.
-    frames: FxHashMap<u64, u32>,
+    atomics: FxHashMap<MappedGranule, Atomic>,
+    shadows: FxHashMap<MappedGranule, Shadow>,
+    /// The page of memory at each virtual page that was touched, for allocations.
+    pages: FxHashMap<u64, PageKey>,
     /// Everything that ended contexts knew: a stack or a thread structure may be used again.
     ended: VectorClock,
     /// The sets that were seen, and their numbers.
@@ -123,7 +125,7 @@ impl Races {
 
     /// A place that orders.
     fn atomic(&mut self, access: &Access) -> &mut Atomic {
-        let key = key(access.location, access.addr);
+        let key = MappedGranule::new(access.location.page, access.addr);
         let atomic = self.atomics.entry(key).or_default();
         atomic.mask |= mask(access.location, access.size);
         atomic
@@ -143,7 +145,7 @@ impl Races {
                 }
                 self.contexts[who].tick();
             }
-            EventKind::Access(access) | EventKind::Aside(access) if access.is_in_one_place() => {
+            EventKind::Access(access) | EventKind::Aside(access) if access.is_in_one_granule() => {
                 self.access(event, &access);
             }
             EventKind::Access(access) | EventKind::Aside(access) => {
@@ -270,8 +272,8 @@ impl Races {
     fn access(&mut self, event: &Event, access: &Access) {
         let writes = access.how.writes();
         let who = event.context.0 as usize;
-        let key = key(access.location, access.addr);
-        self.frames.insert(access.addr >> 12, access.location.frame);
+        let key = MappedGranule::new(access.location.page, access.addr);
+        self.pages.insert(access.addr >> 12, access.location.page);
         let bytes = mask(access.location, access.size);
         if let Some(atomic) = self.atomics.get_mut(&key)
             && atomic.mask & bytes != 0
@@ -366,8 +368,8 @@ impl Races {
         let end = addr.saturating_add(size.min(1 << 20));
         let mut at = addr & !7;
         while at < end {
-            if let Some(frame) = self.frames.get(&(at >> 12)) {
-                let key = place(*frame, at);
+            if let Some(page) = self.pages.get(&(at >> 12)) {
+                let key = MappedGranule::new(*page, at);
                 self.shadows.remove(&key);
                 self.atomics.remove(&key);
             }
@@ -381,16 +383,23 @@ fn exchange(mine: &mut VectorClock, theirs: &mut VectorClock) {
     theirs.join(mine);
 }
 
-/// A place is a frame at a virtual address: a frame that was given back and is used elsewhere is another place.
-fn key(location: Location, addr: u64) -> u64 {
-    place(location.frame, addr)
+/// A granule of memory at a virtual address: a frame that was given back and is used elsewhere is another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct MappedGranule {
+    page: PageKey,
+    /// Virtual address in units of granules.
+    at: u64,
 }
 
-fn place(frame: u32, addr: u64) -> u64 {
-    u64::from(frame) << 44 | (addr >> 3) & ((1 << 44) - 1)
+impl MappedGranule {
+    #[inline]
+    fn new(page: PageKey, addr: u64) -> Self {
+        let at = addr / u64::from(GRANULE_BYTES);
+        Self { page, at }
+    }
 }
 
-/// The bytes of the eight-byte place that an access touches.
+/// The bytes of the granule that an access touches.
 fn mask(location: Location, size: u8) -> u8 {
     let first = u32::from(location.offset & 7);
     let ones = if size >= 8 { 0xFF } else { (1_u8 << size) - 1 };
@@ -416,7 +425,7 @@ mod tests {
         let kind = EventKind::Access(Access {
             how,
             size: 4,
-            location: Location { frame: 3, offset },
+            location: Location::shared(3, offset),
             addr: 0x3000 + u64::from(offset),
             value: None,
         });
@@ -441,6 +450,22 @@ mod tests {
         let mut detector = Races::default();
         events.iter().for_each(|event| detector.event(event));
         detector.found().count()
+    }
+
+    #[test]
+    fn what_two_processes_have_for_themselves_or_in_frames_far_apart_does_not_race() {
+        let at = |context, pc, page| {
+            let mut event = write(context, pc);
+            if let EventKind::Access(access) = &mut event.kind {
+                access.location.page = page;
+            }
+            event
+        };
+        let (own, other) = (PageKey::private(3, 3), PageKey::private(4, 3));
+        assert_eq!(races(&[at(0, 10, own), at(1, 20, own)]), 1);
+        assert_eq!(races(&[at(0, 10, own), at(1, 20, other)]), 0);
+        let far = PageKey::shared(3 | 1 << 20);
+        assert_eq!(races(&[write(0, 10), at(1, 20, far)]), 0);
     }
 
     #[test]

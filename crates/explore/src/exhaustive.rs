@@ -204,9 +204,9 @@ fn note_event(world: &LinuxWorld, event: &Event, transition: &mut Transition) {
             touched.read(access.addr >> PAGE_BITS | PAGE_BIT);
             for piece in access.pieces() {
                 if access.how.writes() {
-                    touched.write(piece.location.place());
+                    touched.write(piece.location.granule().number());
                 } else {
-                    touched.read(piece.location.place());
+                    touched.read(piece.location.granule().number());
                 }
             }
         }
@@ -220,7 +220,7 @@ fn note_event(world: &LinuxWorld, event: &Event, transition: &mut Transition) {
         EventKind::Free { addr } => {
             // Whoever uses the block must do so before.
             for location in block_places(world, event.context, *addr, BLOCK_MAX) {
-                touched.write(location.place());
+                touched.write(location.granule().number());
             }
         }
         EventKind::Exit => touched.read(JOIN_OBJECT),

@@ -133,10 +133,7 @@ mod tests {
         let update = |value| Access {
             how: AccessKind::AtomicUpdate,
             size: 4,
-            location: Location {
-                frame: 0,
-                offset: 8,
-            },
+            location: Location::shared(0, 8),
             addr: 8,
             value: Some(value),
         };

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use raddle_sched::{Follow, Scheduler, View};
+use raddle_sched::{Clock, Follow, Passing, Scheduler, View, Wrap};
 use raddle_symbols::SymbolSpace;
 use raddle_symbols::demangle::{demangle, path_of};
 use raddle_trace::{Landmark, Path, Phase, Position, Schedule};
@@ -84,7 +84,22 @@ struct Marking {
     is_natural: bool,
 }
 
-impl Scheduler for Marking {
+impl Wrap for Marking {
+    type Inner = Follow;
+
+    fn inner(&self) -> &Follow {
+        &self.follow
+    }
+
+    fn inner_mut(&mut self) -> &mut Follow {
+        &mut self.follow
+    }
+
+    /// Visits are counted.
+    fn passing(&mut self) -> Option<&mut dyn Passing> {
+        None
+    }
+
     fn pick(&mut self, view: &View<'_>) -> ContextId {
         let visit = self.visits.note(view);
         let next = self.follow.pick(view);
@@ -94,21 +109,8 @@ impl Scheduler for Marking {
         next
     }
 
-    fn jumps(&mut self, view: &View<'_>) -> bool {
-        let jumps = self.follow.jumps(view);
-        if jumps {
-            let visit = self.visits.note(view);
-            self.marks.push((view.place, visit));
-        }
-        jumps
-    }
-
-    fn tears(&mut self, who: &Context) -> bool {
-        self.follow.tears(who)
-    }
-
-    fn is_replay(&self) -> bool {
-        true
+    fn clock(&mut self) -> Option<&mut dyn Clock> {
+        Some(self)
     }
 
     fn bound(&self, who: &Context) -> u64 {
@@ -117,6 +119,17 @@ impl Scheduler for Marking {
         } else {
             self.follow.bound(who)
         }
+    }
+}
+
+impl Clock for Marking {
+    fn jumps(&mut self, view: &View<'_>) -> bool {
+        let jumps = self.follow.jumps(view);
+        if jumps {
+            let visit = self.visits.note(view);
+            self.marks.push((view.place, visit));
+        }
+        jumps
     }
 }
 

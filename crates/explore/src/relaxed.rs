@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use raddle_campaign::algorithm::default_order;
 use raddle_campaign::{Learning, Leave, Material, scheduler};
 use raddle_report::Finding;
-use raddle_sched::{Scheduler, View};
+use raddle_sched::{Clock, Given, Scheduler, View};
 use raddle_symbols::SymbolSpace;
 use raddle_trace::{Path, Phase, Recording, Turn};
 use raddle_world::{Context, ContextId};
@@ -241,10 +241,22 @@ impl Scheduler for Marked {
         found.copied().unwrap_or(view.default)
     }
 
+    fn clock(&mut self) -> Option<&mut dyn Clock> {
+        Some(self)
+    }
+
+    fn given(&mut self) -> Option<&mut dyn Given> {
+        Some(self)
+    }
+}
+
+impl Clock for Marked {
     fn jumps(&mut self, view: &View<'_>) -> bool {
         self.take(view, true).is_some()
     }
+}
 
+impl Given for Marked {
     fn tears(&mut self, who: &Context) -> bool {
         let Some((place, visit)) = self.visits.seen(who) else {
             return false;
@@ -259,9 +271,5 @@ impl Scheduler for Marked {
             self.torn = Some(asked);
         }
         tears
-    }
-
-    fn is_replay(&self) -> bool {
-        true
     }
 }

@@ -8,7 +8,7 @@ use raddle_detect::{Communication, Failure, Race, Races};
 use raddle_linux::{LinuxWorld, Observe};
 use raddle_sched::{AbstractSchedule, Drive, Profile, Scheduler, drive_while};
 use raddle_stdx::width::to_u64;
-use raddle_world::{ContextId, Event, EventKind, Location, World};
+use raddle_world::{ContextId, Event, EventKind, GRANULE_BYTES, Location, World};
 
 use crate::atomics::Atomics;
 use crate::attribution::Attribution;
@@ -248,6 +248,6 @@ pub(crate) fn block_places(
     bytes_max: u64,
 ) -> impl Iterator<Item = Location> {
     let size = world.block_at(who, addr).map_or(0, |block| block.size);
-    let offsets = (0..size.min(bytes_max)).step_by(1 << Location::PLACE_BITS);
+    let offsets = (0..size.min(bytes_max)).step_by(usize::from(GRANULE_BYTES));
     offsets.filter_map(move |offset| world.location(who, addr + offset))
 }

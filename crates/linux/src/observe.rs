@@ -2,7 +2,7 @@
 
 use raddle_mem::{AddressSpace, GuestAddr, PageNo};
 use raddle_stdx::width::{low_u8, low_u16, to_usize};
-use raddle_world::{Access, AccessKind, Event, EventKind, Location};
+use raddle_world::{Access, AccessKind, Event, EventKind, Location, PageKey};
 use raddle_x86::{Engine, LogKind};
 
 use crate::kernel::Kernel;
@@ -20,21 +20,18 @@ pub(crate) fn drain(engine: &mut Engine, kernel: &mut Kernel, tid: Tid) {
     let id = kernel.process_of(tid).space;
     let map = &kernel.state.spaces[&id].map;
     // Accesses cluster on few pages: remember where they are instead of asking the page table each time.
-    let mut known = [(u64::MAX, 0_u32); KNOWN_PAGES];
+    let mut known = [(u64::MAX, PageKey::shared(0)); KNOWN_PAGES];
     let events = &mut kernel.events;
     engine.log().for_each(|record| {
         let page = GuestAddr(record.addr).page();
         let slot = &mut known[to_usize(page.0) % KNOWN_PAGES];
         if slot.0 != page.0 {
-            let Some(frame) = place_of_page(id, map, page) else {
+            let Some(key) = page_key(id, map, page) else {
                 return;
             };
-            *slot = (page.0, frame);
+            *slot = (page.0, key);
         }
-        let location = Location {
-            frame: slot.1,
-            offset: low_u16(record.addr & 0xFFF),
-        };
+        let location = Location::new(slot.1, low_u16(record.addr & 0xFFF));
         // Not `push`: room is made before the event is, so that it is built in its place instead of copied there.
         events.extend(std::iter::once_with(|| Event {
             context,
@@ -52,18 +49,15 @@ pub(crate) fn drain(engine: &mut Engine, kernel: &mut Kernel, tid: Tid) {
     engine.clear_log();
 }
 
-/// The name of a present page for everybody who can reach it. After a fork a page may have one frame in two processes
-/// until one of them writes, but what is private is a different place in each.
-pub(crate) fn place_of_page(id: SpaceId, map: &AddressSpace, page: PageNo) -> Option<u32> {
-    /// Frames have smaller numbers in a memory of up to 64 GiB.
-    const FRAME_BITS: u32 = 24;
+/// The name of a present page for everyone who can reach it.
+pub(crate) fn page_key(id: SpaceId, map: &AddressSpace, page: PageNo) -> Option<PageKey> {
     let frame = map.pte(page)?.frame.0;
     // One process needs no other name than the frame, and no search for its area.
     let is_shared = id == SpaceId::FIRST || map.vma_at(page).is_some_and(|vma| vma.shared);
     Some(if is_shared {
-        frame
+        PageKey::shared(frame)
     } else {
-        frame ^ id.0 << FRAME_BITS
+        PageKey::private(id.0, frame)
     })
 }
 

@@ -10,13 +10,13 @@
 use raddle_calls::Learns;
 use raddle_mem::GuestAddr;
 use raddle_stdx::width::{low_i32, low_u8, low_u16, low_u32};
-use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, Location};
+use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, GRANULE_BYTES, Location};
 
 use crate::call::WaitKey;
 use crate::files::{open, ready};
 use crate::heap::HeapError;
 use crate::kernel::Kernel;
-use crate::observe::place_of_page;
+use crate::observe::page_key;
 use crate::thread::Tid;
 use crate::world::Halt;
 
@@ -196,22 +196,19 @@ fn check_heap(kernel: &mut Kernel, tid: Tid, serving: Serving, copied: Copied) {
 }
 
 fn note_access(kernel: &mut Kernel, tid: Tid, serving: Serving, copied: Copied) {
-    const PLACE: u64 = 1 << Location::PLACE_BITS;
+    const GRANULE: u64 = GRANULE_BYTES as u64;
     let id = kernel.process_of(tid).space;
     let map = &kernel.state.spaces[&id].map;
     let Copied { from, length, how } = copied;
     let end = from.0.saturating_add(length.min(NOTED_MAX));
     let mut at = from.0;
     while at < end {
-        let size = (PLACE - at % PLACE).min(end - at);
-        if let Some(frame) = place_of_page(id, map, GuestAddr(at).page()) {
+        let size = (GRANULE - at % GRANULE).min(end - at);
+        if let Some(page) = page_key(id, map, GuestAddr(at).page()) {
             let access = Access {
                 how,
                 size: low_u8(size),
-                location: Location {
-                    frame,
-                    offset: low_u16(at & 0xFFF),
-                },
+                location: Location::new(page, low_u16(at & 0xFFF)),
                 addr: at,
                 value: None,
             };

@@ -6,7 +6,7 @@
 
 use raddle_world::ContextId;
 
-use crate::scheduler::{Scheduler, View};
+use crate::scheduler::{Passing, Scheduler, View};
 
 /// The default order with delays at given decisions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,13 @@ impl Scheduler for DelayBounded {
         }
     }
 
-    fn passes(&self, candidates: usize) -> u64 {
+    fn passing(&mut self) -> Option<&mut dyn Passing> {
+        Some(self)
+    }
+}
+
+impl Passing for DelayBounded {
+    fn passes(&mut self, candidates: usize) -> u64 {
         let next = self.delays.iter().find(|delay| **delay >= self.decisions);
         match next {
             Some(next) if candidates > 1 => next - self.decisions,
@@ -71,6 +77,10 @@ impl Scheduler for DelayBounded {
         if candidates > 1 {
             self.decisions += points;
         }
+    }
+
+    fn interest(&mut self) -> &[u64] {
+        &[]
     }
 }
 

@@ -10,12 +10,13 @@ use std::collections::BTreeMap;
 use raddle_stdx::Digest;
 use raddle_trace::{Deviation, Limits, Phase, Position, Schedule, Turn};
 use raddle_world::{
-    ContextId, Event, Liveness, Pending, PendingKind, Stop, Unsupported, Until, World, successor,
+    ContextId, Event, Liveness, PassPoints, Passage, Pending, PendingKind, Stop, Unsupported,
+    Until, World, successor,
 };
 
 use crate::operation::touch;
 use crate::reads_from_trace::{ReadsFromPair, ReadsFromTrace};
-use crate::scheduler::{Profile, Reason, Scheduler, View};
+use crate::scheduler::{Passing, Profile, Reason, Scheduler, View};
 use crate::waiting::{Progress, Waiting};
 
 /// Time jumps in a row that wake nobody: only periodic timers that nobody hears are left.
@@ -29,6 +30,26 @@ const UNWATCHED_MAX: u64 = 4096;
 const WATCHED: u64 = 16;
 /// Jumps of the clock in a run while somebody could run.
 const JUMPS_MAX: u64 = 64;
+
+/// How to drive a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    pub limits: Limits,
+    /// Whether it is written down what contexts read from which writes.
+    pub has_classes: bool,
+    /// Instructions of a loop without progress at most; none if loops are told by the points they pass.
+    pub loop_window: Option<u64>,
+}
+
+impl From<Limits> for Policy {
+    fn from(limits: Limits) -> Self {
+        Self {
+            limits,
+            has_classes: true,
+            loop_window: None,
+        }
+    }
+}
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,26 +120,27 @@ impl Drive {
     }
 }
 
-/// Runs a world to its end. `limits.steps` is split: in its second half everybody gets turns, so that a run
+/// Runs a world to its end. `policy.limits.steps` is split: in its second half everybody gets turns, so that a run
 /// that still does not end hangs for no fault of the scheduler. `sink` gets the events after each slice.
 pub fn drive<W: World>(
     world: &mut W,
     scheduler: &mut dyn Scheduler,
-    limits: Limits,
+    policy: impl Into<Policy>,
     sink: &mut dyn FnMut(&mut W, &[Event]),
 ) -> Drive {
-    drive_while(world, scheduler, limits, sink, &|| true)
+    drive_while(world, scheduler, policy, sink, &|| true)
 }
 
 /// As [`drive`], but gives up when `goes_on` says no; it is asked before each slice.
 pub fn drive_while<W: World>(
     world: &mut W,
     scheduler: &mut dyn Scheduler,
-    limits: Limits,
+    policy: impl Into<Policy>,
     sink: &mut dyn FnMut(&mut W, &[Event]),
     goes_on: &dyn Fn() -> bool,
 ) -> Drive {
-    let mut state = Driving::new(world, limits, scheduler.is_replay());
+    let policy = policy.into();
+    let mut state = Driving::new(world, policy, scheduler.given().is_some());
     let end = loop {
         if !goes_on() {
             break End::Abandoned;
@@ -136,7 +158,7 @@ pub fn drive_while<W: World>(
             _ => {}
         }
         pass_events(world, sink);
-        if state.drive.steps >= limits.steps {
+        if state.drive.steps >= policy.limits.steps {
             break End::Hanging;
         }
     };
@@ -163,6 +185,7 @@ struct Left {
 struct Driving {
     drive: Drive,
     limits: Limits,
+    has_classes: bool,
     is_replay: bool,
     reason: Reason,
     /// Where the current context stands.
@@ -192,7 +215,7 @@ struct Driving {
 }
 
 impl Driving {
-    fn new<W: World>(world: &W, limits: Limits, is_replay: bool) -> Self {
+    fn new<W: World>(world: &W, policy: Policy, is_replay: bool) -> Self {
         let current = *world.contexts().runnable().first().unwrap_or(&ContextId(0));
         let steps = world.contexts().get(current).steps;
         let phase = if world.is_entering_call(current) {
@@ -202,7 +225,8 @@ impl Driving {
         };
         Self {
             drive: Drive::at((current, Position { steps, phase })),
-            limits,
+            limits: policy.limits,
+            has_classes: policy.has_classes,
             is_replay,
             reason: Reason::Start,
             place: 0,
@@ -216,7 +240,7 @@ impl Driving {
             stalled: Vec::new(),
             left: Vec::new(),
             kinds: Vec::new(),
-            waiting: Waiting::new(world.loop_window()),
+            waiting: Waiting::new(policy.loop_window),
             reads_from: ReadsFromTrace::default(),
             jumps: 0,
             unwatched: 0,
@@ -369,7 +393,10 @@ impl Driving {
             is_first = false;
             let (current, at) = self.drive.last;
             let default = self.default_next(current);
-            if self.jumps >= JUMPS_MAX || !scheduler.jumps(&self.view(world, default)) {
+            let Some(clock) = scheduler.clock().filter(|_| self.jumps < JUMPS_MAX) else {
+                return;
+            };
+            if !clock.jumps(&self.view(world, default)) {
                 return;
             }
             self.jumps += 1;
@@ -434,13 +461,9 @@ impl Driving {
         }
         self.note_operation(world, next);
         let until = Until::Sync { steps_max };
-        let points = self.points_to_pass(scheduler);
-        let stop = if points == 0 {
-            world.run(next, until)
-        } else {
-            let (stop, passed) = world.run_passing(next, until, points, scheduler.interest());
-            self.note_passed(scheduler, next, passed);
-            stop
+        let stop = match (world.passing(), scheduler.passing()) {
+            (Some(world), Some(scheduler)) => self.run_passing(world, scheduler, next, until),
+            _ => world.run(next, until),
         };
         let context = world.contexts().get(next);
         let steps = context.steps;
@@ -466,9 +489,32 @@ impl Driving {
         stop
     }
 
+    /// Runs the chosen context past the points at which it would be chosen again.
+    fn run_passing(
+        &mut self,
+        world: &mut dyn PassPoints,
+        scheduler: &mut dyn Passing,
+        who: ContextId,
+        until: Until,
+    ) -> Stop {
+        let points = self.points_to_pass(scheduler);
+        let passage = Passage {
+            points,
+            never: if points == 0 {
+                &[]
+            } else {
+                scheduler.interest()
+            },
+        };
+        let (stop, passed) = world.run_passing(who, until, passage);
+        debug_assert!(passed <= points, "no more points are passed than may be");
+        self.note_passed(scheduler, who, passed);
+        stop
+    }
+
     /// Points that the chosen context may pass before anybody needs to know. Somebody who waits in a loop is woken by
     /// writes, which are seen at stops only.
-    fn points_to_pass(&mut self, scheduler: &dyn Scheduler) -> u64 {
+    fn points_to_pass(&mut self, scheduler: &mut dyn Passing) -> u64 {
         if self.is_replay || self.is_fair_phase() || !self.waiting.is_empty() {
             return 0;
         }
@@ -480,7 +526,7 @@ impl Driving {
         scheduler.passes(self.candidates.len()).min(left)
     }
 
-    fn note_passed(&mut self, scheduler: &mut dyn Scheduler, who: ContextId, passed: u64) {
+    fn note_passed(&mut self, scheduler: &mut dyn Passing, who: ContextId, passed: u64) {
         if passed == 0 {
             return;
         }
@@ -509,12 +555,11 @@ impl Driving {
         if self.torn[index] == Some(steps) {
             return None;
         }
-        let is_wanted = if self.is_replay {
-            scheduler.tears(world.contexts().get(who))
-        } else {
-            self.next[index].as_ref().is_some_and(is_tearable)
+        let is_wanted = match scheduler.given() {
+            Some(given) => given.tears(world.contexts().get(who)),
+            None => self.next[index].as_ref().is_some_and(is_tearable),
         };
-        if !is_wanted || !world.tear(who) {
+        if !is_wanted || !world.tearing()?.tear(who) {
             return None;
         }
         let next = self.next[index].take();
@@ -555,7 +600,7 @@ impl Driving {
             return;
         };
         let place = self.places[who.0 as usize];
-        if world.has_classes() {
+        if self.has_classes {
             self.reads_from.note(who, place, &next, world.contexts());
         }
         if let Some(touch) = touch(&next)

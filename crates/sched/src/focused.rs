@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use raddle_world::{Context, ContextId};
+use raddle_world::ContextId;
 
-use crate::scheduler::{Scheduler, View};
+use crate::scheduler::{Passing, Scheduler, View};
+use crate::wrap::Wrap;
 
 /// A scheduler that decides only inside some ranges of code.
 #[derive(Debug)]
@@ -26,27 +27,26 @@ impl<S: Scheduler> Focused<S> {
     }
 }
 
-impl<S: Scheduler> Scheduler for Focused<S> {
+impl<S: Scheduler> Wrap for Focused<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// What the inner scheduler foresees is not what it is asked.
+    fn passing(&mut self) -> Option<&mut dyn Passing> {
+        None
+    }
+
     fn pick(&mut self, view: &View<'_>) -> ContextId {
         if view.can_stay() && !self.is_inside(view.place) {
             return view.current;
         }
         self.inner.pick(view)
-    }
-
-    fn jumps(&mut self, view: &View<'_>) -> bool {
-        self.inner.jumps(view)
-    }
-
-    fn tears(&mut self, who: &Context) -> bool {
-        self.inner.tears(who)
-    }
-
-    fn is_replay(&self) -> bool {
-        self.inner.is_replay()
-    }
-
-    fn bound(&self, who: &Context) -> u64 {
-        self.inner.bound(who)
     }
 }

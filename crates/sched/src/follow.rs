@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use raddle_trace::{Path, Phase, Position, Schedule, Turn};
 use raddle_world::{Context, ContextId};
 
-use crate::scheduler::{Scheduler, View};
+use crate::scheduler::{Clock, Given, Scheduler, View};
 
 /// Follows a schedule. A deviation that cannot be applied is skipped and counted.
 #[derive(Debug, Clone, Default)]
@@ -73,10 +73,27 @@ impl Scheduler for Follow {
         found.copied().unwrap_or(view.default)
     }
 
+    fn bound(&self, who: &Context) -> u64 {
+        let next = self.coming.get(&*who.path).and_then(VecDeque::front);
+        next.map_or(u64::MAX, |(at, _)| at.steps.saturating_sub(who.steps))
+    }
+
+    fn clock(&mut self) -> Option<&mut dyn Clock> {
+        Some(self)
+    }
+
+    fn given(&mut self) -> Option<&mut dyn Given> {
+        Some(self)
+    }
+}
+
+impl Clock for Follow {
     fn jumps(&mut self, view: &View<'_>) -> bool {
         self.take(view, true).is_some()
     }
+}
 
+impl Given for Follow {
     fn tears(&mut self, who: &Context) -> bool {
         let Some(coming) = self.coming.get_mut(&*who.path) else {
             return false;
@@ -94,14 +111,5 @@ impl Scheduler for Follow {
         }
         self.asked = Some(question);
         true
-    }
-
-    fn is_replay(&self) -> bool {
-        true
-    }
-
-    fn bound(&self, who: &Context) -> u64 {
-        let next = self.coming.get(&*who.path).and_then(VecDeque::front);
-        next.map_or(u64::MAX, |(at, _)| at.steps.saturating_sub(who.steps))
     }
 }

@@ -1,6 +1,6 @@
 //! Schedulers over contexts, one file each, and the driver that runs a world under one of them.
 //!
-//! Reading order: [`scheduler`] (the trait), [`driver`] (the loop), `operation` (what the next operation of a
+//! Reading order: [`scheduler`] (the trait), [`wrap`] (schedulers around schedulers), [`driver`] (the loop), `operation` (what the next operation of a
 //! context touches), [`reads_from_trace`], then any algorithm: [`random_walk`], [`pct`], [`pos`], [`urw`],
 //! [`reads_from`], [`delay`], [`preemption`], [`directed`], [`follow`] (replay); [`timed`], [`focused`] and
 //! [`stepwise`] wrap any of them. [`shrink`] makes failing schedules smaller; [`travel`] goes to and fro in a
@@ -26,11 +26,12 @@ pub mod timed;
 pub mod travel;
 pub mod urw;
 mod waiting;
+pub mod wrap;
 
 pub use delay::DelayBounded;
 pub use directed::{Directed, Hold};
 pub use dpor::Dpor;
-pub use driver::{Drive, End, drive, drive_while};
+pub use driver::{Drive, End, Policy, drive, drive_while};
 pub use focused::Focused;
 pub use follow::Follow;
 pub use pct::Pct;
@@ -39,11 +40,12 @@ pub use preemption::PreemptionBounded;
 pub use random_walk::RandomWalk;
 pub use reads_from::{AbstractSchedule, ReadsFrom, Wish};
 pub use reads_from_trace::{ReadsFromPair, ReadsFromTrace};
-pub use scheduler::{Profile, Reason, Scheduler, View};
+pub use scheduler::{Clock, Given, Passing, Profile, Reason, Scheduler, View};
 pub use shrink::{Shrink, remove_deviations};
 pub use stepwise::Stepwise;
 pub use timed::Timed;
 pub use urw::Urw;
+pub use wrap::Wrap;
 
 #[cfg(test)]
 mod toy;

@@ -21,7 +21,7 @@ pub(crate) fn touch(next: &Pending) -> Option<Touch> {
             writes,
             ..
         } => Some(Touch {
-            object: location?.place(),
+            object: location?.granule().number(),
             reads,
             writes,
         }),
@@ -58,7 +58,7 @@ mod tests {
             pc: 0,
             kind: PendingKind::Access {
                 addr: 0,
-                location: Some(Location { frame: 1, offset }),
+                location: Some(Location::shared(1, offset)),
                 size: 4,
                 reads: !writes,
                 writes,

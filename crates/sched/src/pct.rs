@@ -11,7 +11,7 @@ use raddle_stdx::Prng;
 use raddle_stdx::width::{low_u32, to_u64};
 use raddle_world::ContextId;
 
-use crate::scheduler::{Profile, Scheduler, View};
+use crate::scheduler::{Passing, Profile, Scheduler, View};
 
 /// The PCT scheduler.
 #[derive(Debug, Clone)]
@@ -83,7 +83,13 @@ impl Scheduler for Pct {
         best.1
     }
 
-    fn passes(&self, candidates: usize) -> u64 {
+    fn passing(&mut self) -> Option<&mut dyn Passing> {
+        Some(self)
+    }
+}
+
+impl Passing for Pct {
+    fn passes(&mut self, candidates: usize) -> u64 {
         match self.change_points.first() {
             Some(next) if candidates > 1 => next.saturating_sub(self.decisions),
             _ => u64::MAX,
@@ -94,5 +100,9 @@ impl Scheduler for Pct {
         if candidates > 1 {
             self.decisions += points;
         }
+    }
+
+    fn interest(&mut self) -> &[u64] {
+        &[]
     }
 }

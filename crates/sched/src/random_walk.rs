@@ -14,7 +14,7 @@ use raddle_stdx::width::{to_u64, to_usize};
 use raddle_trace::Path;
 use raddle_world::ContextId;
 
-use crate::scheduler::{Profile, Scheduler, View};
+use crate::scheduler::{Passing, Profile, Scheduler, View};
 
 /// Decisions that are looked ahead at most.
 const AHEAD_MAX: u64 = 4096;
@@ -58,7 +58,13 @@ impl Scheduler for RandomWalk {
         }
     }
 
-    fn passes(&self, _candidates: usize) -> u64 {
+    fn passing(&mut self) -> Option<&mut dyn Passing> {
+        Some(self)
+    }
+}
+
+impl Passing for RandomWalk {
+    fn passes(&mut self, _candidates: usize) -> u64 {
         let (mut stays, mut after) = (0, self.prng.clone());
         while stays < AHEAD_MAX {
             let mut next = after.clone();
@@ -78,6 +84,10 @@ impl Scheduler for RandomWalk {
                 self.prng.chance(1, self.mean_run);
             }),
         }
+    }
+
+    fn interest(&mut self) -> &[u64] {
+        &[]
     }
 }
 

@@ -87,81 +87,54 @@ impl View<'_> {
     }
 }
 
-/// Chooses who runs next.
+/// Chooses who runs next. What only some schedulers can do is an ability that the driver asks for; a scheduler without
+/// it is never asked the questions that belong to it. Whoever wraps another scheduler implements [`crate::Wrap`]
+/// instead, which forwards whatever it does not change.
 pub trait Scheduler {
     /// One of `view.runnable`. Called at every stop, even if there is only one to choose.
     fn pick(&mut self, view: &View<'_>) -> ContextId;
-    /// Whether the clock is to jump to the next timer or time-out before somebody is picked. Asked only if
-    /// there is one; asked again after a jump.
-    fn jumps(&mut self, _view: &View<'_>) -> bool {
-        false
-    }
-    /// Whether the next instruction of a context, which reads and writes one place without a lock, is to be torn
-    /// apart, so that somebody else can come between. Only asked of replays; otherwise it always is.
-    fn tears(&mut self, _who: &Context) -> bool {
-        false
-    }
-    /// Whether the schedule is given: then nobody else may interfere, not even for fairness.
-    fn is_replay(&self) -> bool {
-        false
-    }
-    /// Steps after which the context is to stop, whatever it does.
+    /// Steps after which the context is to stop, whatever it does. Asked before every slice.
     fn bound(&self, _who: &Context) -> u64 {
         u64::MAX
     }
+    /// Present if it decides when the clock jumps.
+    fn clock(&mut self) -> Option<&mut dyn Clock> {
+        None
+    }
+    /// Present if the schedule is given: then nothing else may interfere, not even for fairness.
+    fn given(&mut self) -> Option<&mut dyn Given> {
+        None
+    }
+    /// Present if it needs not be asked at every flagged point.
+    fn passing(&mut self) -> Option<&mut dyn Passing> {
+        None
+    }
+}
+
+/// The ability to let the clock jump.
+pub trait Clock {
+    /// Whether the clock is to jump to the next timer or time-out before a context is picked. Asked only if there is
+    /// one; asked again after a jump.
+    fn jumps(&mut self, view: &View<'_>) -> bool;
+}
+
+/// The ability of a schedule that is given.
+pub trait Given {
+    /// Whether the next instruction of a context, which reads and writes one granule without a lock, is to be torn
+    /// apart, so that another context can come between. Where no schedule is given, it always is.
+    fn tears(&mut self, who: &Context) -> bool;
+}
+
+/// The ability to foresee picks.
+pub trait Passing {
     /// At how many of its next flagged points the context that was just picked would be picked again, if nothing else
-    /// happens; `candidates` could be picked. Points of [`Scheduler::interest`] do not count: there it is asked.
-    fn passes(&self, _candidates: usize) -> u64 {
-        0
-    }
+    /// happens; `candidates` could be picked. Points of [`Passing::interest`] do not count: there it is asked.
+    fn passes(&mut self, candidates: usize) -> u64;
     /// So many points were passed without asking.
-    fn passed(&mut self, _candidates: usize, _points: u64) {}
-    /// Points at which it is asked in any case, if others are passed; sorted.
-    fn interest(&self) -> &[u64] {
-        &[]
-    }
+    fn passed(&mut self, candidates: usize, points: u64);
+    /// Points at which it is asked in any case, sorted.
+    fn interest(&mut self) -> &[u64];
 }
-
-/// Whoever points to a scheduler is one.
-macro_rules! forward {
-    ($($pointer:ty)*) => {$(
-        impl<S: Scheduler + ?Sized> Scheduler for $pointer {
-            fn pick(&mut self, view: &View<'_>) -> ContextId {
-                (**self).pick(view)
-            }
-
-            fn jumps(&mut self, view: &View<'_>) -> bool {
-                (**self).jumps(view)
-            }
-
-            fn tears(&mut self, who: &Context) -> bool {
-                (**self).tears(who)
-            }
-
-            fn is_replay(&self) -> bool {
-                (**self).is_replay()
-            }
-
-            fn bound(&self, who: &Context) -> u64 {
-                (**self).bound(who)
-            }
-
-            fn passes(&self, candidates: usize) -> u64 {
-                (**self).passes(candidates)
-            }
-
-            fn passed(&mut self, candidates: usize, points: u64) {
-                (**self).passed(candidates, points);
-            }
-
-            fn interest(&self) -> &[u64] {
-                (**self).interest()
-            }
-        }
-    )*};
-}
-
-forward! { Box<S> &mut S }
 
 /// What earlier runs of the same program told about its size.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -1,28 +1,28 @@
 //! Makes every instruction a decision point: wraps any scheduler and lets nobody make more than one step at a time.
 
-use raddle_world::{Context, ContextId};
+use raddle_world::Context;
 
-use crate::scheduler::{Scheduler, View};
+use crate::scheduler::{Passing, Scheduler};
+use crate::wrap::Wrap;
 
 /// A scheduler that is asked before every instruction.
 #[derive(Debug)]
 pub struct Stepwise<S>(pub S);
 
-impl<S: Scheduler> Scheduler for Stepwise<S> {
-    fn pick(&mut self, view: &View<'_>) -> ContextId {
-        self.0.pick(view)
+impl<S: Scheduler> Wrap for Stepwise<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.0
     }
 
-    fn jumps(&mut self, view: &View<'_>) -> bool {
-        self.0.jumps(view)
+    fn inner_mut(&mut self) -> &mut S {
+        &mut self.0
     }
 
-    fn tears(&mut self, who: &Context) -> bool {
-        self.0.tears(who)
-    }
-
-    fn is_replay(&self) -> bool {
-        self.0.is_replay()
+    /// Every instruction is a stop.
+    fn passing(&mut self) -> Option<&mut dyn Passing> {
+        None
     }
 
     fn bound(&self, who: &Context) -> u64 {

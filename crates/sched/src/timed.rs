@@ -4,9 +4,10 @@
 //! running for that long. Without it, a sleep of 200 ms always outlasts a hundred instructions.
 
 use raddle_stdx::Prng;
-use raddle_world::{Context, ContextId};
+use raddle_world::ContextId;
 
-use crate::scheduler::{Profile, Scheduler, View};
+use crate::scheduler::{Clock, Passing, Profile, Scheduler, View};
+use crate::wrap::Wrap;
 
 /// A scheduler with jumps of the clock at given stops.
 #[derive(Debug)]
@@ -41,7 +42,22 @@ impl<S: Scheduler> Timed<S> {
     }
 }
 
-impl<S: Scheduler> Scheduler for Timed<S> {
+impl<S: Scheduler> Wrap for Timed<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// Stops are counted.
+    fn passing(&mut self) -> Option<&mut dyn Passing> {
+        None
+    }
+
     fn pick(&mut self, view: &View<'_>) -> ContextId {
         self.is_counted = false;
         let chosen = self.inner.pick(view);
@@ -56,6 +72,12 @@ impl<S: Scheduler> Scheduler for Timed<S> {
         }
     }
 
+    fn clock(&mut self) -> Option<&mut dyn Clock> {
+        Some(self)
+    }
+}
+
+impl<S> Clock for Timed<S> {
     fn jumps(&mut self, view: &View<'_>) -> bool {
         if !self.is_counted {
             self.is_counted = true;
@@ -67,17 +89,5 @@ impl<S: Scheduler> Scheduler for Timed<S> {
         self.jumps.remove(0);
         self.before.get_or_insert_with(|| view.runnable.to_vec());
         true
-    }
-
-    fn tears(&mut self, who: &Context) -> bool {
-        self.inner.tears(who)
-    }
-
-    fn is_replay(&self) -> bool {
-        self.inner.is_replay()
-    }
-
-    fn bound(&self, who: &Context) -> u64 {
-        self.inner.bound(who)
     }
 }

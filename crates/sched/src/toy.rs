@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use raddle_world::{
-    ContextId, ContextTable, Event, Liveness, Location, Pending, PendingKind, Snapshot, Stop,
-    Until, WaitReason, World,
+    ContextId, ContextTable, Event, Liveness, Location, PassPoints, Passage, Pending, PendingKind,
+    Snapshot, Stop, Until, VirtualTime, WaitReason, World,
 };
 
 /// One operation; each takes one step and is a decision point of its own.
@@ -135,10 +135,7 @@ impl World for Toy {
         let at = self.at[index];
         let access = |cell: usize, reads: bool| PendingKind::Access {
             addr: 0,
-            location: Some(Location {
-                frame: 1,
-                offset: u16::try_from(cell * 8).expect("few"),
-            }),
+            location: Some(Location::shared(1, u16::try_from(cell * 8).expect("few"))),
             size: 8,
             reads,
             writes: !reads,
@@ -169,35 +166,26 @@ impl World for Toy {
         self.step(who)
     }
 
-    fn run_passing(
-        &mut self,
-        who: ContextId,
-        until: Until,
-        points: u64,
-        never: &[u64],
-    ) -> (Stop, u64) {
-        let end = self.table.get(who).steps + until.steps_max();
-        let mut passed = 0;
-        loop {
-            let left = end - self.table.get(who).steps;
-            let stop = self.run(who, Until::Steps(left));
-            let is_passed = matches!(stop, Stop::Point { pc } if !never.contains(&pc))
-                && self.passes
-                && passed < points
-                && self.table.get(who).steps < end;
-            if !is_passed {
-                return (stop, passed);
-            }
-            passed += 1;
-        }
-    }
-
     fn advance_time(&mut self) -> bool {
         false
     }
 
     fn take_events(&mut self) -> Vec<Event> {
         Vec::new()
+    }
+
+    fn recycle_events(&mut self, _: Vec<Event>) {}
+
+    fn next_deadline(&self) -> Option<VirtualTime> {
+        None
+    }
+
+    fn is_entering_call(&self, _: ContextId) -> bool {
+        false
+    }
+
+    fn passing(&mut self) -> Option<&mut dyn PassPoints> {
+        Some(self)
     }
 
     fn snapshot(&mut self) -> Snapshot {
@@ -219,5 +207,25 @@ impl World for Toy {
 
     fn state_digest(&mut self) -> u64 {
         self.cells[0]
+    }
+}
+
+impl PassPoints for Toy {
+    fn run_passing(&mut self, who: ContextId, until: Until, passage: Passage<'_>) -> (Stop, u64) {
+        let Passage { points, never } = passage;
+        let end = self.table.get(who).steps + until.steps_max();
+        let mut passed = 0;
+        loop {
+            let left = end - self.table.get(who).steps;
+            let stop = self.run(who, Until::Steps(left));
+            let is_passed = matches!(stop, Stop::Point { pc } if !never.contains(&pc))
+                && self.passes
+                && passed < points
+                && self.table.get(who).steps < end;
+            if !is_passed {
+                return (stop, passed);
+            }
+            passed += 1;
+        }
     }
 }

@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_trace::{Limits, Schedule};
-use raddle_world::{Context, ContextId, EventKind, Inspect, Liveness, World};
+use raddle_world::{ContextId, EventKind, Inspect, Liveness, World};
 
 use crate::driver::{End, drive};
 use crate::follow::Follow;
-use crate::scheduler::{Scheduler, View};
+use crate::scheduler::{Passing, Scheduler, View};
+use crate::wrap::Wrap;
 
 /// A recorded run that can be begun again as often as one likes.
 pub trait Rerun {
@@ -337,7 +338,22 @@ struct Surveyor<'a> {
     seen: BTreeMap<ContextId, u64>,
 }
 
-impl Scheduler for Surveyor<'_> {
+impl Wrap for Surveyor<'_> {
+    type Inner = Follow;
+
+    fn inner(&self) -> &Follow {
+        &self.follow
+    }
+
+    fn inner_mut(&mut self) -> &mut Follow {
+        &mut self.follow
+    }
+
+    /// Breakpoints are stops.
+    fn passing(&mut self) -> Option<&mut dyn Passing> {
+        None
+    }
+
     fn pick(&mut self, view: &View<'_>) -> ContextId {
         let steps: u64 = view.contexts.iter().map(|(_, context)| context.steps).sum();
         let at = steps - self.base;
@@ -352,21 +368,5 @@ impl Scheduler for Surveyor<'_> {
             self.turns.push((at, next));
         }
         next
-    }
-
-    fn jumps(&mut self, view: &View<'_>) -> bool {
-        self.follow.jumps(view)
-    }
-
-    fn tears(&mut self, who: &Context) -> bool {
-        self.follow.tears(who)
-    }
-
-    fn is_replay(&self) -> bool {
-        true
-    }
-
-    fn bound(&self, who: &Context) -> u64 {
-        self.follow.bound(who)
     }
 }

@@ -14,7 +14,7 @@ use raddle_trace::Path;
 use raddle_world::ContextId;
 
 use crate::random_walk::another;
-use crate::scheduler::{Profile, Reason, Scheduler, View};
+use crate::scheduler::{Passing, Profile, Reason, Scheduler, View};
 
 /// The uniform random walk.
 #[derive(Debug, Clone)]
@@ -124,7 +124,13 @@ impl Scheduler for Urw {
         chosen
     }
 
-    fn passes(&self, _candidates: usize) -> u64 {
+    fn passing(&mut self) -> Option<&mut dyn Passing> {
+        Some(self)
+    }
+}
+
+impl Passing for Urw {
+    fn passes(&mut self, _candidates: usize) -> u64 {
         match self.turn {
             // It runs to its next interesting operation.
             Some((_, false)) if !self.interest.is_empty() => u64::MAX,
@@ -132,7 +138,9 @@ impl Scheduler for Urw {
         }
     }
 
-    fn interest(&self) -> &[u64] {
+    fn passed(&mut self, _candidates: usize, _points: u64) {}
+
+    fn interest(&mut self) -> &[u64] {
         &self.interest
     }
 }

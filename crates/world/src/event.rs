@@ -3,25 +3,7 @@
 use raddle_stdx::width::low_u8;
 
 use crate::context::ContextId;
-
-/// Where in memory something is: stable under shared mappings, fork and kernel aliases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Location {
-    /// Frame number; unlike a virtual address it is the same for every mapping of the memory.
-    pub frame: u32,
-    /// Offset in the frame.
-    pub offset: u16,
-}
-
-impl Location {
-    /// Bytes that count as one place, as a power of two.
-    pub const PLACE_BITS: u32 = 3;
-
-    /// The name of the place in which it lies; neighbours have neighbouring names.
-    pub fn place(self) -> u64 {
-        (u64::from(self.frame) << 12 | u64::from(self.offset)) >> Self::PLACE_BITS
-    }
-}
+use crate::location::{GRANULE_BYTES, Location};
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,17 +55,17 @@ pub struct Access {
 }
 
 impl Access {
-    /// Whether it touches one place only, as nearly all do.
+    /// Whether it touches one granule only, as nearly all do.
     #[inline]
-    pub fn is_in_one_place(&self) -> bool {
-        self.size == self.size_in_place()
+    pub fn is_in_one_granule(&self) -> bool {
+        self.size == self.size_in_granule()
     }
 
-    /// The same access place by place; up to the end of its page, if it crosses that.
+    /// The same access granule by granule; up to the end of its page, if it crosses that.
     pub fn pieces(self) -> impl Iterator<Item = Self> {
         let mut rest = self;
         std::iter::from_fn(move || {
-            let size = rest.size_in_place();
+            let size = rest.size_in_granule();
             let offset = rest.location.offset;
             if size == 0 || offset > 0xFFF {
                 return None;
@@ -100,10 +82,10 @@ impl Access {
         })
     }
 
-    /// Bytes in the first place.
-    fn size_in_place(&self) -> u8 {
-        const PLACE: u8 = 1 << Location::PLACE_BITS;
-        self.size.min(PLACE - low_u8(self.addr) % PLACE)
+    /// Bytes in the first granule.
+    fn size_in_granule(&self) -> u8 {
+        self.size
+            .min(GRANULE_BYTES - low_u8(self.addr) % GRANULE_BYTES)
     }
 }
 
@@ -210,10 +192,7 @@ mod tests {
         let access = Access {
             how: AccessKind::Read,
             size,
-            location: Location {
-                frame: 1,
-                offset: low_u16(addr & 0xFFF),
-            },
+            location: Location::shared(1, low_u16(addr & 0xFFF)),
             addr,
             value: None,
         };
@@ -224,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_access_is_cut_at_places_and_ends_with_its_page() {
+    fn an_access_is_cut_at_granules_and_ends_with_its_page() {
         assert_eq!(pieces(0x1004, 4), [(0x1004, 4, 4)]);
         assert_eq!(pieces(0x1006, 4), [(0x1006, 2, 6), (0x1008, 2, 8)]);
         let wide: Vec<u64> = pieces(0x1010, 32).iter().map(|piece| piece.0).collect();

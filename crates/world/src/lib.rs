@@ -2,13 +2,14 @@
 //!
 //! A *world* is something deterministic that runs several contexts on one host thread: Linux processes, or a
 //! PC with several processors. This crate knows neither; it only says how one talks about them.
-//! Reading order: [`World`], then [`context`], [`event`], [`stop`], `unsupported`, `crash`, [`choice`], [`inspect`].
+//! Reading order: [`World`], then [`context`], [`event`], `location`, [`stop`], `unsupported`, `crash`, [`choice`], [`inspect`].
 
 mod choice;
 mod context;
 mod crash;
 mod event;
 mod inspect;
+mod location;
 mod stop;
 mod time;
 mod unsupported;
@@ -17,9 +18,10 @@ mod world;
 pub use choice::{Choice, ChoiceSource, SeededChoices};
 pub use context::{Context, ContextId, ContextTable, Liveness, WaitReason, successor};
 pub use crash::{Crash, Doing, MemoryFault, ThreadName};
-pub use event::{Access, AccessKind, Event, EventKind, Location, LockMode};
+pub use event::{Access, AccessKind, Event, EventKind, LockMode};
 pub use inspect::{Inspect, Loaded};
+pub use location::{GRANULE_BYTES, Granule, Location, PageKey};
 pub use stop::{Pending, PendingKind, Stop, Until};
 pub use time::{Duration, VirtualTime};
 pub use unsupported::{CallMade, Lacking, Unsupported};
-pub use world::{Snapshot, World};
+pub use world::{PassPoints, Passage, Snapshot, TearInstructions, World};

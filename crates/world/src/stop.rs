@@ -1,6 +1,6 @@
 //! How far to run, why a slice ended, and what a context would do next.
 
-use crate::event::Location;
+use crate::location::Location;
 use crate::unsupported::Unsupported;
 
 /// Bounds of a slice.

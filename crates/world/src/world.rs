@@ -19,56 +19,54 @@ pub trait World {
     fn pending(&mut self, who: ContextId) -> Pending;
     /// Runs one context. It must be runnable. Events are appended to the world's list.
     fn run(&mut self, who: ContextId, until: Until) -> Stop;
-    /// As [`World::run`], but may pass so many flagged points without a stop, none of them one of `never`. Gives how
-    /// many were passed; a world may always pass fewer.
-    fn run_passing(
-        &mut self,
-        who: ContextId,
-        until: Until,
-        _points: u64,
-        _never: &[u64],
-    ) -> (Stop, u64) {
-        (self.run(who, until), 0)
-    }
     /// Lets virtual time jump to the next timer or time-out; false if there is none. Worlds do it by
     /// themselves never: it happens when nobody can run, or because a schedule says so.
     fn advance_time(&mut self) -> bool;
     /// The moment of the next timer or time-out.
-    fn next_deadline(&self) -> Option<VirtualTime> {
-        None
-    }
+    fn next_deadline(&self) -> Option<VirtualTime>;
     /// The events since the last call.
     fn take_events(&mut self) -> Vec<Event>;
     /// Gives back a list that [`World::take_events`] gave: its memory holds the next events.
-    fn recycle_events(&mut self, _events: Vec<Event>) {}
+    fn recycle_events(&mut self, events: Vec<Event>);
     fn snapshot(&mut self) -> Snapshot;
     fn restore(&mut self, to: Snapshot);
-    /// Whether anybody wants to know what its runs read from which writes.
-    fn has_classes(&self) -> bool {
-        true
-    }
     /// Whether a context has asked for a system call that has not been made yet.
-    fn is_entering_call(&self, _who: ContextId) -> bool {
-        false
-    }
-    /// Lets a context do the read of its next instruction, which reads and writes one place without a lock, and
-    /// stop before the write; false if the next instruction is not like that. Processors make no promise that
-    /// nobody comes between.
-    fn tear(&mut self, _who: ContextId) -> bool {
-        false
-    }
+    fn is_entering_call(&self, who: ContextId) -> bool;
     /// Where in the program a context stands: inside a known function, where that function was called.
-    fn place(&self, _who: ContextId) -> u64 {
-        0
-    }
+    fn place(&self, who: ContextId) -> u64;
     /// Digest of a context's registers: equal ones at the same place mean a loop that makes no progress.
-    fn register_digest(&self, _who: ContextId) -> u64 {
-        0
-    }
-    /// Instructions of a loop without progress at most; none if loops are told by the points they pass.
-    fn loop_window(&self) -> Option<u64> {
-        None
-    }
+    fn register_digest(&self, who: ContextId) -> u64;
     /// Digest of everything the guest could see.
     fn state_digest(&mut self) -> u64;
+    /// Present if it can run past flagged points.
+    fn passing(&mut self) -> Option<&mut dyn PassPoints> {
+        None
+    }
+    /// Present if it can stop a context in the middle of an instruction.
+    fn tearing(&mut self) -> Option<&mut dyn TearInstructions> {
+        None
+    }
+}
+
+/// Which flagged points a run may pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passage<'a> {
+    /// So many at most.
+    pub points: u64,
+    /// None of these.
+    pub never: &'a [u64],
+}
+
+/// The ability to run past flagged points.
+pub trait PassPoints {
+    /// As [`World::run`], but may pass points without a stop. Gives how many were passed; it may always be fewer.
+    fn run_passing(&mut self, who: ContextId, until: Until, passage: Passage<'_>) -> (Stop, u64);
+}
+
+/// The ability to stop a context in the middle of an instruction.
+pub trait TearInstructions {
+    /// Lets a context do the read of its next instruction, which reads and writes one granule without a lock, and
+    /// stop before the write; false if the next instruction is not like that. Processors make no promise that
+    /// no other context comes between.
+    fn tear(&mut self, who: ContextId) -> bool;
 }

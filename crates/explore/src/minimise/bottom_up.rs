@@ -10,9 +10,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
-use raddle_sched::{Follow, Scheduler, View};
+use raddle_sched::{Clock, Follow, Passing, Scheduler, View, Wrap};
 use raddle_trace::{Deviation, Path, Phase, Position, Schedule, Turn};
-use raddle_world::{Context, ContextId};
+use raddle_world::ContextId;
 
 /// Contexts that are tried instead of the default one at a stop.
 const OTHERS_MAX: usize = 4;
@@ -77,7 +77,22 @@ impl Noted {
     }
 }
 
-impl Scheduler for Noted {
+impl Wrap for Noted {
+    type Inner = Follow;
+
+    fn inner(&self) -> &Follow {
+        &self.follow
+    }
+
+    fn inner_mut(&mut self) -> &mut Follow {
+        &mut self.follow
+    }
+
+    /// All stops are written down.
+    fn passing(&mut self) -> Option<&mut dyn Passing> {
+        None
+    }
+
     fn pick(&mut self, view: &View<'_>) -> ContextId {
         let next = self.follow.pick(view);
         if next != view.default {
@@ -101,6 +116,12 @@ impl Scheduler for Noted {
         next
     }
 
+    fn clock(&mut self) -> Option<&mut dyn Clock> {
+        Some(self)
+    }
+}
+
+impl Clock for Noted {
     fn jumps(&mut self, view: &View<'_>) -> bool {
         let jumps = self.follow.jumps(view);
         if jumps {
@@ -109,18 +130,6 @@ impl Scheduler for Noted {
             self.note(view, vec![Turn::Clock], false);
         }
         jumps
-    }
-
-    fn tears(&mut self, who: &Context) -> bool {
-        self.follow.tears(who)
-    }
-
-    fn is_replay(&self) -> bool {
-        true
-    }
-
-    fn bound(&self, who: &Context) -> u64 {
-        self.follow.bound(who)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
-use raddle_sched::scheduler::{Reason, Scheduler, View};
+use raddle_sched::{Clock, Given, Passing, Reason, Scheduler, View, Wrap};
 use raddle_trace::{Path, Phase, Position};
 use raddle_world::{Context, ContextId};
 
@@ -75,7 +75,22 @@ impl<S: Scheduler> Written<S> {
     }
 }
 
-impl<S: Scheduler> Scheduler for Written<S> {
+impl<S: Scheduler> Wrap for Written<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// All stops are written down.
+    fn passing(&mut self) -> Option<&mut dyn Passing> {
+        None
+    }
+
     fn pick(&mut self, view: &View<'_>) -> ContextId {
         let next = self.inner.pick(view);
         let can_go_on = view.runnable.contains(&view.current);
@@ -103,26 +118,20 @@ impl<S: Scheduler> Scheduler for Written<S> {
         next
     }
 
+    fn clock(&mut self) -> Option<&mut dyn Clock> {
+        Some(self)
+    }
+}
+
+impl<S: Scheduler> Clock for Written<S> {
     fn jumps(&mut self, view: &View<'_>) -> bool {
-        let jumps = self.inner.jumps(view);
+        let jumps = self.inner.clock().is_some_and(|clock| clock.jumps(view));
         if jumps {
             let path = view.contexts.get(view.current).path.to_vec();
             self.jumps.push((path, view.at));
             self.preemptions += 1;
         }
         jumps
-    }
-
-    fn tears(&mut self, who: &Context) -> bool {
-        self.inner.tears(who)
-    }
-
-    fn is_replay(&self) -> bool {
-        self.inner.is_replay()
-    }
-
-    fn bound(&self, who: &Context) -> u64 {
-        self.inner.bound(who)
     }
 }
 
@@ -197,12 +206,34 @@ impl Scheduler for Follower<'_> {
         view.default
     }
 
+    fn clock(&mut self) -> Option<&mut dyn Clock> {
+        Some(self)
+    }
+
+    fn given(&mut self) -> Option<&mut dyn Given> {
+        Some(self)
+    }
+
+    fn bound(&self, who: &Context) -> u64 {
+        match self.stretches.get(self.at) {
+            Some(Stretch {
+                context,
+                until: Until::Preempted(end),
+            }) if *who.path == **context => end.steps.saturating_sub(who.steps),
+            _ => u64::MAX,
+        }
+    }
+}
+
+impl Clock for Follower<'_> {
     fn jumps(&mut self, view: &View<'_>) -> bool {
         let path = &*view.contexts.get(view.current).path;
         let is_here = |(context, at): &mut (Path, Position)| **context == *path && *at == view.at;
         self.jumps.pop_front_if(is_here).is_some()
     }
+}
 
+impl Given for Follower<'_> {
     fn tears(&mut self, who: &Context) -> bool {
         let is_here = self.stretches.get(self.at).is_some_and(|stretch| {
             let is_end = matches!(stretch.until, Until::Preempted(end)
@@ -219,20 +250,6 @@ impl Scheduler for Follower<'_> {
         }
         self.torn = Some(self.at);
         true
-    }
-
-    fn is_replay(&self) -> bool {
-        true
-    }
-
-    fn bound(&self, who: &Context) -> u64 {
-        match self.stretches.get(self.at) {
-            Some(Stretch {
-                context,
-                until: Until::Preempted(end),
-            }) if *who.path == **context => end.steps.saturating_sub(who.steps),
-            _ => u64::MAX,
-        }
     }
 }
 

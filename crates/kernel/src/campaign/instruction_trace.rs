@@ -44,7 +44,7 @@ pub fn trace_instructions<E>(
     world.note_instructions(options.range.clone());
     let mut accesses = Accesses::new();
     let mut follow = Follow::new(schedule);
-    drive(world, &mut follow, rules.limits(), &mut |_, events| {
+    drive(world, &mut follow, rules.policy(), &mut |_, events| {
         for event in events {
             if let EventKind::Access(access) = &event.kind {
                 let of_instruction = accesses.entry((event.context, event.step));

@@ -70,7 +70,7 @@ fn traced(session: &mut Session<'_>, schedule: &Schedule, rules: Rules) -> Trace
     drive(
         &mut session.world,
         &mut follow,
-        rules.limits(),
+        rules.policy(),
         &mut |_, _| {},
     );
     let (digest, accesses) = session.world.end_trace();

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use raddle_detect::communication::Meetings;
 use raddle_detect::{Communication, Races};
-use raddle_sched::{Drive, End, Profile, Reason, Scheduler, View, drive_while};
+use raddle_sched::{
+    Drive, End, Passing, Policy, Profile, Reason, Scheduler, View, Wrap, drive_while,
+};
 use raddle_trace::Limits;
-use raddle_world::{Context, ContextId, Event, EventKind, World};
+use raddle_world::{ContextId, Event, EventKind, World};
 use serde::{Deserialize, Serialize};
 
 use super::allowed::Eligible;
@@ -46,7 +48,16 @@ impl Rules {
     /// Tells a world what depends on them.
     pub(super) fn apply(self, world: &mut KernelWorld) {
         world.schedule_interrupts(self.interrupts);
-        world.set_windows(self.pause_window, self.loop_window);
+        world.set_pause_window(self.pause_window);
+    }
+
+    /// How to drive a world under them. Two runs of a kernel are never told apart by what they read; schedules are.
+    pub(super) fn policy(self) -> Policy {
+        Policy {
+            limits: self.limits(),
+            has_classes: false,
+            loop_window: Some(self.loop_window),
+        }
     }
 
     pub(super) fn limits(self) -> Limits {
@@ -137,7 +148,22 @@ struct Counting<'a> {
     stops_everywhere: bool,
 }
 
-impl Scheduler for Counting<'_> {
+impl<'a> Wrap for Counting<'a> {
+    type Inner = dyn Scheduler + 'a;
+
+    fn inner(&self) -> &Self::Inner {
+        self.inner
+    }
+
+    fn inner_mut(&mut self) -> &mut Self::Inner {
+        self.inner
+    }
+
+    fn passing(&mut self) -> Option<&mut dyn Passing> {
+        let is_foreseen = !self.stops_everywhere && self.inner.passing().is_some();
+        is_foreseen.then_some(self)
+    }
+
     fn pick(&mut self, view: &View<'_>) -> ContextId {
         let which = match view.reason {
             Reason::Spinning => Some(Heuristic::Looping),
@@ -149,30 +175,25 @@ impl Scheduler for Counting<'_> {
         }
         self.inner.pick(&self.eligible.narrow(view))
     }
+}
 
-    fn is_replay(&self) -> bool {
-        self.inner.is_replay()
-    }
-
-    fn bound(&self, who: &Context) -> u64 {
-        self.inner.bound(who)
-    }
-
-    fn passes(&self, candidates: usize) -> u64 {
-        if self.stops_everywhere {
-            0
-        } else {
-            self.inner.passes(self.eligible.count(candidates))
-        }
+/// What the inner scheduler foresees, told by the number of those it may choose from.
+impl Passing for Counting<'_> {
+    fn passes(&mut self, candidates: usize) -> u64 {
+        let eligible = self.eligible.count(candidates);
+        let inner = self.inner.passing();
+        inner.map_or(0, |inner| inner.passes(eligible))
     }
 
     fn passed(&mut self, candidates: usize, points: u64) {
-        let candidates = self.eligible.count(candidates);
-        self.inner.passed(candidates, points);
+        let eligible = self.eligible.count(candidates);
+        if let Some(inner) = self.inner.passing() {
+            inner.passed(eligible, points);
+        }
     }
 
-    fn interest(&self) -> &[u64] {
-        self.inner.interest()
+    fn interest(&mut self) -> &[u64] {
+        self.inner.passing().map_or(&[], |inner| inner.interest())
     }
 }
 
@@ -261,7 +282,7 @@ pub(super) fn run_schedule(
     };
     // A schedule that is given was made under the user's rules, or under none.
     let allowed = session.target.contexts.as_ref();
-    let allowed = allowed.filter(|_| !scheduler.is_replay());
+    let allowed = allowed.filter(|_| scheduler.given().is_none());
     let mut counting = Counting {
         inner: scheduler,
         eligible: Eligible::new(allowed),
@@ -272,7 +293,7 @@ pub(super) fn run_schedule(
     let driven = drive_while(
         &mut session.world,
         &mut counting,
-        rules.limits(),
+        rules.policy(),
         &mut |world, events| {
             let begun = clock();
             for event in events {

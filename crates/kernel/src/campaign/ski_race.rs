@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use raddle_detect::{HandOver, Race};
-use raddle_world::{AccessKind, Event, EventKind};
+use raddle_world::{AccessKind, Event, EventKind, Granule};
 use rustc_hash::FxHashMap;
 
 /// Accesses of all processors between the two of a pair at most.
@@ -93,7 +93,7 @@ struct Access {
 #[derive(Debug, Default)]
 pub(super) struct SkiRaces {
     number: u64,
-    recent: FxHashMap<u64, VecDeque<Access>>,
+    recent: FxHashMap<Granule, VecDeque<Access>>,
     found: BTreeMap<(u64, u64), RacePair>,
 }
 
@@ -111,7 +111,7 @@ impl SkiRaces {
         };
         let (writes, atomic) = (how.writes(), how.is_atomic());
         self.number += 1;
-        let place = u64::from(location.frame) << 9 | u64::from(location.offset >> 3);
+        let granule = location.granule();
         let first = location.offset.to_le_bytes()[0] & 7;
         let access = Access {
             number: self.number,
@@ -123,7 +123,7 @@ impl SkiRaces {
             updates: how == AccessKind::Update,
             atomic,
         };
-        let recent = self.recent.entry(place).or_default();
+        let recent = self.recent.entry(granule).or_default();
         for other in recent.iter() {
             let conflicts = other.context != access.context
                 && (other.writes || access.writes)
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     fn access(context: u32, pc: u64, offset: u16, size: u8, writes: bool) -> Event {
-        let location = Location { frame: 3, offset };
+        let location = Location::shared(3, offset);
         let (addr, value) = (u64::from(offset), None);
         Event {
             context: ContextId(context),

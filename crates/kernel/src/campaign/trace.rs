@@ -138,7 +138,7 @@ pub fn trace_functions(
     drive(
         &mut session.world,
         &mut Follow::new(schedule),
-        rules.limits(),
+        rules.policy(),
         &mut |world, events| {
             for event in events {
                 tracer.event(world, event);

@@ -4,8 +4,8 @@ use raddle_pc::machine::{Bounds, Keep, MachineStop, Power};
 use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_world::{
-    Access, AccessKind, ContextId, ContextTable, Event, EventKind, Location, Pending, PendingKind,
-    Snapshot, Stop, Until, World,
+    Access, AccessKind, ContextId, ContextTable, Event, EventKind, Location, PassPoints, Passage,
+    Pending, PendingKind, Snapshot, Stop, Until, VirtualTime, World,
 };
 use raddle_x86::{LogKind, Observe};
 
@@ -17,9 +17,8 @@ use super::{Heuristic, KERNEL_HALF, KernelWorld, Phase, RunEnd, Switch};
 impl KernelWorld {
     /// Two pauses of a processor within so many instructions mean that it waits (SKI's h2), and so does a loop of so
     /// many instructions that makes no progress (h3).
-    pub fn set_windows(&mut self, pause: u64, looping: u64) {
-        self.pause_window = pause;
-        self.loop_window = looping;
+    pub fn set_pause_window(&mut self, instructions: u64) {
+        self.pause_window = instructions;
     }
 
     /// Watches memory accesses of the kernel from the next run on.
@@ -108,10 +107,7 @@ impl KernelWorld {
             let told = Access {
                 how: access_kind(access.kind),
                 size: access.size,
-                location: Location {
-                    frame: low_u32(access.physical >> 12),
-                    offset: low_u16(access.physical & 0xFFF),
-                },
+                location: location(access.physical),
                 addr: access.addr,
                 value: access.value,
             };
@@ -260,10 +256,7 @@ impl World for KernelWorld {
                 let physical = self.machine.physical(cpu, access.addr);
                 PendingKind::Access {
                     addr: access.addr,
-                    location: physical.map(|physical| Location {
-                        frame: low_u32(physical >> 12),
-                        offset: low_u16(physical & 0xFFF),
-                    }),
+                    location: physical.map(location),
                     size: access.size,
                     reads: access.reads,
                     writes: access.writes,
@@ -275,22 +268,75 @@ impl World for KernelWorld {
         Pending { pc, kind }
     }
 
-    /// Two runs of a kernel are never told apart by what they read; schedules are.
-    fn has_classes(&self) -> bool {
+    fn run(&mut self, who: ContextId, until: Until) -> Stop {
+        let passage = Passage {
+            points: 0,
+            never: &[],
+        };
+        self.run_passing(who, until, passage).0
+    }
+
+    fn advance_time(&mut self) -> bool {
+        let jumped = self.machine.skip_to_timer();
+        self.refresh_liveness();
+        jumped && self.machine.now() - self.state.test_began <= self.time_max
+    }
+
+    fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let moment = self.machine.snapshot();
+        self.saved.push((moment, self.state.clone()));
+        Snapshot(self.saved.len() - 1)
+    }
+
+    fn restore(&mut self, to: Snapshot) {
+        self.saved.truncate(to.0 + 1);
+        let (moment, state) = &self.saved[to.0];
+        self.machine.restore(*moment);
+        self.state.clone_from(state);
+        self.events.clear();
+    }
+
+    fn recycle_events(&mut self, mut events: Vec<Event>) {
+        if self.events.is_empty() {
+            events.clear();
+            self.events = events;
+        }
+    }
+
+    fn place(&self, who: ContextId) -> u64 {
+        self.machine.cpu(self.processor(who)).rip
+    }
+
+    fn register_digest(&self, who: ContextId) -> u64 {
+        self.machine.register_digest(self.processor(who))
+    }
+
+    /// Schedules of kernels have no jumps of the clock: ticks come too often for each to be a choice.
+    fn next_deadline(&self) -> Option<VirtualTime> {
+        None
+    }
+
+    /// Calls are instructions of the kernel like any other.
+    fn is_entering_call(&self, _: ContextId) -> bool {
         false
     }
 
-    fn run(&mut self, who: ContextId, until: Until) -> Stop {
-        self.run_passing(who, until, 0, &[]).0
+    fn passing(&mut self) -> Option<&mut dyn PassPoints> {
+        Some(self)
     }
 
-    fn run_passing(
-        &mut self,
-        who: ContextId,
-        until: Until,
-        points: u64,
-        never: &[u64],
-    ) -> (Stop, u64) {
+    fn state_digest(&mut self) -> u64 {
+        self.machine.digest()
+    }
+}
+
+impl PassPoints for KernelWorld {
+    fn run_passing(&mut self, who: ContextId, until: Until, passage: Passage<'_>) -> (Stop, u64) {
+        let Passage { points, never } = passage;
         let cpu = self.processor(who);
         let mut left = until.steps_max();
         let mut points_left = points;
@@ -337,53 +383,11 @@ impl World for KernelWorld {
         let stop = if is_over { self.done() } else { stop };
         (stop, points - points_left)
     }
+}
 
-    fn advance_time(&mut self) -> bool {
-        let jumped = self.machine.skip_to_timer();
-        self.refresh_liveness();
-        jumped && self.machine.now() - self.state.test_began <= self.time_max
-    }
-
-    fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
-    }
-
-    fn snapshot(&mut self) -> Snapshot {
-        let moment = self.machine.snapshot();
-        self.saved.push((moment, self.state.clone()));
-        Snapshot(self.saved.len() - 1)
-    }
-
-    fn restore(&mut self, to: Snapshot) {
-        self.saved.truncate(to.0 + 1);
-        let (moment, state) = &self.saved[to.0];
-        self.machine.restore(*moment);
-        self.state.clone_from(state);
-        self.events.clear();
-    }
-
-    fn recycle_events(&mut self, mut events: Vec<Event>) {
-        if self.events.is_empty() {
-            events.clear();
-            self.events = events;
-        }
-    }
-
-    fn place(&self, who: ContextId) -> u64 {
-        self.machine.cpu(self.processor(who)).rip
-    }
-
-    fn register_digest(&self, who: ContextId) -> u64 {
-        self.machine.register_digest(self.processor(who))
-    }
-
-    fn loop_window(&self) -> Option<u64> {
-        Some(self.loop_window)
-    }
-
-    fn state_digest(&mut self) -> u64 {
-        self.machine.digest()
-    }
+/// Where a physical address is: the memory of a machine is the same for all its processors.
+fn location(physical: u64) -> Location {
+    Location::shared(low_u32(physical >> 12), low_u16(physical & 0xFFF))
 }
 
 fn access_kind(kind: LogKind) -> AccessKind {

@@ -154,8 +154,6 @@ pub struct KernelWorld {
     schedules_interrupts: bool,
     /// Instructions between two pauses of a processor that waits.
     pause_window: u64,
-    /// Instructions of a loop that waits without a pause.
-    loop_window: u64,
     notes_switches: bool,
     heuristics: Heuristics,
     /// Digest and number of all memory accesses, if they are wanted.
@@ -209,7 +207,6 @@ impl KernelWorld {
             events: Vec::new(),
             schedules_interrupts: false,
             pause_window: 0,
-            loop_window: 0,
             notes_switches: false,
             heuristics: Heuristics::default(),
             trace: None,

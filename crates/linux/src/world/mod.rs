@@ -14,7 +14,7 @@ use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_symbols::SymbolSpace;
 use raddle_world::{
     Choice, ContextId, ContextTable, Crash, Duration, Event, Location, LockMode, Pending,
-    PendingKind, Snapshot, Stop, Until, VirtualTime, World,
+    PendingKind, Snapshot, Stop, TearInstructions, Until, VirtualTime, World,
 };
 use raddle_x86::{BYTES_MAX, Engine, Exit, Fault, Memory, NextAccess, Observe, Peek, Reg, Slice};
 use rustc_hash::FxHashSet;
@@ -546,10 +546,8 @@ impl LinuxWorld {
     pub(crate) fn location_of(&self, tid: Tid, addr: u64) -> Option<Location> {
         let id = self.kernel.process_of(tid).space;
         let map = &self.kernel.state.spaces[&id].map;
-        Some(Location {
-            frame: observe::place_of_page(id, map, GuestAddr(addr).page())?,
-            offset: low_u16(addr & 0xFFF),
-        })
+        let page = observe::page_key(id, map, GuestAddr(addr).page())?;
+        Some(Location::new(page, low_u16(addr & 0xFFF)))
     }
 }
 
@@ -635,11 +633,8 @@ impl World for LinuxWorld {
         self.kernel.next_deadline()
     }
 
-    fn tear(&mut self, who: ContextId) -> bool {
-        let Some(tid) = self.tid(who) else {
-            return false;
-        };
-        self.tear_next(tid)
+    fn tearing(&mut self) -> Option<&mut dyn TearInstructions> {
+        Some(self)
     }
 
     fn place(&self, who: ContextId) -> u64 {
@@ -704,6 +699,15 @@ impl World for LinuxWorld {
             digest_memory(&mut digest, &self.kernel.frames, &space.map);
         }
         digest.value()
+    }
+}
+
+impl TearInstructions for LinuxWorld {
+    fn tear(&mut self, who: ContextId) -> bool {
+        let Some(tid) = self.tid(who) else {
+            return false;
+        };
+        self.tear_next(tid)
     }
 }
 

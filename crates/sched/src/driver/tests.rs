@@ -7,7 +7,7 @@ use raddle_world::{Context, ContextId};
 
 use crate::toy::{Do, Toy};
 use crate::{
-    DelayBounded, Directed, Drive, End, Focused, Follow, Hold, Pct, Pos, PreemptionBounded,
+    DelayBounded, Directed, Drive, End, Focused, Follow, Given, Hold, Pct, Pos, PreemptionBounded,
     Profile, RandomWalk, ReadsFrom, Scheduler, Urw, View, Wish, drive,
 };
 
@@ -269,12 +269,18 @@ impl Scheduler for Standstill {
         view.successor(view.current)
     }
 
-    fn is_replay(&self) -> bool {
-        true
+    fn given(&mut self) -> Option<&mut dyn Given> {
+        Some(self)
     }
 
     fn bound(&self, _: &raddle_world::Context) -> u64 {
         0
+    }
+}
+
+impl Given for Standstill {
+    fn tears(&mut self, _: &raddle_world::Context) -> bool {
+        false
     }
 }
 
