@@ -7,6 +7,7 @@ use raddle_sched::{
     ReadsFrom, Scheduler, Stepwise, Timed, Urw, urw::sample_interest,
 };
 use raddle_stdx::Prng;
+use raddle_world::Site;
 
 /// Jumps of the clock in one schedule, where timers run.
 const JUMPS_MAX: u64 = 2;
@@ -39,11 +40,11 @@ pub enum Algorithm {
 pub struct Material<'a> {
     pub profile: &'a Profile,
     /// The points of each place where contexts meet.
-    pub groups: &'a [Vec<u64>],
+    pub groups: &'a [Vec<Site>],
     /// For reads-from guidance.
     pub wishes: &'a AbstractSchedule,
     /// Decide only here; empty for everywhere.
-    pub focus: &'a [Range<u64>],
+    pub focus: &'a [Range<Site>],
     /// Whether the clock is to jump in this schedule.
     pub is_timed: bool,
     /// Whether every instruction is a decision point.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use raddle_sched::Profile;
+use raddle_world::Site;
 
 use crate::algorithm::Algorithm;
 use crate::portfolio::Portfolio;
@@ -15,8 +16,8 @@ const POINTS_MAX: usize = 20_000;
 pub struct Learning {
     /// The size of a run in the default order.
     pub profile: Profile,
-    points: BTreeSet<u64>,
-    groups: BTreeSet<Vec<u64>>,
+    points: BTreeSet<Site>,
+    groups: BTreeSet<Vec<Site>>,
     /// Whether the last generation brought new points.
     is_going_on: bool,
     /// Points known before the present generation.
@@ -47,7 +48,7 @@ impl Learning {
     }
 
     /// Takes the instructions of one place where contexts met.
-    pub fn meet(&mut self, group: &[u64]) {
+    pub fn meet(&mut self, group: &[Site]) {
         self.points.extend(group);
         if !self.groups.contains(group) {
             self.groups.insert(group.to_vec());
@@ -71,12 +72,12 @@ impl Learning {
     }
 
     /// The points that are used.
-    pub fn points(&self) -> Vec<u64> {
+    pub fn points(&self) -> Vec<Site> {
         self.points.iter().copied().take(POINTS_MAX).collect()
     }
 
     /// The points of each place where contexts meet.
-    pub fn groups(&self) -> Vec<Vec<u64>> {
+    pub fn groups(&self) -> Vec<Vec<Site>> {
         self.groups.iter().cloned().collect()
     }
 
@@ -136,9 +137,9 @@ mod tests {
         assert_eq!(learning.algorithm(2, false, None, &DELAYS), delay(1));
         learning.end_generation();
         assert_eq!(learning.algorithm(3, true, None, &DELAYS), delay(2));
-        learning.meet(&[7, 9]);
+        learning.meet(&[7, 9].map(Site::first));
         learning.end_generation();
-        assert_eq!(learning.points(), [7, 9]);
+        assert_eq!(learning.points(), [7, 9].map(Site::first));
         assert_eq!(
             learning.algorithm(4, true, None, &DELAYS),
             Algorithm::Default

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_stdx::width::{to_u64, to_usize};
-use raddle_world::{Access, ContextId, Event, EventKind, Granule, Location};
+use raddle_world::{Access, ContextId, Event, EventKind, Granule, Location, Site};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What is known about the uses of one granule.
@@ -14,7 +14,7 @@ struct Uses {
     is_shared: bool,
     is_written: bool,
     /// Instructions that touched it; few, so a list.
-    pcs: Vec<u64>,
+    sites: Vec<Site>,
 }
 
 impl Uses {
@@ -28,7 +28,7 @@ impl Uses {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Touch {
     granule: Granule,
-    pc: u64,
+    site: Site,
     context: ContextId,
     writes: bool,
     /// How often granules had become something new by then, and one.
@@ -39,7 +39,7 @@ impl Touch {
     /// What nobody does.
     const NONE: Self = Self {
         granule: Granule::FIRST,
-        pc: 0,
+        site: Site::NOWHERE,
         context: ContextId(0),
         writes: false,
         age: 0,
@@ -61,8 +61,8 @@ impl Default for Recent {
 impl Recent {
     /// Whether a touch is among them; it is from now on.
     fn has(&mut self, touch: Touch) -> bool {
-        let mixed =
-            (touch.granule.number() ^ touch.pc.rotate_left(24)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = (touch.granule.number() ^ touch.site.number().rotate_left(24))
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let slot = &mut self.0[to_usize(mixed >> (64 - RECENT_BITS))];
         std::mem::replace(slot, touch) == touch
     }
@@ -76,13 +76,13 @@ pub struct Communication {
     age: u32,
     granules: FxHashMap<Granule, Uses>,
     /// The instructions at granules that were shared and written before they became something else.
-    former: BTreeSet<Vec<u64>>,
+    former: BTreeSet<Vec<Site>>,
     /// Instructions that wrote.
-    writers: FxHashSet<u64>,
+    writers: FxHashSet<Site>,
 }
 
 /// The instructions of a run that met at one granule, for each granule where contexts met.
-pub type Meetings = BTreeSet<Vec<u64>>;
+pub type Meetings = BTreeSet<Vec<Site>>;
 
 impl Communication {
     pub fn event(&mut self, event: &Event) {
@@ -104,7 +104,7 @@ impl Communication {
         let key = piece.location.granule();
         let touch = Touch {
             granule: key,
-            pc: event.pc,
+            site: event.site,
             context: event.context,
             writes,
             age: self.age + 1,
@@ -113,14 +113,14 @@ impl Communication {
             return;
         }
         if writes {
-            self.writers.insert(event.pc);
+            self.writers.insert(event.site);
         }
         let uses = self.granules.entry(key).or_default();
         let first = *uses.first.get_or_insert(event.context);
         uses.is_shared |= first != event.context;
         uses.is_written |= writes;
-        if !uses.pcs.contains(&event.pc) {
-            uses.pcs.push(event.pc);
+        if !uses.sites.contains(&event.site) {
+            uses.sites.push(event.site);
         }
     }
 
@@ -141,33 +141,37 @@ impl Communication {
             };
             self.age += 1;
             if uses.is_meeting() {
-                uses.pcs.sort_unstable();
-                self.former.insert(uses.pcs);
+                uses.sites.sort_unstable();
+                self.former.insert(uses.sites);
             }
         }
     }
 
     /// The instructions that met somewhere, by granule; `is_interesting` says which instructions count.
-    pub fn meetings(&self, is_interesting: &mut dyn FnMut(u64) -> bool) -> Meetings {
-        let mut decided: BTreeMap<u64, bool> = BTreeMap::new();
+    pub fn meetings(&self, is_interesting: &mut dyn FnMut(Site) -> bool) -> Meetings {
+        let mut decided: BTreeMap<Site, bool> = BTreeMap::new();
         let now = self.granules.values().filter(|uses| uses.is_meeting());
-        now.map(|uses| &uses.pcs)
+        now.map(|uses| &uses.sites)
             .chain(&self.former)
             .map(|met| {
-                let mut pcs: Vec<u64> = met
+                let mut sites: Vec<Site> = met
                     .iter()
                     .copied()
-                    .filter(|pc| *decided.entry(*pc).or_insert_with(|| is_interesting(*pc)))
+                    .filter(|site| {
+                        *decided
+                            .entry(*site)
+                            .or_insert_with(|| is_interesting(*site))
+                    })
                     .collect();
-                pcs.sort_unstable();
-                pcs
+                sites.sort_unstable();
+                sites
             })
-            .filter(|pcs| !pcs.is_empty())
+            .filter(|sites| !sites.is_empty())
             .collect()
     }
 
     /// Instructions that wrote somewhere.
-    pub fn writers(&self) -> BTreeSet<u64> {
+    pub fn writers(&self) -> BTreeSet<Site> {
         self.writers.iter().copied().collect()
     }
 
@@ -188,7 +192,7 @@ impl Communication {
 
 #[cfg(test)]
 mod tests {
-    use raddle_world::AccessKind;
+    use raddle_world::{AccessKind, ImageId};
 
     use super::*;
 
@@ -196,7 +200,7 @@ mod tests {
         Event {
             context: ContextId(context),
             step: 0,
-            pc,
+            site: Site::first(pc),
             kind: EventKind::Access(Access {
                 how: if writes {
                     AccessKind::Write
@@ -209,6 +213,23 @@ mod tests {
                 value: None,
             }),
         }
+    }
+
+    fn met(groups: &[&[u64]]) -> Meetings {
+        let sites = |group: &&[u64]| group.iter().copied().map(Site::first).collect();
+        groups.iter().map(sites).collect()
+    }
+
+    #[test]
+    fn instructions_of_two_programs_at_one_address_are_two() {
+        let mut watch = Communication::default();
+        let mut other = access(1, 10, 0, true);
+        other.site = Site::new(ImageId::new(5), 10);
+        watch.event(&access(0, 10, 0, false));
+        watch.event(&other);
+        let meetings = watch.meetings(&mut |_| true);
+        let both = vec![Site::first(10), other.site];
+        assert_eq!(meetings, BTreeSet::from([both]));
     }
 
     #[test]
@@ -224,10 +245,10 @@ mod tests {
             watch.event(&event);
         }
         let meetings = watch.meetings(&mut |_| true);
-        assert_eq!(meetings, BTreeSet::from([vec![10, 20]]));
+        assert_eq!(meetings, met(&[&[10, 20]]));
         assert_eq!(
-            watch.meetings(&mut |pc| pc != 20),
-            BTreeSet::from([vec![10]])
+            watch.meetings(&mut |site| site != Site::first(20)),
+            met(&[&[10]])
         );
     }
 
@@ -243,14 +264,14 @@ mod tests {
         watch.event(&access(1, 40, 24, false));
         assert_eq!(
             watch.meetings(&mut |_| true),
-            BTreeSet::from([vec![11, 40]]),
+            met(&[&[11, 40]]),
             "what lies behind it is what it was"
         );
         watch.event(&access(2, 50, 8, true));
         watch.becomes_new(new(0), 4096);
         assert_eq!(
             watch.meetings(&mut |_| true),
-            BTreeSet::from([vec![11, 40], vec![20, 50]]),
+            met(&[&[11, 40], &[20, 50]]),
             "those who met before have met"
         );
     }

@@ -1,7 +1,7 @@
 //! What counts as wrong at the end of a run.
 
 use raddle_stdx::Digest;
-use raddle_world::Crash;
+use raddle_world::{Crash, Site};
 
 const SIGABRT: i32 = 6;
 
@@ -28,12 +28,12 @@ pub enum Failure {
         /// `use-after-free` and the like.
         kind: &'static str,
         /// The wrong instruction, or the return address of the wrong call.
-        pc: u64,
+        site: Site,
     },
     /// Contexts wait for each other, or nobody can ever run again; where the waiting calls return to, sorted.
-    Deadlock { calls: Vec<u64> },
+    Deadlock { calls: Vec<Site> },
     /// The run did not end although everybody got their turns; where the contexts stood, sorted.
-    Hang { places: Vec<u64> },
+    Hang { sites: Vec<Site> },
 }
 
 impl Failure {
@@ -88,13 +88,13 @@ impl Failure {
         match self {
             Self::Crash { signal, crash } => {
                 digest.word(u64::from(signal.cast_unsigned()));
-                digest.word(crash.as_ref().map_or(0, |crash| crash.pc));
+                digest.word(crash.as_ref().map_or(0, |crash| crash.site.number()));
             }
             Self::Assertion { message } => digest.bytes(without_numbers(message).as_bytes()),
             Self::WrongExit { status, .. } => digest.word(u64::from(status.cast_unsigned())),
             Self::WrongOutput { reason } => digest.bytes(without_numbers(reason).as_bytes()),
-            Self::Heap { pc, .. } => digest.word(*pc),
-            Self::Deadlock { calls } => calls.iter().for_each(|call| digest.word(*call)),
+            Self::Heap { site, .. } => digest.word(site.number()),
+            Self::Deadlock { calls } => calls.iter().for_each(|call| digest.word(call.number())),
             // Where a loop is cut off is chance.
             Self::Hang { .. } => {}
         }
@@ -198,7 +198,7 @@ mod tests {
             process: 1000,
             signal: 11,
             signal_name: "SIGSEGV".into(),
-            pc,
+            site: Site::first(pc),
             place: "a + 0x1136".into(),
             fault: Some(MemoryFault {
                 doing: Doing::Reading,

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use raddle_stdx::width::{low_u32, to_u64};
 use raddle_trace::VectorClock;
 use raddle_world::{
-    Access, AccessKind, ContextId, Event, EventKind, GRANULE_BYTES, Location, PageKey,
+    Access, AccessKind, ContextId, Event, EventKind, GRANULE_BYTES, Location, PageKey, Site,
 };
 use rustc_hash::FxHashMap;
 
@@ -34,7 +34,7 @@ pub struct Race {
 pub struct Side {
     pub context: ContextId,
     pub step: u64,
-    pub pc: u64,
+    pub site: Site,
     pub writes: bool,
     /// It reads and writes: counting, setting bits.
     pub updates: bool,
@@ -95,7 +95,7 @@ pub struct Races {
     number: u64,
     readings: Readings,
     /// One race for each pair of instructions; one that nothing orders at all before one that is handed over.
-    found: BTreeMap<(u64, u64), Race>,
+    found: BTreeMap<(Site, Site), Race>,
 }
 
 impl Races {
@@ -105,7 +105,7 @@ impl Races {
     }
 
     /// The race of a pair of instructions, the lower one first.
-    pub fn of_pair(&self, pair: (u64, u64)) -> Option<&Race> {
+    pub fn of_pair(&self, pair: (Site, Site)) -> Option<&Race> {
         self.found.get(&pair)
     }
 
@@ -317,8 +317,8 @@ impl Races {
         }
         if let Some(old) = seen {
             let by = HandOver {
-                store: old.side.pc,
-                load: event.pc,
+                store: old.side.site,
+                load: event.site,
             };
             let writer = old.side.context.0 as usize;
             self.readings.note(who, writer, old.number, by);
@@ -338,7 +338,7 @@ impl Races {
             side: Side {
                 context: event.context,
                 step: event.step,
-                pc: event.pc,
+                site: event.site,
                 writes: access.how.writes(),
                 updates: access.how == AccessKind::Update,
                 lockset,
@@ -356,7 +356,7 @@ impl Races {
             second,
             handed_over: self.readings.after(reader, writer, old.number),
         };
-        let pair = (first.pc.min(second.pc), first.pc.max(second.pc));
+        let pair = (first.site.min(second.site), first.site.max(second.site));
         let known = self.found.entry(pair).or_insert(race);
         if known.handed_over.is_some() && race.handed_over.is_none() {
             *known = race;
@@ -416,7 +416,7 @@ mod tests {
         Event {
             context: ContextId(context),
             step: pc,
-            pc,
+            site: Site::first(pc),
             kind,
         }
     }
@@ -601,7 +601,7 @@ mod tests {
         let mut detector = Races::default();
         events.iter().for_each(|event| detector.event(event));
         let told = detector.found.iter();
-        told.map(|((a, b), race)| (*a, *b, race.handed_over.is_some()))
+        told.map(|((a, b), race)| (a.pc(), b.pc(), race.handed_over.is_some()))
             .collect()
     }
 

@@ -8,13 +8,15 @@
 
 use std::collections::BTreeMap;
 
+use raddle_world::Site;
+
 /// The store and the load by which two accesses are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HandOver {
     /// Instruction that stores, by the context of the earlier access and behind it.
-    pub store: u64,
+    pub store: Site,
     /// Instruction that loads what was stored, by the context of the later access and before it.
-    pub load: u64,
+    pub load: Site,
 }
 
 /// A load that saw a store.
@@ -56,7 +58,10 @@ mod tests {
     #[test]
     fn what_was_done_before_the_store_is_known_after_the_load() {
         let mut readings = Readings::default();
-        let by = |store| HandOver { store, load: 90 };
+        let by = |store| HandOver {
+            store: Site::first(store),
+            load: Site::first(90),
+        };
         readings.note(1, 0, 5, by(1));
         readings.note(1, 0, 9, by(2));
         readings.note(1, 0, 7, by(3));

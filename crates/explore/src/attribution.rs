@@ -17,7 +17,7 @@ use std::sync::Arc;
 use raddle_linux::LinuxWorld;
 use raddle_stdx::width::to_usize;
 use raddle_symbols::{Import, SymbolSpace};
-use raddle_world::{Access, ContextId, Event, EventKind};
+use raddle_world::{Access, ContextId, Event, EventKind, Site};
 
 use crate::stack::{is_library_file, is_loader_file};
 
@@ -180,8 +180,8 @@ impl Deref for Own<'_> {
 /// Where a context left the program's code.
 #[derive(Debug, Clone, Copy, Default)]
 struct Outside {
-    /// The last instruction of the program that wrote: a call writes its return address. Zero if none did yet.
-    call: u64,
+    /// The last instruction of the program that wrote: a call writes its return address. Nowhere if none did yet.
+    call: Site,
     /// It has entered a known function since.
     is_known: bool,
     /// Accesses of the library since.
@@ -220,13 +220,13 @@ impl Attribution {
             }
             _ => return Some(Own::Itself(event)),
         };
-        let owner = self.owner(event.pc);
+        let owner = self.owner(event.pc());
         if matches!(owner, Owner::Program | Owner::Stub) {
             let outside = self.outside(event.context);
             outside.is_known = false;
             outside.accesses = 0;
             if access.how.writes() && owner == Owner::Program {
-                outside.call = event.pc;
+                outside.call = event.site;
             }
             return Some(Own::Itself(event));
         }
@@ -236,11 +236,11 @@ impl Attribution {
         if owner == Owner::Loader {
             return None;
         }
-        let pc = self.caller(world, event, access)?;
+        let site = self.caller(world, event, access)?;
         let is_exact =
-            access.how.writes() || access.size <= 8 || contains(&self.territory.exact, event.pc);
+            access.how.writes() || access.size <= 8 || contains(&self.territory.exact, event.pc());
         let event = Box::new(Event {
-            pc,
+            site,
             ..event.clone()
         });
         Some(Own::InCall { event, is_exact })
@@ -250,14 +250,15 @@ impl Attribution {
     pub(crate) fn step<'e>(&mut self, world: &LinuxWorld, event: &'e Event) -> Option<Own<'e>> {
         let own = self.own(world, event)?;
         let is_access = matches!(own.kind, EventKind::Access(_));
-        (!is_access || !self.territory.is_library(own.pc)).then_some(own)
+        (!is_access || !self.territory.is_library(own.pc())).then_some(own)
     }
 
     /// The instruction of the program that a library's access belongs to.
-    fn caller(&mut self, world: &LinuxWorld, event: &Event, access: &Access) -> Option<u64> {
+    fn caller(&mut self, world: &LinuxWorld, event: &Event, access: &Access) -> Option<Site> {
         let outside = *self.outside(event.context);
-        let is_hidden =
-            outside.is_known || outside.call == 0 || outside.accesses >= self.accesses_max;
+        let is_hidden = outside.is_known
+            || outside.call == Site::NOWHERE
+            || outside.accesses >= self.accesses_max;
         let is_own =
             |territory: &Territory| territory.is_own_memory(world, event.context, access.addr);
         if is_hidden || !is_own(&self.territory) {

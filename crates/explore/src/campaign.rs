@@ -14,7 +14,7 @@ use raddle_sched::{AbstractSchedule, End, Profile, ReadsFromPair};
 use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_trace::{Checks, Inputs, Limits, Recording};
-use raddle_world::Unsupported;
+use raddle_world::{Site, Unsupported};
 
 use crate::exhaustive::{self, Exhaustive};
 use crate::explain;
@@ -295,10 +295,10 @@ struct Job {
 /// What all jobs of a generation share.
 #[derive(Debug)]
 struct Shared {
-    points: Vec<u64>,
-    groups: Vec<Vec<u64>>,
+    points: Vec<Site>,
+    groups: Vec<Vec<Site>>,
     profile: Profile,
-    focus: Vec<Range<u64>>,
+    focus: Vec<Range<Site>>,
     rules: Rules,
 }
 
@@ -308,15 +308,15 @@ struct Campaign<'a> {
     report: Report,
     learning: Learning,
     feedback: Feedback,
-    focus: Vec<Range<u64>>,
+    focus: Vec<Range<Site>>,
     seen: BTreeSet<u64>,
     classes: BTreeSet<u64>,
     pairs: BTreeSet<ReadsFromPair>,
     /// Where somebody was interrupted.
-    interrupted: BTreeSet<u64>,
+    interrupted: BTreeSet<Site>,
     failures: Failures<Outcome>,
     kept: Kept<(Finding, Recording)>,
-    races: BTreeMap<(u64, u64), (Race, Outcome)>,
+    races: BTreeMap<(Site, Site), (Race, Outcome)>,
 }
 
 impl<'a> Campaign<'a> {
@@ -405,7 +405,7 @@ impl<'a> Campaign<'a> {
         }
         self.learning.end_generation();
         let points = self.learning.points();
-        let interrupted = points.iter().filter(|pc| self.interrupted.contains(pc));
+        let interrupted = points.iter().filter(|site| self.interrupted.contains(site));
         self.report.interrupted = to_u64(interrupted.count());
         self.report.single_delays_done |= self.learning.single_delays_done();
     }
@@ -441,8 +441,8 @@ impl<'a> Campaign<'a> {
         }
         for race in &learned.races {
             let pair = (
-                race.first.pc.min(race.second.pc),
-                race.first.pc.max(race.second.pc),
+                race.first.site.min(race.second.site),
+                race.first.site.max(race.second.site),
             );
             // One that nothing orders at all says more than one that is handed over.
             let is_news = self

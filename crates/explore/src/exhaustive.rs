@@ -11,7 +11,7 @@ use raddle_linux::{Effect, LinuxWorld};
 use raddle_sched::dpor::{SharedLog, Touched, Transition};
 use raddle_sched::{Dpor, End};
 use raddle_stdx::width::to_u64;
-use raddle_world::{ContextId, Event, EventKind, World};
+use raddle_world::{ContextId, Event, EventKind, Site, World};
 
 use crate::attribution::Attribution;
 use crate::campaign::{News, Options, Phase, Progress, Report};
@@ -94,12 +94,12 @@ pub(crate) fn search(
 }
 
 struct Search {
-    points: BTreeSet<u64>,
+    points: BTreeSet<Site>,
     failures: Failures<Outcome>,
     dpor: Dpor,
     cut_short: u64,
     classes: BTreeSet<u64>,
-    interrupted: BTreeSet<u64>,
+    interrupted: BTreeSet<Site>,
 }
 
 impl Search {
@@ -169,9 +169,9 @@ impl Search {
         };
         report.shared_places = report.shared_places.max(learned.shared_places);
         let before = self.points.len();
-        for pc in learned.meetings.iter().flatten() {
-            if self.points.insert(*pc) {
-                session.world.add_point(*pc);
+        for site in learned.meetings.iter().flatten() {
+            if self.points.insert(*site) {
+                session.world.add_point(*site);
             }
         }
         self.points.len() != before

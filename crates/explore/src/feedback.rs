@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use raddle_sched::{AbstractSchedule, ReadsFromPair, Wish, reads_from};
 use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
+use raddle_world::Site;
 
 /// Abstract schedules kept.
 const SEEDS_MAX: usize = 512;
@@ -19,8 +20,8 @@ pub(crate) struct Feedback {
     /// Pairs with the number of runs that showed them.
     seen: BTreeMap<ReadsFromPair, u64>,
     seeds: Vec<AbstractSchedule>,
-    writers: BTreeSet<u64>,
-    groups: BTreeSet<Vec<u64>>,
+    writers: BTreeSet<Site>,
+    groups: BTreeSet<Vec<Site>>,
 }
 
 /// What jobs of a generation draw from.
@@ -59,11 +60,11 @@ impl Feedback {
     }
 
     /// Learns which instructions meet, and which of them write.
-    pub(crate) fn learn(&mut self, group: &[u64], writers: &BTreeSet<u64>) {
+    pub(crate) fn learn(&mut self, group: &[Site], writers: &BTreeSet<Site>) {
         if !self.groups.contains(group) {
             self.groups.insert(group.to_vec());
         }
-        let new = group.iter().filter(|pc| writers.contains(pc));
+        let new = group.iter().filter(|site| writers.contains(site));
         self.writers.extend(new);
     }
 
@@ -72,8 +73,8 @@ impl Feedback {
         let mut possible = BTreeSet::new();
         for group in &self.groups {
             for read in group {
-                let writers = group.iter().filter(|pc| self.writers.contains(pc));
-                for write in writers.chain([&0]) {
+                let writers = group.iter().filter(|site| self.writers.contains(site));
+                for write in writers.chain([&Site::NOWHERE]) {
                     let pair = (*write, *read);
                     if possible.len() < POSSIBLE_MAX && !self.seen.contains_key(&pair) {
                         possible.insert(pair);

@@ -7,7 +7,7 @@ use raddle_detect::{Failure, assertion_message};
 use raddle_linux::{Halt, HeapErrorKind, LinuxWorld};
 use raddle_sched::{Drive, End};
 use raddle_trace::Limits;
-use raddle_world::{ContextId, Event, EventKind, Liveness, World};
+use raddle_world::{ContextId, Event, EventKind, Liveness, Site, World};
 
 /// Bytes of standard error that are kept for a judgement.
 const WORDS_MAX: usize = 16 << 10;
@@ -81,17 +81,17 @@ pub(crate) fn judge(
     match (&drive.end, world.halt()) {
         (End::Exited { .. }, Some(Halt::Heap(error))) => Some(Failure::Heap {
             kind: heap_kind(error.kind),
-            pc: error.pc,
+            site: Site::new(world.image(error.context), error.pc),
         }),
         (End::Exited { .. }, Some(Halt::Cycle(contexts))) => Some(Failure::Deadlock {
-            calls: places(world, contexts.iter().copied()),
+            calls: sites(world, contexts.iter().copied()),
         }),
         (End::Exited { status }, None) => judge_status(world, *status, rules, writing),
         (End::Stuck, _) => Some(Failure::Deadlock {
-            calls: places(world, live(world)),
+            calls: sites(world, live(world)),
         }),
         (End::Hanging, _) => Some(Failure::Hang {
-            places: places(world, live(world)),
+            sites: sites(world, live(world)),
         }),
         (End::Unsupported(_) | End::Abandoned, _) => None,
     }
@@ -146,16 +146,17 @@ fn live(world: &LinuxWorld) -> impl Iterator<Item = ContextId> {
 }
 
 /// Where contexts stand: the return address of the known function they are in, or their own place.
-fn places(world: &LinuxWorld, contexts: impl Iterator<Item = ContextId>) -> Vec<u64> {
-    let mut places: Vec<u64> = contexts.filter_map(|id| place(world, id)).collect();
-    places.sort_unstable();
-    places.dedup();
-    places
+fn sites(world: &LinuxWorld, contexts: impl Iterator<Item = ContextId>) -> Vec<Site> {
+    let mut sites: Vec<Site> = contexts.filter_map(|id| site(world, id)).collect();
+    sites.sort_unstable();
+    sites.dedup();
+    sites
 }
 
-fn place(world: &LinuxWorld, who: ContextId) -> Option<u64> {
-    match world.pending_call(who) {
-        Some(call) => Some(call.return_pc),
-        None => world.registers(who)?.pc(),
-    }
+fn site(world: &LinuxWorld, who: ContextId) -> Option<Site> {
+    let pc = match world.pending_call(who) {
+        Some(call) => call.return_pc,
+        None => world.registers(who)?.pc()?,
+    };
+    Some(Site::new(world.image(who), pc))
 }

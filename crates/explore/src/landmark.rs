@@ -10,7 +10,7 @@ use raddle_sched::{Clock, Follow, Passing, Scheduler, View, Wrap};
 use raddle_symbols::SymbolSpace;
 use raddle_symbols::demangle::{demangle, path_of};
 use raddle_trace::{Landmark, Path, Phase, Position, Schedule};
-use raddle_world::{Context, ContextId};
+use raddle_world::{Context, ContextId, Site};
 
 use crate::judge::Rules;
 use crate::schedule_run::run_schedule;
@@ -43,9 +43,9 @@ impl Standing {
 /// Counts how often each context has stood where.
 #[derive(Debug, Default)]
 pub(crate) struct Visits {
-    counts: BTreeMap<(Path, u64, Standing), u64>,
+    counts: BTreeMap<(Path, Site, Standing), u64>,
     /// Where each context was last seen.
-    last: BTreeMap<Path, (u64, Standing, u64)>,
+    last: BTreeMap<Path, (u64, Standing, Site)>,
 }
 
 impl Visits {
@@ -53,8 +53,8 @@ impl Visits {
     pub(crate) fn note(&mut self, view: &View<'_>) -> u64 {
         let path = view.contexts.get(view.current).path.to_vec();
         let standing = Standing::of(view.at);
-        let now = (view.at.steps, standing, view.place);
-        let count = self.counts.entry((path.clone(), view.place, standing));
+        let now = (view.at.steps, standing, view.site);
+        let count = self.counts.entry((path.clone(), view.site, standing));
         let count = count.or_default();
         // A replay may stop twice at one place, once for its own sake.
         let is_new = self.last.get(&path) != Some(&now) || standing == Standing::Blocked;
@@ -65,7 +65,7 @@ impl Visits {
     }
 
     /// Where a context was last seen running, and the number of that visit.
-    pub(crate) fn seen(&self, who: &Context) -> Option<(u64, u64)> {
+    pub(crate) fn seen(&self, who: &Context) -> Option<(Site, u64)> {
         let (steps, standing, place) = *self.last.get(&*who.path)?;
         let key = (who.path.to_vec(), place, standing);
         let is_here = steps == who.steps && standing == Standing::Running;
@@ -79,7 +79,7 @@ struct Marking {
     follow: Follow,
     visits: Visits,
     /// Place and visit.
-    marks: Vec<(u64, u64)>,
+    marks: Vec<(Site, u64)>,
     /// Whether to stop only where the world stops by itself, as in a changed program.
     is_natural: bool,
 }
@@ -104,7 +104,7 @@ impl Wrap for Marking {
         let visit = self.visits.note(view);
         let next = self.follow.pick(view);
         if next != view.default {
-            self.marks.push((view.place, visit));
+            self.marks.push((view.site, visit));
         }
         next
     }
@@ -127,7 +127,7 @@ impl Clock for Marking {
         let jumps = self.follow.jumps(view);
         if jumps {
             let visit = self.visits.note(view);
-            self.marks.push((view.place, visit));
+            self.marks.push((view.site, visit));
         }
         jumps
     }
@@ -141,10 +141,10 @@ pub(crate) fn landmarks(
 ) -> Vec<Landmark> {
     let first = marks(session, schedule, rules, false);
     // Visits are counted only where the world stops.
-    let own: Vec<u64> = first
+    let own: Vec<Site> = first
         .iter()
-        .map(|(place, _)| *place)
-        .filter(|place| *place != 0 && !session.is_library(*place))
+        .map(|(site, _)| *site)
+        .filter(|site| *site != Site::NOWHERE && !session.is_library(*site))
         .collect();
     session.add_points(&own);
     let natural = marks(session, schedule, rules, true);
@@ -160,9 +160,9 @@ pub(crate) fn landmarks(
     let symbols = session.world.symbols(ContextId(0)).unwrap_or_default();
     marks
         .into_iter()
-        .map(|(place, visit)| Landmark {
+        .map(|(site, visit)| Landmark {
             visit,
-            ..describe(&symbols, place)
+            ..describe(&symbols, site.pc())
         })
         .collect()
 }
@@ -172,7 +172,7 @@ fn marks(
     schedule: &Schedule,
     rules: &Rules,
     is_natural: bool,
-) -> Vec<(u64, u64)> {
+) -> Vec<(Site, u64)> {
     let mut marking = Marking {
         follow: Follow::new(schedule),
         visits: Visits::default(),

@@ -13,7 +13,7 @@ use raddle_report::Finding;
 use raddle_sched::{Clock, Given, Scheduler, View};
 use raddle_symbols::SymbolSpace;
 use raddle_trace::{Path, Phase, Recording, Turn};
-use raddle_world::{Context, ContextId};
+use raddle_world::{Context, ContextId, Site};
 
 use crate::explain;
 use crate::judge::{Judge, Rules};
@@ -58,13 +58,13 @@ pub fn replay_relaxed(
     let symbols = session.world.symbols(ContextId(0)).unwrap_or_default();
     let Located {
         coming,
-        places,
+        sites,
         lost,
-    } = locate_all(&symbols, recording);
-    let own: Vec<u64> = places
+    } = locate_all(&session, &symbols, recording);
+    let own: Vec<Site> = sites
         .iter()
-        .map(|(place, _)| *place)
-        .filter(|place| *place != 0 && !session.is_library(*place))
+        .map(|(site, _)| *site)
+        .filter(|site| *site != Site::NOWHERE && !session.is_library(*site))
         .collect();
     session.add_points(&own);
     let mut marked = Marked {
@@ -83,7 +83,7 @@ pub fn replay_relaxed(
     if let (None, Some(learned)) = (&failing, learned) {
         let learning = learn_points(&mut session, &rules, &learned);
         let preemptions = recording.preemptions;
-        let (count, mut found) = orders_at(&mut session, &rules, places, preemptions, &is_same);
+        let (count, mut found) = orders_at(&mut session, &rules, sites, preemptions, &is_same);
         others = count;
         if found.is_none() {
             let (count, more) = try_portfolio(&mut session, &rules, learning, &is_same);
@@ -157,14 +157,14 @@ fn try_portfolio(
 struct Located {
     coming: BTreeMap<Path, VecDeque<Mark>>,
     /// Places of switches, and whether in the middle of the instruction.
-    places: BTreeSet<(u64, bool)>,
+    sites: BTreeSet<(Site, bool)>,
     lost: Vec<String>,
 }
 
-fn locate_all(symbols: &SymbolSpace, recording: &Recording) -> Located {
+fn locate_all(session: &Session, symbols: &SymbolSpace, recording: &Recording) -> Located {
     let mut located = Located {
         coming: BTreeMap::new(),
-        places: BTreeSet::new(),
+        sites: BTreeSet::new(),
         lost: Vec::new(),
     };
     let deviations = recording.schedule.deviations.iter();
@@ -176,13 +176,13 @@ fn locate_all(symbols: &SymbolSpace, recording: &Recording) -> Located {
             continue;
         }
         let mark = Mark {
-            place: place.unwrap_or(0),
+            site: place.map_or(Site::NOWHERE, |pc| session.site(pc)),
             standing: Standing::of(deviation.at),
             is_torn: deviation.at.phase == Phase::Torn,
             visit: landmark.visit,
             turn: deviation.turn.clone(),
         };
-        located.places.insert((mark.place, mark.is_torn));
+        located.sites.insert((mark.site, mark.is_torn));
         let queue = located.coming.entry(deviation.context.clone());
         queue.or_default().push_back(mark);
     }
@@ -192,7 +192,7 @@ fn locate_all(symbols: &SymbolSpace, recording: &Recording) -> Located {
 /// A switch at a landmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mark {
-    place: u64,
+    site: Site,
     standing: Standing,
     is_torn: bool,
     visit: u64,
@@ -217,7 +217,7 @@ impl Marked {
             .coming
             .get_mut(&*view.contexts.get(view.current).path)?;
         let is_here = |mark: &Mark| {
-            mark.place == view.place
+            mark.site == view.site
                 && mark.standing == Standing::of(view.at)
                 && mark.is_torn == (view.at.phase == Phase::Torn)
                 && mark.visit == visit
@@ -258,13 +258,13 @@ impl Clock for Marked {
 
 impl Given for Marked {
     fn tears(&mut self, who: &Context) -> bool {
-        let Some((place, visit)) = self.visits.seen(who) else {
+        let Some((site, visit)) = self.visits.seen(who) else {
             return false;
         };
         let asked = (who.path.to_vec(), who.steps);
         let is_wanted = self.coming.get(&*who.path).is_some_and(|coming| {
             let mut coming = coming.iter();
-            coming.any(|mark| mark.is_torn && mark.place == place && mark.visit == visit)
+            coming.any(|mark| mark.is_torn && mark.site == site && mark.visit == visit)
         });
         let tears = is_wanted && self.torn.as_ref() != Some(&asked);
         if tears {

@@ -125,8 +125,8 @@ impl<'r> Replayer<'r> {
                 {
                     continue;
                 }
-                let place = own_place(&symbols, event.pc);
-                let place = place.unwrap_or_else(|| place_of(&symbols, event.pc));
+                let place = own_place(&symbols, event.pc());
+                let place = place.unwrap_or_else(|| place_of(&symbols, event.pc()));
                 sink(TraceLine {
                     context: label(world, event.context),
                     place: describe(&place),

@@ -8,7 +8,7 @@ use raddle_detect::{Communication, Failure, Race, Races};
 use raddle_linux::{LinuxWorld, Observe};
 use raddle_sched::{AbstractSchedule, Drive, Profile, Scheduler, drive_while};
 use raddle_stdx::width::to_u64;
-use raddle_world::{ContextId, Event, EventKind, GRANULE_BYTES, Location, World};
+use raddle_world::{ContextId, Event, EventKind, GRANULE_BYTES, Location, Site, World};
 
 use crate::atomics::Atomics;
 use crate::attribution::Attribution;
@@ -69,7 +69,7 @@ pub(crate) struct Learned {
     pub(crate) meetings: Meetings,
     pub(crate) shared_places: u64,
     /// Instructions at meeting places that wrote.
-    pub(crate) writers: BTreeSet<u64>,
+    pub(crate) writers: BTreeSet<Site>,
     pub(crate) races: Vec<Race>,
 }
 
@@ -174,8 +174,8 @@ impl Observer {
             return;
         };
         if let EventKind::Access(access) = &event.kind
-            && world.is_point(event.pc)
-            && atomics.is_atomic(event.pc, access.addr)
+            && world.is_point(event.site)
+            && atomics.is_atomic(event.pc(), access.addr)
         {
             self.races.mark_atomic(access);
         }
@@ -189,14 +189,16 @@ impl Observer {
         Learned {
             meetings: self
                 .communication
-                .meetings(&mut |pc| !session.is_library(pc)),
+                .meetings(&mut |site| !session.is_library(site)),
             writers: self.communication.writers(),
             shared_places: self.communication.shared_places(),
             // What is atomic was asked only at points that were known before.
             races: self
                 .races
                 .found()
-                .filter(|race| session.is_point(race.first.pc) && session.is_point(race.second.pc))
+                .filter(|race| {
+                    session.is_point(race.first.site) && session.is_point(race.second.site)
+                })
                 .copied()
                 .collect(),
         }

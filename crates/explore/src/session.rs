@@ -8,7 +8,7 @@ use std::sync::Arc;
 use raddle_campaign::Leave;
 use raddle_linux::{HeapWatch, LinuxWorld, Mapping, Setup, StartError, Watch, describe_status};
 use raddle_trace::{Checks, Inputs};
-use raddle_world::{ContextId, SeededChoices, Snapshot, Unsupported, World};
+use raddle_world::{ContextId, ImageId, SeededChoices, Site, Snapshot, Unsupported, World};
 use thiserror::Error;
 
 use crate::atomics::Atomics;
@@ -100,10 +100,12 @@ pub(crate) struct Session {
     snapshot: Snapshot,
     /// Digest of the run up to the snapshot.
     pub(crate) digest: u64,
+    /// The program that is explored: the one that the first context executes at the snapshot.
+    image: ImageId,
     pub(crate) territory: Arc<Territory>,
     pub(crate) atomics: Atomics,
     /// Communication points, as far as they are known.
-    pub(crate) points: BTreeSet<u64>,
+    pub(crate) points: BTreeSet<Site>,
     /// Measures where the time goes, if somebody wants to know.
     pub(crate) clock: Option<Clock>,
     /// How long runs may go on.
@@ -135,7 +137,9 @@ impl Session {
         let digest = world.run_digest();
         world.arm();
         let snapshot = world.snapshot();
+        let image = world.image(ContextId(0));
         Ok(Self {
+            image,
             world,
             snapshot,
             digest,
@@ -155,25 +159,25 @@ impl Session {
     }
 
     /// Makes instructions decision points.
-    pub(crate) fn add_points(&mut self, points: &[u64]) {
-        for pc in points {
-            if self.points.insert(*pc) {
-                self.world.add_point(*pc);
+    pub(crate) fn add_points(&mut self, points: &[Site]) {
+        for site in points {
+            if self.points.insert(*site) {
+                self.world.add_point(*site);
             }
         }
     }
 
     /// Takes flags away that were set for a while, except from decision points.
-    pub(crate) fn remove_flags<'p>(&mut self, flags: impl IntoIterator<Item = &'p u64>) {
-        for pc in flags {
-            if !self.points.contains(pc) {
-                self.world.remove_point(*pc);
+    pub(crate) fn remove_flags<'p>(&mut self, flags: impl IntoIterator<Item = &'p Site>) {
+        for site in flags {
+            if !self.points.contains(site) {
+                self.world.remove_point(*site);
             }
         }
     }
 
-    pub(crate) fn is_point(&self, pc: u64) -> bool {
-        self.points.contains(&pc)
+    pub(crate) fn is_point(&self, site: Site) -> bool {
+        self.points.contains(&site)
     }
 
     /// Goes back to the snapshot.
@@ -181,13 +185,19 @@ impl Session {
         self.world.restore(self.snapshot);
     }
 
-    /// Whether an instruction belongs to a library that is not explored.
-    pub(crate) fn is_library(&self, pc: u64) -> bool {
-        self.territory.is_library(pc)
+    /// Whether an instruction belongs to a library that is not explored. Libraries of other programs are taken to lie
+    /// where those of the first one do.
+    pub(crate) fn is_library(&self, site: Site) -> bool {
+        self.territory.is_library(site.pc())
+    }
+
+    /// An instruction of the program that is explored.
+    pub(crate) fn site(&self, pc: u64) -> Site {
+        Site::new(self.image, pc)
     }
 
     /// The code of some places, sorted; an error if none of them has any.
-    pub(crate) fn focus(&mut self, on: &[Focus]) -> Result<Vec<Range<u64>>, StartFailure> {
+    pub(crate) fn focus(&mut self, on: &[Focus]) -> Result<Vec<Range<Site>>, StartFailure> {
         if on.is_empty() {
             return Ok(Vec::new());
         }
@@ -207,7 +217,8 @@ impl Session {
             return Err(StartFailure::NoFocus(names.join(", ")));
         }
         ranges.sort_unstable_by_key(|range| (range.start, range.end));
-        Ok(merged(ranges))
+        let code = |range: Range<u64>| self.site(range.start)..self.site(range.end);
+        Ok(merged(ranges).into_iter().map(code).collect())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use raddle_campaign::Leave;
 use raddle_linux::LinuxWorld;
-use raddle_world::{ContextId, PendingKind, Stop, Until, World};
+use raddle_world::{ContextId, PendingKind, Site, Stop, Until, World};
 
 use crate::hint;
 use crate::session::StartFailure;
@@ -110,15 +110,17 @@ fn run_to_points(
     what: &str,
     leave: &Leave,
 ) -> Result<(), StartFailure> {
-    targets.iter().for_each(|pc| world.add_point(*pc));
-    let reached = run_until(world, targets, what, leave);
-    targets.iter().for_each(|pc| world.remove_point(*pc));
+    let image = world.image(ContextId(0));
+    let targets: Vec<Site> = targets.iter().map(|pc| Site::new(image, *pc)).collect();
+    targets.iter().for_each(|site| world.add_point(*site));
+    let reached = run_until(world, &targets, what, leave);
+    targets.iter().for_each(|site| world.remove_point(*site));
     reached
 }
 
 fn run_until(
     world: &mut LinuxWorld,
-    targets: &[u64],
+    targets: &[Site],
     what: &str,
     leave: &Leave,
 ) -> Result<(), StartFailure> {
@@ -140,7 +142,7 @@ fn run_until(
                 return Err(StartFailure::NotReached { what, status });
             }
             Stop::Unsupported(what) => return Err(StartFailure::Unsupported(what)),
-            Stop::Point { pc } if targets.contains(&pc) => return Ok(()),
+            Stop::Point { site } if targets.contains(&site) => return Ok(()),
             _ => {}
         }
         last = next;

@@ -8,7 +8,7 @@ use raddle_report::finding::{Place, Step};
 use raddle_sched::{Follow, drive_while};
 use raddle_symbols::SymbolSpace;
 use raddle_trace::Schedule;
-use raddle_world::{Access, AccessKind, ContextId, Event, EventKind};
+use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, Site};
 
 use crate::attribution::{Attribution, Own};
 use crate::history::History;
@@ -41,7 +41,7 @@ pub(crate) struct Story {
 
 struct Item {
     context: ContextId,
-    pc: u64,
+    site: Site,
     place: Place,
     action: String,
     object: Option<String>,
@@ -61,12 +61,14 @@ pub(crate) fn tell(
         return Story::default();
     };
     // A stop before each access shows the stack that it is made with.
-    let points: Vec<u64> = communication
-        .meetings(&mut |pc| !session.is_library(pc))
+    let points: Vec<Site> = communication
+        .meetings(&mut |site| !session.is_library(site))
         .into_iter()
         .flatten()
         .collect();
-    points.iter().for_each(|pc| session.world.add_point(*pc));
+    points
+        .iter()
+        .for_each(|site| session.world.add_point(*site));
     session.world.set_observe(Observe::AddrValue);
     session.world.set_tracing(true);
     let mut attribution = Attribution::new(&session.territory);
@@ -204,8 +206,8 @@ impl Teller {
     /// The own code that made an access; none if a library did so for itself.
     fn place_of_access(&self, event: &Event) -> Option<Place> {
         match self.upcoming.get(&event.context) {
-            Some((pc, place)) if *pc == event.pc => place.clone(),
-            _ => own_place(&self.symbols, event.pc),
+            Some((pc, place)) if *pc == event.pc() => place.clone(),
+            _ => own_place(&self.symbols, event.pc()),
         }
     }
 
@@ -217,7 +219,9 @@ impl Teller {
             "reads"
         };
         let is_told = |item: &Item| {
-            item.context == event.context && item.pc == event.pc && item.action.starts_with(verb)
+            item.context == event.context
+                && item.site == event.site
+                && item.action.starts_with(verb)
         };
         if self.items.iter().rev().take(2).any(is_told) {
             return;
@@ -293,7 +297,7 @@ impl Teller {
             return None;
         }
         // The instruction after a call may belong to another line.
-        let before = own_place(&self.symbols, event.pc.wrapping_sub(1));
+        let before = own_place(&self.symbols, event.pc().wrapping_sub(1));
         match before {
             Some(place) if has_returned => Some(place),
             _ => own(&lines).map(|line| line.place.clone()),
@@ -328,7 +332,7 @@ impl Teller {
         let item = self.item(world, event, place, action, object);
         match self.items.last_mut() {
             // The same instruction again and again, as in a loop: the last time tells.
-            Some(last) if last.context == item.context && last.pc == item.pc => *last = item,
+            Some(last) if last.context == item.context && last.site == item.site => *last = item,
             _ => self.items.push(item),
         }
     }
@@ -345,7 +349,7 @@ impl Teller {
         let locks = locks.into_iter().flatten();
         Item {
             context: event.context,
-            pc: event.pc,
+            site: event.site,
             place,
             action,
             object,

@@ -200,6 +200,7 @@ fn build(
         entry: linker.map_or(loaded.entry, |linker| linker.entry),
         stack: stack.pointer,
         image: Image {
+            id: kernel.state.images.number(&file.path),
             path: Arc::clone(&file.path),
             command_line: with_nuls(&request.arguments).into(),
             environment: with_nuls(&request.environment).into(),

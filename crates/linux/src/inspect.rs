@@ -8,7 +8,7 @@ use raddle_mem::{AddressSpace, Frames, GuestAddr, PAGE_SIZE};
 use raddle_stdx::width::to_u64;
 use raddle_symbols::unwind::RIP;
 use raddle_symbols::{Registers, SymbolSpace};
-use raddle_world::{ContextId, Inspect, Loaded, Location};
+use raddle_world::{ContextId, Inspect, Loaded, Location, Site};
 use raddle_x86::{Cpu, Observe};
 
 use crate::heap::Block;
@@ -159,11 +159,13 @@ impl Inspect for LinuxWorld {
     }
 
     fn set_breakpoints(&mut self, at: &BTreeSet<u64>, are_set: bool) {
+        // A debugger names instructions of the program that it has loaded the symbols of.
+        let image = self.image(ContextId(0));
         for pc in at {
             if are_set {
-                self.add_point(*pc);
+                self.add_point(Site::new(image, *pc));
             } else {
-                self.remove_point(*pc);
+                self.remove_points_at(*pc);
             }
         }
     }

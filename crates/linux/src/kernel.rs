@@ -4,14 +4,15 @@ use raddle_mem::{AddressSpace, Frames, GuestAddr, PageFault};
 use raddle_stdx::IdMap;
 use raddle_stdx::width::to_u64;
 use raddle_world::{
-    AccessKind, Choice, ChoiceSource, ContextTable, Crash, Event, EventKind, Unsupported,
-    VirtualTime,
+    AccessKind, Choice, ChoiceSource, ContextTable, Crash, Event, EventKind, ImageId, Site,
+    Unsupported, VirtualTime,
 };
 
 use crate::errno::Errno;
 use crate::files::{self, HostFiles};
 use crate::futex::Futexes;
 use crate::heap::Heap;
+use crate::images::Images;
 use crate::process::{Pid, Process, SpaceId};
 use crate::serve::{self, Copied, Serving};
 use crate::thread::{Thread, Tid};
@@ -75,6 +76,7 @@ pub(crate) struct State {
     /// The last id given to a thread or process.
     pub(crate) last_tid: u32,
     pub(crate) last_space: u32,
+    pub(crate) images: Images,
     /// The process whose end is the end of the world.
     pub(crate) first: Pid,
     /// Its wait status, once it has ended.
@@ -268,14 +270,24 @@ impl Kernel {
     pub(crate) fn emit(&mut self, tid: Tid, kind: EventKind) {
         let thread = self.thread(tid);
         let context = thread.context;
-        let pc = thread.cpu.rip;
+        let site = self.site(tid, thread.cpu.rip);
         let step = self.state.contexts.get(context).steps;
         self.events.push(Event {
             context,
             step,
-            pc,
+            site,
             kind,
         });
+    }
+
+    /// The program that a thread executes.
+    pub(crate) fn image(&self, tid: Tid) -> ImageId {
+        self.process_of(tid).image.id
+    }
+
+    /// An instruction of the program that a thread executes.
+    pub(crate) fn site(&self, tid: Tid, pc: u64) -> Site {
+        Site::new(self.image(tid), pc)
     }
 
     /// Bytes that a thread wrote to the outside (standard output is 1, standard error 2).

@@ -24,6 +24,7 @@ mod files;
 mod futex;
 mod heap;
 mod hooks;
+mod images;
 mod inspect;
 mod kernel;
 mod life;

@@ -2,7 +2,7 @@
 
 use raddle_mem::{AddressSpace, GuestAddr, PageNo};
 use raddle_stdx::width::{low_u8, low_u16, to_usize};
-use raddle_world::{Access, AccessKind, Event, EventKind, Location, PageKey};
+use raddle_world::{Access, AccessKind, Event, EventKind, Location, PageKey, Site};
 use raddle_x86::{Engine, LogKind};
 
 use crate::kernel::Kernel;
@@ -17,6 +17,7 @@ const KNOWN_PAGES: usize = 64;
 pub(crate) fn drain(engine: &mut Engine, kernel: &mut Kernel, tid: Tid) {
     let context = kernel.thread(tid).context;
     let first_step = kernel.state.contexts.get(context).steps;
+    let image = kernel.image(tid);
     let id = kernel.process_of(tid).space;
     let map = &kernel.state.spaces[&id].map;
     // Accesses cluster on few pages: remember where they are instead of asking the page table each time.
@@ -36,7 +37,7 @@ pub(crate) fn drain(engine: &mut Engine, kernel: &mut Kernel, tid: Tid) {
         events.extend(std::iter::once_with(|| Event {
             context,
             step: first_step + record.step,
-            pc: record.pc,
+            site: Site::new(image, record.pc),
             kind: EventKind::Access(Access {
                 how: access_kind(record.kind),
                 size: low_u8(u64::from(record.size)),

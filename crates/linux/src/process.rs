@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use raddle_stdx::Id;
-use raddle_world::{ContextId, VirtualTime};
+use raddle_world::{ContextId, ImageId, VirtualTime};
 
 use crate::files::{FsId, TableId};
 use crate::signal::{Action, PendingSignals};
@@ -94,6 +94,7 @@ pub(crate) struct Process {
 /// What execve put in place.
 #[derive(Debug, Clone)]
 pub(crate) struct Image {
+    pub(crate) id: ImageId,
     /// Canonical path of the program file.
     pub(crate) path: Arc<[u8]>,
     /// Argument strings as they lie on the stack, each with its NUL.

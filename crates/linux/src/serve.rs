@@ -10,7 +10,9 @@
 use raddle_calls::Learns;
 use raddle_mem::GuestAddr;
 use raddle_stdx::width::{low_i32, low_u8, low_u16, low_u32};
-use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, GRANULE_BYTES, Location};
+use raddle_world::{
+    Access, AccessKind, ContextId, Event, EventKind, GRANULE_BYTES, Location, Site,
+};
 
 use crate::call::WaitKey;
 use crate::files::{open, ready};
@@ -37,7 +39,7 @@ pub(crate) const FUTEX: u32 = raddle_calls::number("futex");
 pub(crate) struct Serving {
     context: ContextId,
     step: u64,
-    pc: u64,
+    site: Site,
     number: u32,
 }
 
@@ -56,7 +58,7 @@ pub(crate) fn begin(kernel: &mut Kernel, tid: Tid, number: u32, args: &[u64; 6])
     kernel.serving = Some(Serving {
         context,
         step: kernel.state.contexts.get(context).steps,
-        pc: thread.cpu.rip.wrapping_sub(SYSCALL_BYTES),
+        site: kernel.site(tid, thread.cpu.rip.wrapping_sub(SYSCALL_BYTES)),
         number,
     });
     if kernel.is_observed && raddle_calls::of(number).is_some_and(|call| call.sends) {
@@ -88,7 +90,7 @@ pub(crate) fn publish(kernel: &mut Kernel, key: WaitKey) {
         kernel.events.push(Event {
             context: serving.context,
             step: serving.step,
-            pc: serving.pc,
+            site: serving.site,
             kind: EventKind::Publish { object },
         });
     }
@@ -188,7 +190,7 @@ fn check_heap(kernel: &mut Kernel, tid: Tid, serving: Serving, copied: Copied) {
     let error = HeapError {
         kind,
         context: serving.context,
-        pc: serving.pc,
+        pc: serving.site.pc(),
         addr: addr.0,
         block,
     };
@@ -215,7 +217,7 @@ fn note_access(kernel: &mut Kernel, tid: Tid, serving: Serving, copied: Copied) 
             kernel.events.push(Event {
                 context: serving.context,
                 step: serving.step,
-                pc: serving.pc,
+                site: serving.site,
                 kind: EventKind::Access(access),
             });
         }

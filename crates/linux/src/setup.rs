@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use raddle_mem::{AddressSpace, Frames};
 use raddle_stdx::IdMap;
-use raddle_world::{ChoiceSource, ContextTable, VirtualTime};
+use raddle_world::{ChoiceSource, ContextTable, ImageId, VirtualTime};
 use raddle_x86::Cpu;
 use thiserror::Error;
 
@@ -15,6 +15,7 @@ use crate::exec::{self, ExecError, Request};
 use crate::files::{self, HostFiles};
 use crate::futex::Futexes;
 use crate::heap::Heap;
+use crate::images::Images;
 use crate::kernel::{Config, Kernel, Space, State};
 use crate::process::{INIT, Image, Life, Pid, Process, SpaceId, Usage};
 use crate::signal::{Action, AltStack, PendingSignals, SignalSet};
@@ -127,6 +128,7 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
             now: VirtualTime(0),
             last_tid: FIRST,
             last_space: 0,
+            images: Images::default(),
             first: Pid(FIRST),
             ended: None,
         },
@@ -177,6 +179,7 @@ pub(crate) fn add_first_process(
             group: pid,
             session: pid,
             image: Image {
+                id: ImageId::FIRST,
                 path: Arc::from([]),
                 command_line: Arc::from([]),
                 environment: Arc::from([]),

@@ -5,7 +5,7 @@
 mod common;
 
 use raddle_linux::{HeapWatch, Watch};
-use raddle_world::{ContextId, Stop, Until, World};
+use raddle_world::{ContextId, Site, Stop, Until, World};
 
 /// `swab` reads memory without being one of the functions that do so on behalf of their caller.
 const SOURCE: &str = "#define _XOPEN_SOURCE 700\n#include <stdlib.h>\n#include <unistd.h>\nint main(void) {\n    static char into[8];\n    char *from = malloc(8);\n    free(from);\n    swab(from, into, 8);\n    return 0;\n}\n";
@@ -35,7 +35,7 @@ fn a_point_at_an_excused_access_is_passed() {
             break code.clone();
         }
     };
-    code.clone().for_each(|pc| world.add_point(pc));
+    code.clone().for_each(|pc| world.add_point(Site::first(pc)));
     let mut points = 0;
     for _ in 0..STOPS_MAX {
         match world.run(first, Until::Sync { steps_max: 10_000 }) {
@@ -44,7 +44,7 @@ fn a_point_at_an_excused_access_is_passed() {
                 assert!(points > 8, "only {points} points were met in swab");
                 return;
             }
-            Stop::Point { pc } => points += u32::from(code.contains(&pc)),
+            Stop::Point { site } => points += u32::from(code.contains(&site.pc())),
             _ => {}
         }
     }

@@ -14,7 +14,7 @@ impl EventText {
             "{:>4} {:>12} {:#014x} {}",
             event.context.0,
             event.step,
-            event.pc,
+            event.pc(),
             describe(&event.kind)
         )
     }
@@ -104,7 +104,7 @@ fn describe_mode(mode: LockMode) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raddle_world::ContextId;
+    use raddle_world::{ContextId, Site};
 
     #[test]
     fn results_are_errors_or_values() {
@@ -112,7 +112,7 @@ mod tests {
             EventText::default().line(&Event {
                 context: ContextId(2),
                 step: 77,
-                pc: 0x40_1000,
+                site: Site::first(0x40_1000),
                 kind: EventKind::SyscallLeave { number: 0, result },
             })
         };

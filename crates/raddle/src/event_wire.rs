@@ -29,12 +29,12 @@ impl EventWire {
     pub(crate) fn encode(&mut self, event: &Event) -> Vec<u8> {
         let (step, pc) = self
             .last
-            .insert(event.context.0, (event.step, event.pc))
+            .insert(event.context.0, (event.step, event.pc()))
             .unwrap_or_default();
         let mut out = vec![tag(&event.kind)];
         put(&mut out, u64::from(event.context.0));
         put(&mut out, event.step.wrapping_sub(step));
-        let delta = event.pc.wrapping_sub(pc).cast_signed();
+        let delta = event.pc().wrapping_sub(pc).cast_signed();
         put(&mut out, ((delta << 1) ^ (delta >> 63)).cast_unsigned());
         put_fields(&mut out, &event.kind);
         out
@@ -143,7 +143,7 @@ fn put_fields(out: &mut Vec<u8>, kind: &EventKind) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raddle_world::ContextId;
+    use raddle_world::{ContextId, Site};
 
     #[test]
     fn records_are_small_and_differences_are_per_context() {
@@ -151,7 +151,7 @@ mod tests {
         let event = |context, step| Event {
             context: ContextId(context),
             step,
-            pc: 0x40_1000 + step,
+            site: Site::first(0x40_1000 + step),
             kind: EventKind::Exit,
         };
         assert_eq!(wire.encode(&event(0, 1000)).len(), 1 + 1 + 2 + 4);

@@ -4,7 +4,7 @@
 //! With one delay there are k schedules, with two k(k-1)/2, and so on: small numbers of delays can be searched
 //! one by one. Most real bugs need few (the small-scope observation of Musuvathi and Qadeer, PLDI 2007).
 
-use raddle_world::ContextId;
+use raddle_world::{ContextId, Site};
 
 use crate::scheduler::{Passing, Scheduler, View};
 
@@ -79,7 +79,7 @@ impl Passing for DelayBounded {
         }
     }
 
-    fn interest(&mut self) -> &[u64] {
+    fn interest(&mut self) -> &[Site] {
         &[]
     }
 }

@@ -4,7 +4,7 @@
 //! a rule here is exact and its run can be had again. Everything else follows the default order.
 
 use raddle_trace::Path;
-use raddle_world::ContextId;
+use raddle_world::{ContextId, Site};
 
 use crate::scheduler::{Scheduler, View};
 
@@ -13,9 +13,9 @@ use crate::scheduler::{Scheduler, View};
 pub struct Hold {
     /// Only this context; none for any.
     pub context: Option<Path>,
-    pub at: u64,
+    pub at: Site,
     /// Released when another context has executed this place; none for: when nobody else can run.
-    pub until: Option<u64>,
+    pub until: Option<Site>,
 }
 
 /// Follows rules.
@@ -23,7 +23,7 @@ pub struct Hold {
 pub struct Directed {
     rules: Vec<Rule>,
     /// Where each context stands, by its number.
-    places: Vec<u64>,
+    sites: Vec<Site>,
 }
 
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ impl Directed {
         });
         Self {
             rules: rules.collect(),
-            places: Vec::new(),
+            sites: Vec::new(),
         }
     }
 
@@ -53,8 +53,11 @@ impl Directed {
         done.count()
     }
 
-    fn place(&self, who: ContextId) -> u64 {
-        self.places.get(who.0 as usize).copied().unwrap_or(0)
+    fn site(&self, who: ContextId) -> Site {
+        self.sites
+            .get(who.0 as usize)
+            .copied()
+            .unwrap_or(Site::NOWHERE)
     }
 
     fn is_held(&self, who: ContextId) -> bool {
@@ -66,7 +69,7 @@ impl Directed {
         let path = &*view.contexts.get(view.current).path;
         let free = self.rules.iter_mut().find(|rule| {
             let is_meant = rule.hold.context.as_deref().is_none_or(|of| of == path);
-            !rule.is_over && rule.held.is_none() && rule.hold.at == view.place && is_meant
+            !rule.is_over && rule.held.is_none() && rule.hold.at == view.site && is_meant
         });
         if let Some(rule) = free {
             rule.held = Some(view.current);
@@ -75,9 +78,9 @@ impl Directed {
 
     /// A context executes what it stands before: some rule may be over.
     fn pass(&mut self, who: ContextId) {
-        let place = self.place(who);
+        let site = self.site(who);
         for rule in &mut self.rules {
-            if rule.held.is_some_and(|held| held != who) && rule.hold.until == Some(place) {
+            if rule.held.is_some_and(|held| held != who) && rule.hold.until == Some(site) {
                 rule.is_over = true;
             }
         }
@@ -87,10 +90,10 @@ impl Directed {
 impl Scheduler for Directed {
     fn pick(&mut self, view: &View<'_>) -> ContextId {
         let index = view.current.0 as usize;
-        if self.places.len() <= index {
-            self.places.resize(index + 1, 0);
+        if self.sites.len() <= index {
+            self.sites.resize(index + 1, Site::NOWHERE);
         }
-        self.places[index] = view.place;
+        self.sites[index] = view.site;
         self.arrive(view);
         let default = view.sensible_default();
         let start = view.runnable.partition_point(|id| *id < default);

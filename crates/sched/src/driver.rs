@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use raddle_stdx::Digest;
 use raddle_trace::{Deviation, Limits, Phase, Position, Schedule, Turn};
 use raddle_world::{
-    ContextId, Event, Liveness, PassPoints, Passage, Pending, PendingKind, Stop, Unsupported,
+    ContextId, Event, Liveness, PassPoints, Passage, Pending, PendingKind, Site, Stop, Unsupported,
     Until, World, successor,
 };
 
@@ -83,9 +83,9 @@ pub struct Drive {
     pub stops: Vec<u64>,
     pub steps: u64,
     /// Where the current context stood at each decision.
-    pub trail: Vec<u64>,
+    pub trail: Vec<Site>,
     /// The stops at flagged points: who, and where.
-    pub points: Vec<(ContextId, u64)>,
+    pub points: Vec<(ContextId, Site)>,
     /// What each context did, as a digest.
     pub kinds: Vec<u64>,
     /// Which places read from which; empty in a replay, and in a world without classes.
@@ -95,7 +95,7 @@ pub struct Drive {
     /// Times a context was set aside because it waited in a loop.
     pub set_aside: u64,
     /// Flagged points at which a context that could have gone on was interrupted, ascending.
-    pub interrupted: Vec<u64>,
+    pub interrupted: Vec<Site>,
 }
 
 impl Drive {
@@ -189,7 +189,7 @@ struct Driving {
     is_replay: bool,
     reason: Reason,
     /// Where the current context stands.
-    place: u64,
+    site: Site,
     since_switch: u64,
     runnable: Vec<ContextId>,
     /// Those that a scheduler may choose from.
@@ -198,7 +198,7 @@ struct Driving {
     blocks: Vec<(u64, u32)>,
     /// What each context would do next, by its number, and where it stands then.
     next: Vec<Option<Pending>>,
-    places: Vec<u64>,
+    sites: Vec<Site>,
     /// The step count at which each context was last stopped in the middle of an instruction.
     torn: Vec<Option<u64>>,
     /// The step count at which each context was last stopped before it had made a step.
@@ -229,13 +229,13 @@ impl Driving {
             has_classes: policy.has_classes,
             is_replay,
             reason: Reason::Start,
-            place: 0,
+            site: Site::NOWHERE,
             since_switch: 0,
             runnable: Vec::new(),
             candidates: Vec::new(),
             blocks: Vec::new(),
             next: Vec::new(),
-            places: Vec::new(),
+            sites: Vec::new(),
             torn: Vec::new(),
             stalled: Vec::new(),
             left: Vec::new(),
@@ -303,7 +303,7 @@ impl Driving {
             current,
             at,
             reason: self.reason,
-            place: self.place,
+            site: self.site,
             runnable: &self.candidates,
             default,
             contexts: world.contexts(),
@@ -328,7 +328,7 @@ impl Driving {
         if self.candidates.len() > 1 {
             self.drive.decisions += 1;
             if self.drive.trail.len() < TRAIL_MAX {
-                self.drive.trail.push(self.place);
+                self.drive.trail.push(self.site);
             }
         }
         if next != default {
@@ -353,10 +353,10 @@ impl Driving {
         if next != current {
             self.drive.switches += 1;
             self.waiting.switch();
-            if let Reason::Point { pc } = self.reason
+            if let Reason::Point { site } = self.reason
                 && self.drive.interrupted.len() < TRAIL_MAX
             {
-                self.drive.interrupted.push(pc);
+                self.drive.interrupted.push(site);
             }
         }
         next
@@ -565,17 +565,17 @@ impl Driving {
         let next = self.next[index].take();
         self.torn[index] = Some(steps);
         self.drive.stops[index] += 1;
-        self.place = world.place(who);
+        self.site = world.site(who);
         let phase = Phase::Torn;
         self.drive.last = (who, Position { steps, phase });
-        let pc = next.as_ref().map_or(0, |next| next.pc);
+        let site = next.as_ref().map_or(Site::NOWHERE, |next| next.site);
         if let Some(next) = next {
             self.next[index] = Some(half(&next, true));
             self.note_operation(world, who);
             self.next[index] = Some(half(&next, false));
         }
-        self.reason = Reason::Point { pc };
-        Some(Stop::Point { pc })
+        self.reason = Reason::Point { site };
+        Some(Stop::Point { site })
     }
 
     /// Makes room for what is known of a context.
@@ -585,7 +585,7 @@ impl Driving {
             self.drive.stops.resize(needed, 0);
             self.blocks.resize(needed, (0, 0));
             self.next.resize(needed, None);
-            self.places.resize(needed, 0);
+            self.sites.resize(needed, Site::NOWHERE);
             self.torn.resize(needed, None);
             self.stalled.resize(needed, None);
             self.left.resize(needed, None);
@@ -599,9 +599,9 @@ impl Driving {
         let Some(next) = self.next[who.0 as usize].take() else {
             return;
         };
-        let place = self.places[who.0 as usize];
+        let site = self.sites[who.0 as usize];
         if self.has_classes {
-            self.reads_from.note(who, place, &next, world.contexts());
+            self.reads_from.note(who, site, &next, world.contexts());
         }
         if let Some(touch) = touch(&next)
             && touch.writes
@@ -613,7 +613,11 @@ impl Driving {
     /// Looks at where a context has come to.
     fn look<W: World>(&mut self, world: &mut W, who: ContextId, stop: &Stop) {
         let is_standing = matches!(stop, Stop::Point { .. } | Stop::Sync | Stop::Steps);
-        self.place = if is_standing { world.place(who) } else { 0 };
+        self.site = if is_standing {
+            world.site(who)
+        } else {
+            Site::NOWHERE
+        };
         if self.is_replay {
             return;
         }
@@ -622,18 +626,18 @@ impl Driving {
             // A context that waits for a lock will try again; what else it waits for is the world's secret.
             let next = matches!(stop, Stop::Blocked).then(|| world.pending(who));
             self.next[index] = next.filter(|n| !matches!(n.kind, PendingKind::Syscall { .. }));
-            self.places[index] = world.place(who);
+            self.sites[index] = world.site(who);
             return;
         }
         self.next[index] = Some(world.pending(who));
-        self.places[index] = self.place;
-        if let Stop::Point { pc } = *stop
+        self.sites[index] = self.site;
+        if let Stop::Point { site } = *stop
             && self.drive.points.len() < TRAIL_MAX
         {
-            self.drive.points.push((who, pc));
+            self.drive.points.push((who, site));
         }
         if !world.is_entering_call(who) {
-            self.kinds[index].word(self.place);
+            self.kinds[index].word(self.site.number());
         }
     }
 
@@ -648,7 +652,7 @@ impl Driving {
                 Reason::Yielded
             }
             Stop::Steps => Reason::Bound,
-            Stop::Point { pc } if !self.is_replay => {
+            Stop::Point { site } if !self.is_replay => {
                 let touch = self.next[who.0 as usize].as_ref().and_then(touch);
                 let (object, writes) = match touch {
                     Some(touch) => (Some(touch.object), touch.writes),
@@ -658,10 +662,10 @@ impl Driving {
                 let registers = world.register_digest(who);
                 match self.waiting.stop(who, steps, registers, object, writes) {
                     Progress::Repeats => Reason::Spinning,
-                    Progress::Made => Reason::Point { pc },
+                    Progress::Made => Reason::Point { site },
                 }
             }
-            Stop::Point { pc } => Reason::Point { pc },
+            Stop::Point { site } => Reason::Point { site },
             Stop::Sync => Reason::Sync,
             _ => Reason::Blocked,
         }
@@ -725,9 +729,9 @@ impl Drive {
                 .collect(),
             trail: self.trail.clone(),
         };
-        for (who, pc) in &self.points {
+        for (who, site) in &self.points {
             let visits = profile.visits.entry(path(who.0)).or_default();
-            *visits.entry(*pc).or_default() += 1;
+            *visits.entry(*site).or_default() += 1;
         }
         profile
     }

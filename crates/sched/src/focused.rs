@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use raddle_world::ContextId;
+use raddle_world::{ContextId, Site};
 
 use crate::scheduler::{Passing, Scheduler, View};
 use crate::wrap::Wrap;
@@ -12,18 +12,18 @@ use crate::wrap::Wrap;
 pub struct Focused<S> {
     inner: S,
     /// Sorted, not overlapping.
-    ranges: Vec<Range<u64>>,
+    ranges: Vec<Range<Site>>,
 }
 
 impl<S: Scheduler> Focused<S> {
-    pub fn new(inner: S, ranges: Vec<Range<u64>>) -> Self {
+    pub fn new(inner: S, ranges: Vec<Range<Site>>) -> Self {
         debug_assert!(ranges.is_sorted_by_key(|range| range.start));
         Self { inner, ranges }
     }
 
-    fn is_inside(&self, place: u64) -> bool {
-        let after = self.ranges.partition_point(|range| range.start <= place);
-        after > 0 && self.ranges[after - 1].contains(&place)
+    fn is_inside(&self, site: Site) -> bool {
+        let after = self.ranges.partition_point(|range| range.start <= site);
+        after > 0 && self.ranges[after - 1].contains(&site)
     }
 }
 
@@ -44,7 +44,7 @@ impl<S: Scheduler> Wrap for Focused<S> {
     }
 
     fn pick(&mut self, view: &View<'_>) -> ContextId {
-        if view.can_stay() && !self.is_inside(view.place) {
+        if view.can_stay() && !self.is_inside(view.site) {
             return view.current;
         }
         self.inner.pick(view)

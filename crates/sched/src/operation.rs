@@ -49,13 +49,13 @@ pub(crate) fn conflict(a: &Pending, b: &Pending) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use raddle_world::Location;
+    use raddle_world::{Location, Site};
 
     use super::*;
 
     fn access(offset: u16, writes: bool) -> Pending {
         Pending {
-            pc: 0,
+            site: Site::NOWHERE,
             kind: PendingKind::Access {
                 addr: 0,
                 location: Some(Location::shared(1, offset)),
@@ -73,7 +73,7 @@ mod tests {
         assert!(!conflict(&access(0, false), &access(4, false)));
         assert!(!conflict(&access(0, true), &access(8, true)));
         let sync = |object| Pending {
-            pc: 0,
+            site: Site::NOWHERE,
             kind: PendingKind::Sync { object },
         };
         assert!(conflict(&sync(7), &sync(7)));

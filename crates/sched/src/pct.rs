@@ -9,7 +9,7 @@
 
 use raddle_stdx::Prng;
 use raddle_stdx::width::{low_u32, to_u64};
-use raddle_world::ContextId;
+use raddle_world::{ContextId, Site};
 
 use crate::scheduler::{Passing, Profile, Scheduler, View};
 
@@ -102,7 +102,7 @@ impl Passing for Pct {
         }
     }
 
-    fn interest(&mut self) -> &[u64] {
+    fn interest(&mut self) -> &[Site] {
         &[]
     }
 }

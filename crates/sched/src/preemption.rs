@@ -3,12 +3,12 @@
 //!
 //! Two things keep the number of schedules small. Contexts that did the same so far in earlier runs and have
 //! come equally far stand for each other (a hundred workers are two or three candidates, not a hundred). And
-//! decisions are tried in the order of novelty: the first visit of every place before the second visit of any.
+//! decisions are tried in the order of novelty: the first visit of every site before the second visit of any.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_stdx::width::{to_u64, to_usize};
-use raddle_world::ContextId;
+use raddle_world::{ContextId, Site};
 
 use crate::scheduler::{Profile, Scheduler, View};
 
@@ -75,14 +75,14 @@ fn candidates(profile: &Profile) -> u64 {
     to_u64(kinds.len()).clamp(1, CANDIDATES_MAX)
 }
 
-/// Numbers of decisions: first visits of places, then second ones, and so on.
-fn by_novelty(trail: &[u64]) -> Vec<usize> {
-    let mut visits: BTreeMap<u64, u64> = BTreeMap::new();
+/// Numbers of decisions: first visits of sites, then second ones, and so on.
+fn by_novelty(trail: &[Site]) -> Vec<usize> {
+    let mut visits: BTreeMap<Site, u64> = BTreeMap::new();
     let mut order: Vec<(u64, usize)> = trail
         .iter()
         .enumerate()
-        .map(|(number, place)| {
-            let visit = visits.entry(*place).or_default();
+        .map(|(number, site)| {
+            let visit = visits.entry(*site).or_default();
             *visit += 1;
             (*visit, number)
         })
@@ -136,9 +136,12 @@ mod tests {
 
     #[test]
     fn every_set_comes_once_and_new_places_come_first() {
-        assert_eq!(by_novelty(&[7, 7, 8, 7, 9]), [0, 2, 4, 1, 3]);
+        assert_eq!(
+            by_novelty(&[7, 7, 8, 7, 9].map(Site::first)),
+            [0, 2, 4, 1, 3]
+        );
         let profile = Profile {
-            trail: vec![7, 7, 8],
+            trail: [7, 7, 8].map(Site::first).to_vec(),
             kinds: [(vec![0], 1), (vec![0, 0], 2)].into(),
             ..Profile::default()
         };

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_trace::Path;
-use raddle_world::ContextId;
+use raddle_world::{ContextId, Site};
 
 use crate::scheduler::{Passing, Profile, Scheduler, View};
 
@@ -86,7 +86,7 @@ impl Passing for RandomWalk {
         }
     }
 
-    fn interest(&mut self) -> &[u64] {
+    fn interest(&mut self) -> &[Site] {
         &[]
     }
 }

@@ -8,7 +8,7 @@
 
 use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
-use raddle_world::ContextId;
+use raddle_world::{ContextId, Site};
 
 use crate::operation::touch;
 use crate::pos::Pos;
@@ -68,7 +68,7 @@ pub struct ReadsFrom {
     base: Pos,
     wishes: AbstractSchedule,
     /// Where each context stands, by its number.
-    places: Vec<u64>,
+    sites: Vec<Site>,
     trace: ReadsFromTrace,
 }
 
@@ -77,13 +77,14 @@ impl ReadsFrom {
         Self {
             base: Pos::new(seed),
             wishes,
-            places: Vec::new(),
+            sites: Vec::new(),
             trace: ReadsFromTrace::default(),
         }
     }
 
-    fn place(&self, who: ContextId) -> u64 {
-        self.places.get(who.0 as usize).copied().unwrap_or(0)
+    fn site(&self, who: ContextId) -> Site {
+        let site = self.sites.get(who.0 as usize);
+        site.copied().unwrap_or(Site::NOWHERE)
     }
 
     /// Whether a wish says that this context should wait.
@@ -94,27 +95,28 @@ impl ReadsFrom {
         let Some(touch) = touch(next) else {
             return false;
         };
-        let place = self.place(who);
+        let site = self.site(who);
         let mut concerned = self.wishes.iter().filter(|wish| {
-            let is_reader = wish.pair.1 == place;
+            let is_reader = wish.pair.1 == site;
             is_reader || wish.is_wanted && touch.writes
         });
         let source = || self.trace.source_of(&touch);
         concerned.any(|wish| {
             let (write, read) = wish.pair;
-            if read == place {
+            if read == site {
                 return (source() == write) != wish.is_wanted;
             }
             // Somebody is to read what stands there now: nobody may overwrite it.
-            source() == write && (write != 0 || self.waits_for(read, touch.object, view))
+            source() == write
+                && (write != Site::NOWHERE || self.waits_for(read, touch.object, view))
         })
     }
 
-    /// Whether some context stands at this place and touches the same object.
-    fn waits_for(&self, read: u64, object: u64, view: &View<'_>) -> bool {
+    /// Whether some context stands at this site and touches the same object.
+    fn waits_for(&self, read: Site, object: u64, view: &View<'_>) -> bool {
         view.runnable.iter().any(|who| {
             let touches = || view.next_of(*who).and_then(touch).map(|t| t.object);
-            self.place(*who) == read && touches() == Some(object)
+            self.site(*who) == read && touches() == Some(object)
         })
     }
 
@@ -123,28 +125,26 @@ impl ReadsFrom {
         let Some(next) = view.next_of(who) else {
             return;
         };
-        let place = self.place(who);
+        let site = self.site(who);
         if let Some(touch) = touch(next).filter(|touch| touch.reads) {
             let granted = self.wishes.iter().position(|wish| {
-                wish.is_wanted
-                    && wish.pair.1 == place
-                    && wish.pair.0 == self.trace.source_of(&touch)
+                wish.is_wanted && wish.pair.1 == site && wish.pair.0 == self.trace.source_of(&touch)
             });
             if let Some(granted) = granted {
                 self.wishes.remove(granted);
             }
         }
-        self.trace.note(who, place, next, view.contexts);
+        self.trace.note(who, site, next, view.contexts);
     }
 }
 
 impl Scheduler for ReadsFrom {
     fn pick(&mut self, view: &View<'_>) -> ContextId {
         let index = view.current.0 as usize;
-        if self.places.len() <= index {
-            self.places.resize(index + 1, 0);
+        if self.sites.len() <= index {
+            self.sites.resize(index + 1, Site::NOWHERE);
         }
-        self.places[index] = view.place;
+        self.sites[index] = view.site;
         self.base.update(view);
         let free = view
             .runnable

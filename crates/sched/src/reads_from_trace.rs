@@ -5,19 +5,19 @@
 //! ASPLOS 2024). Operations are those at which contexts stop: communication points and synchronisation.
 
 use raddle_stdx::Digest;
-use raddle_world::{ContextId, ContextTable, Pending};
+use raddle_world::{ContextId, ContextTable, Pending, Site};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::operation::{Touch, touch};
 
-/// An observed pair: the place of the last write (0: none in this run) and the place of the read.
-pub type ReadsFromPair = (u64, u64);
+/// An observed pair: the site of the last write ([`Site::NOWHERE`] if there was none in this run) and that of the read.
+pub type ReadsFromPair = (Site, Site);
 
 /// The last write to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LastWrite {
     context: ContextId,
-    place: u64,
+    site: Site,
     /// Which operation of its context it was.
     number: u64,
 }
@@ -32,8 +32,8 @@ pub struct ReadsFromTrace {
 }
 
 impl ReadsFromTrace {
-    /// A context is about to do this operation at this place.
-    pub fn note(&mut self, who: ContextId, place: u64, next: &Pending, table: &ContextTable) {
+    /// A context is about to do this operation at this site.
+    pub fn note(&mut self, who: ContextId, site: Site, next: &Pending, table: &ContextTable) {
         let Some(touch) = touch(next) else { return };
         let index = who.0 as usize;
         if self.contexts.len() <= index {
@@ -44,7 +44,7 @@ impl ReadsFromTrace {
         let number = entry.0;
         if touch.reads {
             let source = self.last.get(&touch.object);
-            entry.1.word(place);
+            entry.1.word(site.number());
             if let Some(write) = source {
                 for element in &*table.get(write.context).path {
                     entry.1.word(u64::from(*element));
@@ -54,22 +54,23 @@ impl ReadsFromTrace {
             // What a context reads from itself says nothing about the schedule.
             if source.is_none_or(|write| write.context != who) {
                 self.pairs
-                    .insert((source.map_or(0, |write| write.place), place));
+                    .insert((source.map_or(Site::NOWHERE, |write| write.site), site));
             }
         }
         if touch.writes {
             let write = LastWrite {
                 context: who,
-                place,
+                site,
                 number,
             };
             self.last.insert(touch.object, write);
         }
     }
 
-    /// The place of the last write to what this operation reads; 0 if there was none.
-    pub(crate) fn source_of(&self, touch: &Touch) -> u64 {
-        self.last.get(&touch.object).map_or(0, |write| write.place)
+    /// The site of the last write to what this operation reads; nowhere if there was none.
+    pub(crate) fn source_of(&self, touch: &Touch) -> Site {
+        let last = self.last.get(&touch.object);
+        last.map_or(Site::NOWHERE, |write| write.site)
     }
 
     /// The pairs of contexts' operations so far, ascending.

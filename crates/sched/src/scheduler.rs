@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use raddle_trace::{Path, Position};
-use raddle_world::{Context, ContextId, ContextTable, Pending, successor};
+use raddle_world::{Context, ContextId, ContextTable, Pending, Site, successor};
 
 /// Why somebody has to be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum Reason {
     /// The current context stands before a system call or synchronisation operation.
     Sync,
     /// It stands before a flagged program point.
-    Point { pc: u64 },
+    Point { site: Site },
     /// It came back to the same place with the same registers: it waits for somebody else's write.
     Spinning,
     /// It asked to be scheduled later.
@@ -42,7 +42,7 @@ pub struct View<'a> {
     pub at: Position,
     pub reason: Reason,
     /// Where in the program it stands.
-    pub place: u64,
+    pub site: Site,
     /// Who can be chosen; never empty, ascending. Contexts that spin on values that nobody changed are left
     /// out while there are others.
     pub runnable: &'a [ContextId],
@@ -133,7 +133,7 @@ pub trait Passing {
     /// So many points were passed without asking.
     fn passed(&mut self, candidates: usize, points: u64);
     /// Points at which it is asked in any case, sorted.
-    fn interest(&mut self) -> &[u64];
+    fn interest(&mut self) -> &[Site];
 }
 
 /// What earlier runs of the same program told about its size.
@@ -146,11 +146,11 @@ pub struct Profile {
     /// Stops of each context.
     pub stops: BTreeMap<Path, u64>,
     /// Stops of each context by the program point at which it stood.
-    pub visits: BTreeMap<Path, BTreeMap<u64, u64>>,
+    pub visits: BTreeMap<Path, BTreeMap<Site, u64>>,
     /// What each context did, as a digest: equal ones run the same code, so far as it was seen.
     pub kinds: BTreeMap<Path, u64>,
     /// Where the current context stood at each decision of the default order.
-    pub trail: Vec<u64>,
+    pub trail: Vec<Site>,
 }
 
 impl Profile {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use raddle_world::{
     ContextId, ContextTable, Event, Liveness, Location, PassPoints, Passage, Pending, PendingKind,
-    Snapshot, Stop, Until, VirtualTime, WaitReason, World,
+    Site, Snapshot, Stop, Until, VirtualTime, WaitReason, World,
 };
 
 /// One operation; each takes one step and is a decision point of its own.
@@ -91,7 +91,9 @@ impl Toy {
         if let Do::SpinOn(cell) = operation
             && self.cells[cell] == 0
         {
-            return Stop::Point { pc: 1 };
+            return Stop::Point {
+                site: Site::first(1),
+            };
         }
         self.at[index] += 1;
         match operation {
@@ -110,7 +112,7 @@ impl Toy {
         let is_sync = matches!(operation, Do::Lock(_) | Do::Unlock(_))
             || matches!(pending.kind, PendingKind::Sync { .. });
         if self.has_points && !is_sync && self.at[index] < self.programs[index].len() {
-            return Stop::Point { pc: pending.pc };
+            return Stop::Point { site: pending.site };
         }
         Stop::Sync
     }
@@ -150,13 +152,13 @@ impl World for Toy {
             _ => PendingKind::Local,
         };
         // Every operation has a place of its own.
-        let pc = u64::from(who.0) << 32 | u64::try_from(at).expect("few");
-        Pending { pc, kind }
+        let site = Site::first(u64::from(who.0) << 32 | u64::try_from(at).expect("few"));
+        Pending { site, kind }
     }
 
-    fn place(&self, who: ContextId) -> u64 {
+    fn site(&self, who: ContextId) -> Site {
         let at = self.at[who.0 as usize];
-        1 + (u64::from(who.0) << 32 | u64::try_from(at).expect("few"))
+        Site::first(1 + (u64::from(who.0) << 32 | u64::try_from(at).expect("few")))
     }
 
     fn run(&mut self, who: ContextId, until: Until) -> Stop {
@@ -218,7 +220,7 @@ impl PassPoints for Toy {
         loop {
             let left = end - self.table.get(who).steps;
             let stop = self.run(who, Until::Steps(left));
-            let is_passed = matches!(stop, Stop::Point { pc } if !never.contains(&pc))
+            let is_passed = matches!(stop, Stop::Point { site } if !never.contains(&site))
                 && self.passes
                 && passed < points
                 && self.table.get(who).steps < end;

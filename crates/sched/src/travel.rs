@@ -357,7 +357,7 @@ impl Wrap for Surveyor<'_> {
     fn pick(&mut self, view: &View<'_>) -> ContextId {
         let steps: u64 = view.contexts.iter().map(|(_, context)| context.steps).sum();
         let at = steps - self.base;
-        if self.breakpoints.contains(&view.place) {
+        if self.breakpoints.contains(&view.site.pc()) {
             let seen = self.seen.insert(view.current, view.at.steps);
             if seen != Some(view.at.steps) {
                 self.hits.push((at, view.current));

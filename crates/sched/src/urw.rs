@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_trace::Path;
-use raddle_world::ContextId;
+use raddle_world::{ContextId, Site};
 
 use crate::random_walk::another;
 use crate::scheduler::{Passing, Profile, Reason, Scheduler, View};
@@ -25,14 +25,14 @@ pub struct Urw {
     /// Those that are still to come, by context number; of descendants, only those that do not exist yet.
     remaining: Vec<u64>,
     /// Only stops at these points count; empty for all.
-    interest: Vec<u64>,
+    interest: Vec<Site>,
     /// Whose interesting operation comes next, and whether it stands before it.
     turn: Option<(ContextId, bool)>,
 }
 
 impl Urw {
     /// `interest` must be sorted; empty means every stop.
-    pub fn new(seed: u64, profile: &Profile, interest: Vec<u64>) -> Self {
+    pub fn new(seed: u64, profile: &Profile, interest: Vec<Site>) -> Self {
         debug_assert!(interest.is_sorted());
         let mut expected: BTreeMap<Path, u64> = BTreeMap::new();
         for (path, stops) in &profile.stops {
@@ -40,7 +40,7 @@ impl Urw {
                 *stops
             } else {
                 let visits = profile.visits.get(path);
-                let at = |pc| visits.and_then(|visits| visits.get(pc)).copied();
+                let at = |site| visits.and_then(|visits| visits.get(site)).copied();
                 interest.iter().filter_map(at).sum()
             };
             for length in 1..=path.len() {
@@ -59,7 +59,7 @@ impl Urw {
     fn counts(&self, reason: Reason) -> bool {
         match reason {
             _ if self.interest.is_empty() => true,
-            Reason::Point { pc } => self.interest.binary_search(&pc).is_ok(),
+            Reason::Point { site } => self.interest.binary_search(&site).is_ok(),
             _ => false,
         }
     }
@@ -119,7 +119,7 @@ impl Scheduler for Urw {
                 && (self.interest.is_empty()
                     || view
                         .next_of(chosen)
-                        .is_some_and(|next| self.interest.binary_search(&next.pc).is_ok()));
+                        .is_some_and(|next| self.interest.binary_search(&next.site).is_ok()));
         self.turn = Some((chosen, is_standing));
         chosen
     }
@@ -140,18 +140,18 @@ impl Passing for Urw {
 
     fn passed(&mut self, _candidates: usize, _points: u64) {}
 
-    fn interest(&mut self) -> &[u64] {
+    fn interest(&mut self) -> &[Site] {
         &self.interest
     }
 }
 
 /// Draws the points of one to three of the places where contexts meet.
-pub fn sample_interest(prng: &mut Prng, groups: &[Vec<u64>]) -> Vec<u64> {
+pub fn sample_interest(prng: &mut Prng, groups: &[Vec<Site>]) -> Vec<Site> {
     if groups.is_empty() {
         return Vec::new();
     }
     let count = 1 + prng.below(3);
-    let mut points: Vec<u64> = (0..count)
+    let mut points: Vec<Site> = (0..count)
         .flat_map(|_| {
             let index = prng.below(to_u64(groups.len()));
             groups[to_usize(index)].iter().copied()

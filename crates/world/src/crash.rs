@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::context::ContextId;
+use crate::site::Site;
 
 /// A thread as a user knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub struct Crash {
     /// `SIGSEGV` and the like.
     pub signal_name: String,
     /// The instruction at which it died.
-    pub pc: u64,
+    pub site: Site,
     /// The file that is mapped there, and the offset in it.
     pub place: String,
     /// What the instruction wanted of memory, if that is why it died.
@@ -42,13 +43,14 @@ impl fmt::Display for Crash {
             thread,
             process,
             signal_name,
-            pc,
+            site,
             place,
             ..
         } = self;
         write!(
             f,
-            "{thread} of process {process}: {signal_name} at pc {pc:#x} ({place})"
+            "{thread} of process {process}: {signal_name} at pc {:#x} ({place})",
+            site.pc()
         )?;
         match &self.fault {
             Some(fault) => write!(f, ", {fault}"),
@@ -98,7 +100,7 @@ mod tests {
             process: 6,
             signal: 11,
             signal_name: "SIGSEGV".into(),
-            pc: 0x40_1136,
+            site: Site::first(0x40_1136),
             place: "bank + 0x1136".into(),
             fault: None,
         };

@@ -4,6 +4,7 @@ use raddle_stdx::width::low_u8;
 
 use crate::context::ContextId;
 use crate::location::{GRANULE_BYTES, Location};
+use crate::site::Site;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,8 +12,15 @@ pub struct Event {
     pub context: ContextId,
     /// The context's own step count when it happened.
     pub step: u64,
-    pub pc: u64,
+    pub site: Site,
     pub kind: EventKind,
+}
+
+impl Event {
+    /// The address of the instruction.
+    pub fn pc(&self) -> u64 {
+        self.site.pc()
+    }
 }
 
 /// How a lock is held.

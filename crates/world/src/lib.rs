@@ -2,7 +2,7 @@
 //!
 //! A *world* is something deterministic that runs several contexts on one host thread: Linux processes, or a
 //! PC with several processors. This crate knows neither; it only says how one talks about them.
-//! Reading order: [`World`], then [`context`], [`event`], `location`, [`stop`], `unsupported`, `crash`, [`choice`], [`inspect`].
+//! Reading order: [`World`], then [`context`], [`event`], `location`, `site`, [`stop`], `unsupported`, `crash`, [`choice`], [`inspect`].
 
 mod choice;
 mod context;
@@ -10,6 +10,7 @@ mod crash;
 mod event;
 mod inspect;
 mod location;
+mod site;
 mod stop;
 mod time;
 mod unsupported;
@@ -21,6 +22,7 @@ pub use crash::{Crash, Doing, MemoryFault, ThreadName};
 pub use event::{Access, AccessKind, Event, EventKind, LockMode};
 pub use inspect::{Inspect, Loaded};
 pub use location::{GRANULE_BYTES, Granule, Location, PageKey};
+pub use site::{ImageId, Site};
 pub use stop::{Pending, PendingKind, Stop, Until};
 pub use time::{Duration, VirtualTime};
 pub use unsupported::{CallMade, Lacking, Unsupported};

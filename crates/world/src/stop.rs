@@ -1,6 +1,7 @@
 //! How far to run, why a slice ended, and what a context would do next.
 
 use crate::location::Location;
+use crate::site::Site;
 use crate::unsupported::Unsupported;
 
 /// Bounds of a slice.
@@ -31,7 +32,7 @@ pub enum Stop {
     /// The step bound was reached.
     Steps,
     /// The context stands before a flagged program point.
-    Point { pc: u64 },
+    Point { site: Site },
     /// The context is about to make, or has just made, a system call or synchronisation operation.
     Sync,
     /// The context cannot go on until somebody or something wakes it.
@@ -49,7 +50,7 @@ pub enum Stop {
 /// What the next instruction of a context would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
-    pub pc: u64,
+    pub site: Site,
     pub kind: PendingKind,
 }
 

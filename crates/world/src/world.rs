@@ -2,6 +2,7 @@
 
 use crate::context::{ContextId, ContextTable};
 use crate::event::Event;
+use crate::site::Site;
 use crate::stop::{Pending, Stop, Until};
 use crate::time::VirtualTime;
 
@@ -33,8 +34,8 @@ pub trait World {
     /// Whether a context has asked for a system call that has not been made yet.
     fn is_entering_call(&self, who: ContextId) -> bool;
     /// Where in the program a context stands: inside a known function, where that function was called.
-    fn place(&self, who: ContextId) -> u64;
-    /// Digest of a context's registers: equal ones at the same place mean a loop that makes no progress.
+    fn site(&self, who: ContextId) -> Site;
+    /// Digest of a context's registers: equal ones at the same site mean a loop that makes no progress.
     fn register_digest(&self, who: ContextId) -> u64;
     /// Digest of everything the guest could see.
     fn state_digest(&mut self) -> u64;
@@ -54,7 +55,7 @@ pub struct Passage<'a> {
     /// So many at most.
     pub points: u64,
     /// None of these.
-    pub never: &'a [u64],
+    pub never: &'a [Site],
 }
 
 /// The ability to run past flagged points.

@@ -26,7 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("report", &["stdx", "symbols"]),
     ("trace", &["stdx", "world", "code", "config"]),
     ("sched", &["stdx", "world", "trace"]),
-    ("campaign", &["stdx", "sched"]),
+    ("campaign", &["stdx", "world", "sched"]),
     ("detect", &["stdx", "world", "trace", "report"]),
     (
         "explore",

@@ -10,7 +10,7 @@ use raddle_report::words::counted;
 use raddle_sched::{Follow, drive_while};
 use raddle_stdx::Digest;
 use raddle_symbols::SymbolSpace;
-use raddle_world::{ContextId, EventKind};
+use raddle_world::{ContextId, EventKind, Site};
 
 use crate::attribution::{Attribution, Own};
 use crate::judge::Rules;
@@ -31,7 +31,7 @@ struct Seen {
     sides: [SeenSide; 2],
     pattern: Option<&'static str>,
     schedule: u64,
-    pair: (u64, u64),
+    pair: (Site, Site),
 }
 
 struct SeenSide {
@@ -44,7 +44,7 @@ struct SeenSide {
 /// One finding for each group of instructions that race with each other, directly or by way of others.
 pub(crate) fn races(
     session: &mut Session,
-    races: &BTreeMap<(u64, u64), (Race, Outcome)>,
+    races: &BTreeMap<(Site, Site), (Race, Outcome)>,
     rules: &Rules,
 ) -> Vec<Finding> {
     session.keep_stacks(Stacks::Whole);
@@ -66,9 +66,9 @@ pub(crate) fn races(
 struct Witness {
     detector: Races,
     /// The own code that led to the last access of each context.
-    places: BTreeMap<(ContextId, u64), Option<Place>>,
-    values: BTreeMap<(ContextId, u64), u64>,
-    visits: BTreeMap<(ContextId, u64), u64>,
+    places: BTreeMap<(ContextId, Site), Option<Place>>,
+    values: BTreeMap<(ContextId, Site), u64>,
+    visits: BTreeMap<(ContextId, Site), u64>,
 }
 
 /// Runs the schedule of a race again, now with values and stacks.
@@ -78,7 +78,7 @@ fn look_again(
     outcome: &Outcome,
     rules: &Rules,
 ) -> Option<Seen> {
-    let pair = [race.first.pc, race.second.pc];
+    let pair = [race.first.site, race.second.site];
     // A context that has ended has no symbols: ask before the run.
     session.restore();
     let symbols = session.world.symbols(ContextId(0))?;
@@ -87,20 +87,24 @@ fn look_again(
     let found = seen.detector.of_pair(sorted)?;
     let world = &session.world;
     let side = |side: &Side| {
-        let place = seen.places.get(&(side.context, side.pc)).cloned().flatten();
+        let place = seen
+            .places
+            .get(&(side.context, side.site))
+            .cloned()
+            .flatten();
         let locks = seen.detector.locks(side.lockset).iter();
         SeenSide {
             context: label(world, side.context),
-            place: place.or_else(|| own_place(&symbols, side.pc)),
+            place: place.or_else(|| own_place(&symbols, side.site.pc())),
             action: if side.writes { "writes" } else { "reads" }.into(),
             locks: locks.map(|lock| name_of(world, &symbols, *lock)).collect(),
         }
     };
-    let value = |side: &Side| seen.values.get(&(side.context, side.pc)).copied();
-    let visited = |side: &Side| seen.visits.get(&(side.context, side.pc)).copied();
+    let value = |side: &Side| seen.values.get(&(side.context, side.site)).copied();
+    let visited = |side: &Side| seen.visits.get(&(side.context, side.site)).copied();
     Some(Seen {
         object: name_of(world, &symbols, found.addr),
-        is_own: pair.iter().all(|pc| is_own_code(&symbols, *pc))
+        is_own: pair.iter().all(|site| is_own_code(&symbols, site.pc()))
             && !is_ordered_by_moves(&symbols, found),
         pattern: pattern(found, value, |side| visited(side).unwrap_or(0)),
         sides: [side(&found.first), side(&found.second)],
@@ -117,17 +121,17 @@ fn is_ordered_by_moves(symbols: &SymbolSpace, race: &Race) -> bool {
         is_own_code(symbols, pc) && module.is_some_and(|(module, _)| module.debug_info().is_some())
     };
     if let Some(by) = race.handed_over {
-        return !is_told(by.store) || !is_told(by.load);
+        return !is_told(by.store.pc()) || !is_told(by.load.pc());
     }
     let sides = [&race.first, &race.second];
     let is_store_and_load =
         sides[0].writes != sides[1].writes && sides.iter().all(|side| !side.updates);
-    is_store_and_load && race.size <= 8 && sides.iter().any(|side| !is_told(side.pc))
+    is_store_and_load && race.size <= 8 && sides.iter().any(|side| !is_told(side.site.pc()))
 }
 
-fn witness(session: &mut Session, pair: [u64; 2], outcome: &Outcome, rules: &Rules) -> Witness {
+fn witness(session: &mut Session, pair: [Site; 2], outcome: &Outcome, rules: &Rules) -> Witness {
     session.restore();
-    pair.iter().for_each(|pc| session.world.add_point(*pc));
+    pair.iter().for_each(|site| session.world.add_point(*site));
     session.world.set_observe(Observe::AddrValue);
     let mut seen = Witness {
         detector: Races::default(),
@@ -150,23 +154,28 @@ fn witness(session: &mut Session, pair: [u64; 2], outcome: &Outcome, rules: &Rul
                 };
                 if let EventKind::Access(access) = &event.kind {
                     // A library call makes many accesses, which say nothing of how often it is made.
-                    if pair.contains(&event.pc) && !event.is_in_call() {
-                        let key = (event.context, event.pc);
+                    if pair.contains(&event.site) && !event.is_in_call() {
+                        let key = (event.context, event.site);
                         seen.values.insert(key, access.value.unwrap_or(0));
                         *seen.visits.entry(key).or_default() += 1;
                     }
-                    if atomics.is_atomic(event.pc, access.addr) {
+                    if atomics.is_atomic(event.pc(), access.addr) {
                         seen.detector.mark_atomic(access);
                     }
                 }
                 seen.detector.event(&event);
             }
             let last = events.last().map(|event| event.context);
-            let standing = last.and_then(|who| Some((who, world.registers(who)?.pc()?)));
-            if let Some((who, pc)) = standing.filter(|(_, pc)| pair.contains(pc)) {
+            let standing = last.and_then(|who| {
+                Some((
+                    who,
+                    Site::new(world.image(who), world.registers(who)?.pc()?),
+                ))
+            });
+            if let Some((who, site)) = standing.filter(|(_, site)| pair.contains(site)) {
                 let lines = stack::stack(world, who);
                 seen.places
-                    .insert((who, pc), own(&lines).map(|line| line.place.clone()));
+                    .insert((who, site), own(&lines).map(|line| line.place.clone()));
             }
         },
         &|| !session.leave.is_over(),
@@ -202,7 +211,7 @@ fn pattern(
 
 /// Races that share an instruction belong together, and so do those that share one with them.
 fn groups(seen: &[Seen]) -> Vec<Vec<&Seen>> {
-    let mut groups: Vec<(BTreeSet<u64>, Vec<&Seen>)> = Vec::new();
+    let mut groups: Vec<(BTreeSet<Site>, Vec<&Seen>)> = Vec::new();
     for race in seen {
         let mut members = vec![race];
         let mut instructions = BTreeSet::from([race.pair.0, race.pair.1]);

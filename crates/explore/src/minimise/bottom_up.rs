@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use raddle_sched::{Clock, Follow, Passing, Scheduler, View, Wrap};
 use raddle_trace::{Deviation, Path, Phase, Position, Schedule, Turn};
-use raddle_world::ContextId;
+use raddle_world::{ContextId, Site};
 
 /// Contexts that are tried instead of the default one at a stop.
 const OTHERS_MAX: usize = 4;
@@ -28,20 +28,20 @@ const QUEUE_MAX: usize = 200_000;
 struct Choice {
     context: Path,
     at: Position,
-    place: u64,
+    site: Site,
     /// What else could have come.
     others: Vec<Turn>,
     /// Whether the one that ran had to stop anyway.
     is_free: bool,
 }
 
-/// Follows an order and writes down all choices after its last deviation, and the places of its preemptions.
+/// Follows an order and writes down all choices after its last deviation, and the sites of its preemptions.
 #[derive(Debug)]
 pub(super) struct Noted {
     follow: Follow,
     choices: Vec<Choice>,
     /// Places at which somebody was preempted, and whether in the middle of the instruction.
-    places: BTreeSet<(u64, bool)>,
+    sites: BTreeSet<(Site, bool)>,
 }
 
 impl Noted {
@@ -49,7 +49,7 @@ impl Noted {
         Self {
             follow: Follow::new(schedule),
             choices: Vec::new(),
-            places: BTreeSet::new(),
+            sites: BTreeSet::new(),
         }
     }
 
@@ -58,7 +58,7 @@ impl Noted {
             self.choices.push(Choice {
                 context: view.contexts.get(view.current).path.to_vec(),
                 at: view.at,
-                place: view.place,
+                site: view.site,
                 others,
                 is_free,
             });
@@ -68,12 +68,12 @@ impl Noted {
     fn deviates(&mut self, view: &View<'_>) {
         self.choices.clear();
         let is_torn = view.at.phase == Phase::Torn;
-        self.places.insert((view.place, is_torn));
+        self.sites.insert((view.site, is_torn));
     }
 
-    /// Places of preemptions, for [`Queue::new`].
-    pub(super) fn into_places(self) -> BTreeSet<(u64, bool)> {
-        self.places
+    /// Sites of preemptions, for [`Queue::new`].
+    pub(super) fn into_sites(self) -> BTreeSet<(Site, bool)> {
+        self.sites
     }
 }
 
@@ -147,7 +147,7 @@ struct Order {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// Places of the preemptions of the failing order, and whether in the middle of the instruction.
-    likely: BTreeSet<(u64, bool)>,
+    likely: BTreeSet<(Site, bool)>,
     orders: Vec<Order>,
     /// Rank, number of the order.
     ranked: BinaryHeap<Reverse<(u64, u64, usize)>>,
@@ -173,7 +173,7 @@ impl Candidate {
 }
 
 impl Queue {
-    pub(super) fn new(likely: BTreeSet<(u64, bool)>) -> Self {
+    pub(super) fn new(likely: BTreeSet<(Site, bool)>) -> Self {
         Self {
             likely,
             ..Self::default()
@@ -227,14 +227,14 @@ impl Queue {
 
     /// Where exactly a choice can be made, and whether that is likely to help.
     fn positions(&self, choice: &Choice) -> impl Iterator<Item = (Position, bool)> + use<> {
-        let is_likely = choice.is_free || self.likely.contains(&(choice.place, false));
+        let is_likely = choice.is_free || self.likely.contains(&(choice.site, false));
         let torn = Position {
             phase: Phase::Torn,
             ..choice.at
         };
         let is_torn = choice.at.phase == Phase::Plain
             && !choice.is_free
-            && self.likely.contains(&(choice.place, true));
+            && self.likely.contains(&(choice.site, true));
         [
             Some((choice.at, is_likely)),
             is_torn.then_some((torn, true)),
@@ -257,14 +257,14 @@ impl Queue {
 mod tests {
     use super::*;
 
-    fn choice(steps: u64, place: u64, is_free: bool) -> Choice {
+    fn choice(steps: u64, pc: u64, is_free: bool) -> Choice {
         Choice {
             context: vec![0],
             at: Position {
                 steps,
                 phase: Phase::Plain,
             },
-            place,
+            site: Site::first(pc),
             others: vec![Turn::Context(vec![1])],
             is_free,
         }
@@ -272,7 +272,10 @@ mod tests {
 
     #[test]
     fn free_choices_come_first_then_likely_places_and_nothing_is_tried_that_is_no_smaller() {
-        let mut queue = Queue::new(BTreeSet::from([(7, false), (9, true)]));
+        let mut queue = Queue::new(BTreeSet::from([
+            (Site::first(7), false),
+            (Site::first(9), true),
+        ]));
         let mut noted = Noted::new(&Schedule::default());
         noted.choices = vec![
             choice(1, 5, false),

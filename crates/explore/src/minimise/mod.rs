@@ -17,6 +17,7 @@ use raddle_detect::Failure;
 use raddle_sched::{Follow, Scheduler, Shrink, remove_deviations};
 use raddle_stdx::Prng;
 use raddle_trace::{Limits, Schedule};
+use raddle_world::Site;
 use stretches::{Follower, Line, Stretch, Written};
 
 use crate::judge::Rules;
@@ -130,12 +131,12 @@ fn minimise_under(session: &mut Session, failing: &Outcome, rules: &Rules) -> Op
 pub(crate) fn orders_at(
     session: &mut Session,
     rules: &Rules,
-    places: BTreeSet<(u64, bool)>,
+    sites: BTreeSet<(Site, bool)>,
     preemptions_max: u64,
     is_wanted: &dyn Fn(&Outcome) -> bool,
 ) -> (u64, Option<Outcome>) {
     let below = preemptions_max + 1;
-    let mut queue = Queue::new(places);
+    let mut queue = Queue::new(sites);
     let (mut runs, mut steps) = (0, 0);
     let mut next = Some(Candidate::default_order());
     while let Some(candidate) = next {
@@ -218,7 +219,7 @@ impl Search<'_> {
     fn below(&mut self, best: &mut Failing) -> bool {
         let mut noted = Noted::new(&best.outcome.drive.schedule);
         run_schedule(self.session, &mut noted, self.rules, false);
-        let mut queue = Queue::new(noted.into_places());
+        let mut queue = Queue::new(noted.into_sites());
         let (mut replays, mut steps) = (0, 0);
         let mut next = Some(Candidate::default_order());
         while let Some(candidate) = next.filter(|c| c.preemptions < best.preemptions) {

@@ -334,7 +334,7 @@ pub(crate) fn prefixes(stretches: &[Stretch]) -> impl Iterator<Item = &[Stretch]
 mod tests {
     use std::sync::Arc;
 
-    use raddle_world::ContextTable;
+    use raddle_world::{ContextTable, Site};
 
     use super::*;
 
@@ -387,7 +387,7 @@ mod tests {
                 phase: Phase::Plain,
             },
             reason: Reason::Bound,
-            place: 0,
+            site: Site::NOWHERE,
             runnable: &runnable,
             default: who,
             contexts: &table,

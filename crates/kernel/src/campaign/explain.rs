@@ -238,7 +238,8 @@ impl<'a, 'b> Explainer<'a, 'b> {
         }
         let orders = data.iter().filter_map(|pair| pair.by);
         let flags = orders
-            .map(|by| (by.store.min(by.load), by.store.max(by.load)))
+            .map(|by| (by.store.pc(), by.load.pc()))
+            .map(|(store, load)| (store.min(load), store.max(load)))
             .collect();
         let mut findings: Vec<Finding> = groups
             .values()

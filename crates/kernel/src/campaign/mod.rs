@@ -30,7 +30,7 @@ use raddle_sched::{End, Profile};
 use raddle_stdx::Prng;
 use raddle_stdx::width::to_u64;
 use raddle_trace::Schedule;
-use raddle_world::Unsupported;
+use raddle_world::{Site, Unsupported};
 
 use crate::world::Heuristics;
 
@@ -263,8 +263,8 @@ struct Job {
 /// What all jobs of a generation share.
 #[derive(Debug)]
 struct Shared {
-    points: Vec<u64>,
-    groups: Vec<Vec<u64>>,
+    points: Vec<Site>,
+    groups: Vec<Vec<Site>>,
     profile: Profile,
     rules: Rules,
 }

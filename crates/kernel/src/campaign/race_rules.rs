@@ -57,8 +57,8 @@ impl RaceRules {
         if let ([], Some(by)) = (&open[..], handed_over.iter().find_map(|pair| pair.by)) {
             return Rank::False(format!(
                 "each time the second one had read in {} what the first one wrote in {} after its own access: a release store and an acquiring load are plain moves",
-                function(by.load),
-                function(by.store)
+                function(by.load.pc()),
+                function(by.store.pc())
             ));
         }
         let group = &RaceGroup { pairs: open };
@@ -138,6 +138,7 @@ impl LockCode {
 #[cfg(test)]
 mod tests {
     use raddle_detect::HandOver;
+    use raddle_world::Site;
 
     use super::*;
 
@@ -191,7 +192,10 @@ mod tests {
     fn what_is_handed_over_is_no_race() {
         let rules = RaceRules::new(&KnownFunctions::default());
         let mut group = pair(true, false, false);
-        let by = HandOver { store: 3, load: 4 };
+        let by = HandOver {
+            store: Site::first(3),
+            load: Site::first(4),
+        };
         (group.pairs[0].count, group.pairs[0].handed_over) = (7, 7);
         group.pairs[0].by = Some(by);
         let rank = |group: &RaceGroup| {

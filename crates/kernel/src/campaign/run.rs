@@ -8,7 +8,7 @@ use raddle_sched::{
     Drive, End, Passing, Policy, Profile, Reason, Scheduler, View, Wrap, drive_while,
 };
 use raddle_trace::Limits;
-use raddle_world::{ContextId, Event, EventKind, World};
+use raddle_world::{ContextId, Event, EventKind, Site, World};
 use serde::{Deserialize, Serialize};
 
 use super::allowed::Eligible;
@@ -171,7 +171,7 @@ impl<'a> Wrap for Counting<'a> {
             _ => None,
         };
         if let Some(which) = which {
-            self.heuristics.note(which, view.place);
+            self.heuristics.note(which, view.site.pc());
         }
         self.inner.pick(&self.eligible.narrow(view))
     }
@@ -192,7 +192,7 @@ impl Passing for Counting<'_> {
         }
     }
 
-    fn interest(&mut self) -> &[u64] {
+    fn interest(&mut self) -> &[Site] {
         self.inner.passing().map_or(&[], |inner| inner.interest())
     }
 }
@@ -234,7 +234,7 @@ impl Detectors<'_> {
         // What a lock function touches orders, whatever instructions it is made of.
         let (rules, symbols) = (&self.target.race_rules, &self.target.symbols);
         if let EventKind::Access(access) | EventKind::Aside(access) = &event.kind
-            && self.lock_code.contains(event.pc, rules, symbols)
+            && self.lock_code.contains(event.pc(), rules, symbols)
         {
             self.ordered.mark_atomic(access);
         }

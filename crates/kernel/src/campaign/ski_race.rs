@@ -41,8 +41,8 @@ pub struct RacePair {
 impl RacePair {
     pub(super) fn of(race: &Race) -> Self {
         Self {
-            first_pc: race.first.pc,
-            second_pc: race.second.pc,
+            first_pc: race.first.site.pc(),
+            second_pc: race.second.site.pc(),
             first_writes: race.first.writes,
             second_writes: race.second.writes,
             first_updates: race.first.updates,
@@ -116,7 +116,7 @@ impl SkiRaces {
         let access = Access {
             number: self.number,
             context: event.context.0,
-            pc: event.pc,
+            pc: event.pc(),
             first,
             last: (first + size.clamp(1, 8) - 1).min(7),
             writes,
@@ -202,7 +202,7 @@ fn root(parents: &mut [usize], mut index: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use raddle_world::{ContextId, Location};
+    use raddle_world::{ContextId, Location, Site};
 
     use super::*;
 
@@ -212,7 +212,7 @@ mod tests {
         Event {
             context: ContextId(context),
             step: 0,
-            pc,
+            site: Site::first(pc),
             kind: EventKind::Access(raddle_world::Access {
                 how: if writes {
                     AccessKind::Write

@@ -164,18 +164,18 @@ impl Tracer<'_> {
         };
         let context = world.contexts().get(event.context).name.to_string();
         let flow = self.flow(world, event);
-        let (function, offset) = if event.pc >= KERNEL_HALF {
-            let named = self.names.name(event.pc);
+        let (function, offset) = if event.pc() >= KERNEL_HALF {
+            let named = self.names.name(event.pc());
             named.map_or_else(
-                || (format!("{:#x}", event.pc), 0),
+                || (format!("{:#x}", event.pc()), 0),
                 |named| (named.function, named.offset),
             )
         } else {
-            ("user code".to_owned(), event.pc)
+            ("user code".to_owned(), event.pc())
         };
         let stack = self.stacks.entry(event.context.0).or_default();
         let before = stack.functions.last().cloned();
-        let was_called = stack.enter(event.pc, flow, &function);
+        let was_called = stack.enter(event.pc(), flow, &function);
         let depth = stack.functions.len().saturating_sub(1);
         let indent = "  ".repeat(depth.min(DEPTH_SHOWN));
         if was_called || before.as_ref() != Some(&function) {
@@ -201,17 +201,17 @@ impl Tracer<'_> {
 
     /// What the instruction at the event does, decoded once.
     fn flow(&mut self, world: &mut KernelWorld, event: &Event) -> Flow {
-        if let Some(flow) = self.flows.get(&event.pc) {
+        if let Some(flow) = self.flows.get(&event.pc()) {
             return *flow;
         }
-        let bytes = world.code_at(event.context, event.pc);
-        let mut decoder = Decoder::with_ip(64, &bytes, event.pc, DecoderOptions::NONE);
+        let bytes = world.code_at(event.context, event.pc());
+        let mut decoder = Decoder::with_ip(64, &bytes, event.pc(), DecoderOptions::NONE);
         let flow = match decoder.decode().flow_control() {
             FlowControl::Call | FlowControl::IndirectCall => Flow::Call,
             FlowControl::Return => Flow::Return,
             _ => Flow::Other,
         };
-        self.flows.insert(event.pc, flow);
+        self.flows.insert(event.pc(), flow);
         flow
     }
 }

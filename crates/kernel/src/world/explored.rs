@@ -5,7 +5,7 @@ use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_world::{
     Access, AccessKind, ContextId, ContextTable, Event, EventKind, Location, PassPoints, Passage,
-    Pending, PendingKind, Snapshot, Stop, Until, VirtualTime, World,
+    Pending, PendingKind, Site, Snapshot, Stop, Until, VirtualTime, World,
 };
 use raddle_x86::{LogKind, Observe};
 
@@ -68,14 +68,14 @@ impl KernelWorld {
     }
 
     /// Flags exactly these instructions of the kernel.
-    pub fn set_points(&mut self, points: &[u64]) {
+    pub fn set_points(&mut self, points: &[Site]) {
         self.machine
             .engine_mut()
-            .set_points(points.iter().copied().collect());
+            .set_points(points.iter().map(|site| site.pc()).collect());
     }
 
     /// Names the points that are never passed.
-    pub(super) fn set_interest(&mut self, points: &[u64]) {
+    pub(super) fn set_interest(&mut self, points: &[Site]) {
         // Most schedulers name none, and a comparison of nothing is still a call.
         if self.interest.is_empty() && points.is_empty() {
             return;
@@ -83,7 +83,8 @@ impl KernelWorld {
         if self.interest != points {
             self.interest.clear();
             self.interest.extend_from_slice(points);
-            self.machine.engine_mut().set_interest(points);
+            let addresses: Vec<u64> = points.iter().map(|site| site.pc()).collect();
+            self.machine.engine_mut().set_interest(&addresses);
         }
     }
 
@@ -114,7 +115,7 @@ impl KernelWorld {
             events.push(Event {
                 context,
                 step: steps.1 + (access.step - steps.0),
-                pc: access.pc,
+                site: Site::first(access.pc),
                 kind: if is_aside {
                     EventKind::Aside(told)
                 } else {
@@ -139,7 +140,9 @@ impl KernelWorld {
             }),
             MachineStop::Point(pc) => {
                 self.state.at_point[cpu] = Some(pc.0);
-                (!self.has_ended(cpu)).then_some(Stop::Point { pc: pc.0 })
+                (!self.has_ended(cpu)).then_some(Stop::Point {
+                    site: Site::first(pc.0),
+                })
             }
             MachineStop::LogFull => None,
             // News only if somebody new can be chosen.
@@ -249,7 +252,7 @@ impl World for KernelWorld {
 
     fn pending(&mut self, who: ContextId) -> Pending {
         let cpu = self.processor(who);
-        let pc = self.machine.cpu(cpu).rip;
+        let site = self.site(who);
         let access = self.machine.next_access(cpu);
         let kind = match access {
             Some(access) if self.executing(cpu) == who => {
@@ -265,7 +268,7 @@ impl World for KernelWorld {
             }
             _ => PendingKind::Local,
         };
-        Pending { pc, kind }
+        Pending { site, kind }
     }
 
     fn run(&mut self, who: ContextId, until: Until) -> Stop {
@@ -307,8 +310,8 @@ impl World for KernelWorld {
         }
     }
 
-    fn place(&self, who: ContextId) -> u64 {
-        self.machine.cpu(self.processor(who)).rip
+    fn site(&self, who: ContextId) -> Site {
+        Site::first(self.machine.cpu(self.processor(who)).rip)
     }
 
     fn register_digest(&self, who: ContextId) -> u64 {

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use raddle_pc::machine::{Machine, MachineSnapshot};
-use raddle_world::{ContextId, ContextTable, Event, Unsupported};
+use raddle_world::{ContextId, ContextTable, Event, Site, Unsupported};
 
 use crate::program::StatementResult;
 pub use console::{Console, Splat, SplatKind};
@@ -159,7 +159,7 @@ pub struct KernelWorld {
     /// Digest and number of all memory accesses, if they are wanted.
     trace: Option<(raddle_stdx::Digest, u64)>,
     /// Points that are never passed.
-    interest: Vec<u64>,
+    interest: Vec<Site>,
     /// The instructions of a run, if they are wanted.
     instructions: Option<instructions::Instructions>,
     /// Whether a debugger looks on: what belongs to no test counts too, and stopping changes nothing.

@@ -170,7 +170,7 @@ impl Kernel {
             process: thread.process.0,
             signal: number,
             signal_name: signal_name(number),
-            pc,
+            site: self.site(tid, pc),
             place: self.describe_place(tid, pc),
             fault: (exception.vector == PAGE_FAULT).then_some(MemoryFault { doing, addr }),
         });

@@ -13,11 +13,11 @@ use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_symbols::SymbolSpace;
 use raddle_world::{
-    Choice, ContextId, ContextTable, Crash, Duration, Event, Location, LockMode, Pending,
-    PendingKind, Snapshot, Stop, TearInstructions, Until, VirtualTime, World,
+    Choice, ContextId, ContextTable, Crash, Duration, Event, ImageId, Location, LockMode, Pending,
+    PendingKind, Site, Snapshot, Stop, TearInstructions, Until, VirtualTime, World,
 };
 use raddle_x86::{BYTES_MAX, Engine, Exit, Fault, Memory, NextAccess, Observe, Peek, Reg, Slice};
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use crate::hooks::Hooks;
 use crate::kernel::{Kernel, State};
@@ -44,7 +44,7 @@ pub struct LinuxWorld {
     peek: Peek,
     observe: Observe,
     /// Program points that the caller set, besides those of hooks.
-    points: FxHashSet<u64>,
+    points: FxHashMap<u64, Vec<ImageId>>,
 }
 
 /// What a snapshot keeps beside the undo log of guest memory.
@@ -91,7 +91,7 @@ impl LinuxWorld {
             hooks: Hooks::default(),
             peek: Peek::default(),
             observe: Observe::None,
-            points: FxHashSet::default(),
+            points: FxHashMap::default(),
         })
     }
 
@@ -148,22 +148,54 @@ impl LinuxWorld {
     }
 
     /// Flags a program point: a slice with [`Until::Point`] ends before it is executed.
-    pub fn add_point(&mut self, pc: u64) {
-        self.points.insert(pc);
-        self.engine.add_point(pc);
+    pub fn add_point(&mut self, site: Site) {
+        let images = self.points.entry(site.pc()).or_default();
+        if !images.contains(&site.image()) {
+            images.push(site.image());
+        }
+        self.engine.add_point(site.pc());
     }
 
     /// Whether the caller has flagged a program point.
-    pub fn is_point(&self, pc: u64) -> bool {
-        self.points.contains(&pc)
+    pub fn is_point(&self, site: Site) -> bool {
+        let images = self.points.get(&site.pc());
+        images.is_some_and(|images| images.contains(&site.image()))
     }
 
     /// Removes a flag.
-    pub fn remove_point(&mut self, pc: u64) {
+    pub fn remove_point(&mut self, site: Site) {
+        let pc = site.pc();
+        let Some(images) = self.points.get_mut(&pc) else {
+            return;
+        };
+        images.retain(|image| *image != site.image());
+        if !images.is_empty() {
+            return;
+        }
         self.points.remove(&pc);
         if !self.hooks.uses(pc) {
             self.engine.remove_point(pc);
         }
+    }
+
+    /// Removes the flags of all programs at an address.
+    pub(crate) fn remove_points_at(&mut self, pc: u64) {
+        let images = self.points.get(&pc).cloned().unwrap_or_default();
+        for image in images {
+            self.remove_point(Site::new(image, pc));
+        }
+    }
+
+    /// The program that a context executes; that of the world's beginning if it has ended.
+    pub fn image(&self, who: ContextId) -> ImageId {
+        let tid = self.tid(who);
+        tid.map_or(ImageId::FIRST, |tid| self.kernel.image(tid))
+    }
+
+    /// The path of a program that was started.
+    pub fn image_path(&self, image: ImageId) -> Option<String> {
+        let path = self.kernel.state.images.path(image)?;
+        Some(String::from_utf8_lossy(path).into_owned())
     }
 
     /// Wait status of the first process, once it has ended.
@@ -364,12 +396,16 @@ impl LinuxWorld {
         let is_hook = self
             .hooks
             .at_point(&mut self.kernel, &mut self.engine, tid, pc);
+        let site = self.kernel.site(tid, pc);
+        let is_point = self.is_point(site);
+        // The engine knows addresses only.
+        let is_of_another_image = !is_point && self.points.contains_key(&pc);
         match until {
-            Until::Point { .. } if !is_hook || self.points.contains(&pc) => {
-                Flow::Stop(Stop::Point { pc })
+            Until::Point { .. } if is_point || !(is_hook || is_of_another_image) => {
+                Flow::Stop(Stop::Point { site })
             }
             Until::Sync { .. } if is_hook && !self.hooks.is_quiet() => Flow::Stop(Stop::Sync),
-            Until::Sync { .. } if self.points.contains(&pc) => Flow::Stop(Stop::Point { pc }),
+            Until::Sync { .. } if is_point => Flow::Stop(Stop::Point { site }),
             _ => Flow::On,
         }
     }
@@ -559,12 +595,13 @@ impl World for LinuxWorld {
     fn pending(&mut self, who: ContextId) -> Pending {
         let Some(tid) = self.tid(who) else {
             return Pending {
-                pc: 0,
+                site: Site::NOWHERE,
                 kind: PendingKind::Local,
             };
         };
         let thread = self.kernel.thread(tid);
         let pc = thread.cpu.rip;
+        let site = self.kernel.site(tid, pc);
         let kind = match &thread.activity {
             Activity::Entered => self.pending_call_kind(tid),
             Activity::Waiting(waiting) => PendingKind::Syscall {
@@ -575,7 +612,7 @@ impl World for LinuxWorld {
                     && let Some(object) = self.hooks.object_at_entry(&self.kernel, tid)
                 {
                     let kind = PendingKind::Sync { object };
-                    return Pending { pc, kind };
+                    return Pending { site, kind };
                 }
                 let bytes = self.next_bytes(tid);
                 if self.is_syscall(tid, bytes) {
@@ -585,7 +622,7 @@ impl World for LinuxWorld {
                 }
             }
         };
-        Pending { pc, kind }
+        Pending { site, kind }
     }
 
     fn run(&mut self, who: ContextId, until: Until) -> Stop {
@@ -637,14 +674,15 @@ impl World for LinuxWorld {
         Some(self)
     }
 
-    fn place(&self, who: ContextId) -> u64 {
+    fn site(&self, who: ContextId) -> Site {
         let Some(tid) = self.tid(who) else {
-            return 0;
+            return Site::NOWHERE;
         };
-        match self.hooks.innermost(&self.kernel, tid) {
+        let pc = match self.hooks.innermost(&self.kernel, tid) {
             Some(call) => call.return_pc,
             None => self.kernel.thread(tid).cpu.rip,
-        }
+        };
+        self.kernel.site(tid, pc)
     }
 
     fn take_events(&mut self) -> Vec<Event> {

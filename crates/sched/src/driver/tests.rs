@@ -3,7 +3,7 @@
 use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_trace::{Limits, Schedule};
-use raddle_world::{Context, ContextId};
+use raddle_world::{Context, ContextId, Site};
 
 use crate::toy::{Do, Toy};
 use crate::{
@@ -122,7 +122,7 @@ fn passing_points_changes_nothing() {
     let mut toy = Toy::new(vec![work(0), work(1), work(0)]);
     toy.has_points = true;
     let profile = profile(&toy);
-    let interest = vec![42, 1 << 32 | 45];
+    let interest = [42, 1 << 32 | 45].map(Site::first).to_vec();
     let mut lean = toy.clone();
     lean.passes = true;
     for seed in 0..60 {
@@ -215,7 +215,7 @@ fn single_preemptions_find_a_bug_of_depth_two() {
 #[test]
 fn directed_scheduling_makes_a_deep_order_certain() {
     let toy = handoffs(4);
-    let place = |context: u64, operation: u64| 1 + (context << 32 | operation);
+    let place = |context: u64, operation: u64| Site::first(1 + (context << 32 | operation));
     let hold = |context: u32, at, until| Hold {
         context: Some(vec![context]),
         at,
@@ -240,7 +240,7 @@ fn wishes_are_granted() {
     let reader = vec![Do::Work, Do::Load(0), Do::StoreNext(1)];
     let writer = vec![Do::Work, Do::Set(0), Do::StoreNext(0), Do::Work];
     let toy = Toy::new(vec![reader, writer]);
-    let place = |context: u64, operation: u64| 1 + (context << 32 | operation);
+    let place = |context: u64, operation: u64| Site::first(1 + (context << 32 | operation));
     let wish = Wish {
         pair: (place(1, 1), place(0, 1)),
         is_wanted: true,
@@ -255,7 +255,7 @@ fn wishes_are_granted() {
 #[test]
 fn focus_leaves_everything_else_alone() {
     let toy = handoffs(4);
-    let ranges = std::iter::once(5..6).collect();
+    let ranges = std::iter::once(Site::first(5)..Site::first(6)).collect();
     let mut nowhere = Focused::new(RandomWalk::new(3, &Profile::default()), ranges);
     let driven = run(&toy, &mut nowhere);
     assert_eq!(driven.schedule.len(), 0);
