@@ -156,13 +156,25 @@ pub(crate) fn landmarks(
     if marks.len() != schedule.len() {
         return Vec::new();
     }
+    // Programs that were started in the run are known until it is undone.
+    let image = |(site, _): &(Site, u64)| session.foreign_image(*site);
+    let images: Vec<Option<String>> = marks.iter().map(image).collect();
     session.restore();
     let symbols = session.world.symbols(ContextId(0)).unwrap_or_default();
     marks
         .into_iter()
-        .map(|(site, visit)| Landmark {
-            visit,
-            ..describe(&symbols, site.pc())
+        .zip(images)
+        .map(|((site, visit), image)| match image {
+            // Its symbols went with its last process.
+            Some(image) => Landmark {
+                image,
+                visit,
+                ..Landmark::default()
+            },
+            None => Landmark {
+                visit,
+                ..describe(&symbols, site.pc())
+            },
         })
         .collect()
 }

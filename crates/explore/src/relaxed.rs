@@ -169,6 +169,12 @@ fn locate_all(session: &Session, symbols: &SymbolSpace, recording: &Recording) -
     };
     let deviations = recording.schedule.deviations.iter();
     for (deviation, landmark) in deviations.zip(&recording.landmarks) {
+        if !landmark.image.is_empty() {
+            located
+                .lost
+                .push(format!("an instruction of {}", landmark.image));
+            continue;
+        }
         let place = locate(symbols, landmark);
         if place.is_none() && !landmark.function.is_empty() {
             let gone = format!("`{}` in {}", landmark.text, landmark.function);

@@ -191,6 +191,13 @@ impl Session {
         self.territory.is_library(site.pc())
     }
 
+    /// The path of the program of an instruction, if it is another one than the program that is explored.
+    pub(crate) fn foreign_image(&self, site: Site) -> Option<String> {
+        let is_foreign = site != Site::NOWHERE && site.image() != self.image;
+        let path = || self.world.image_path(site.image());
+        is_foreign.then(|| path().unwrap_or_else(|| "a program that is gone".to_owned()))
+    }
+
     /// An instruction of the program that is explored.
     pub(crate) fn site(&self, pc: u64) -> Site {
         Site::new(self.image, pc)

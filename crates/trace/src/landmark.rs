@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// Where a deviation happened, by function, line and visit instead of by steps.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Landmark {
+    /// The path of the program; empty for the one that is explored.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub image: String,
     /// The function as the linker or a reader names it; empty for a context that could not run.
     pub function: String,
     /// Bytes from the start of the function, and bytes of the function.
