@@ -18,6 +18,19 @@ pub(crate) fn run() -> anyhow::Result<()> {
             "warnings",
         ],
     )?;
+    shell::run(
+        "cargo",
+        &[
+            "doc",
+            "--workspace",
+            "--no-deps",
+            "--document-private-items",
+            "--locked",
+            "--quiet",
+            "--config",
+            r#"build.rustdocflags=["-Dwarnings"]"#,
+        ],
+    )?;
     shell::run("cargo", &["build", "--workspace", "--locked"])?;
     generate::run(true)?;
     shell::run(

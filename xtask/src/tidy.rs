@@ -6,13 +6,10 @@ use std::path::Path;
 use anyhow::Context;
 
 mod call_numbers;
+mod dependencies;
 mod layers;
-
-/// Lines a source file may have before it must be split.
-const FILE_LINES_MAX: usize = 800;
-
-/// Longer files that are tables, each with its reason.
-const LONG_FILES: &[(&str, &str)] = &[];
+mod manifest;
+mod sizes;
 
 /// Words that must not stay, each with what to do instead.
 const BANNED: &[(&str, &str)] = &[
@@ -25,12 +22,15 @@ const BANNED: &[(&str, &str)] = &[
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut complaints = layers::check()?;
-    for path in tracked_files()? {
-        let Ok(text) = fs::read_to_string(&path) else {
-            continue;
-        };
-        check_file(&path, &text, &mut complaints);
+    let paths = tracked_files()?;
+    complaints.extend(manifest::check(&paths)?);
+    complaints.extend(dependencies::check()?);
+    let read = |path: String| fs::read_to_string(&path).ok().map(|text| (path, text));
+    let files: Vec<(String, String)> = paths.into_iter().filter_map(read).collect();
+    for (path, text) in &files {
+        check_file(path, text, &mut complaints);
     }
+    complaints.extend(sizes::stale(&files));
     anyhow::ensure!(
         complaints.is_empty(),
         "tidy found:\n{}",
@@ -59,7 +59,7 @@ fn check_file(path: &str, text: &str, complaints: &mut Vec<String>) {
         return;
     }
     if is_rust {
-        check_size(path, text, complaints);
+        complaints.extend(sizes::check(path, text));
         complaints.extend(call_numbers::check(path, text));
         if !text.starts_with("//!") {
             complaints.push(format!(
@@ -77,17 +77,6 @@ fn check_file(path: &str, text: &str, complaints: &mut Vec<String>) {
         .is_some_and(|extension| extension == "md")
     {
         check_titles(path, text, complaints);
-    }
-}
-
-fn check_size(path: &str, text: &str, complaints: &mut Vec<String>) {
-    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text);
-    let lines = code.lines().count();
-    let is_listed = LONG_FILES.iter().any(|(listed, _)| *listed == path);
-    if lines > FILE_LINES_MAX && !is_listed && !path.ends_with("tests.rs") {
-        complaints.push(format!(
-            "{path}: {lines} lines; split it by topic at {FILE_LINES_MAX}"
-        ));
     }
 }
 

@@ -1,8 +1,8 @@
 //! The campaign: runs a program to its snapshot point once, explores schedules from there, and turns what goes
 //! wrong into small, replayable, explained findings.
 //!
-//! Reading order: [`snapshot`] (the way to it), [`session`] (a world that stands there), [`schedule_run`] (one schedule), [`portfolio`] (which
-//! algorithm when), [`campaign`] (generations and workers), [`minimise`], [`explain`], [`replay`],
+//! Reading order: `snapshot` (the way to it), `session` (a world that stands there), `schedule_run` (one schedule), `portfolio` (which
+//! algorithm when), [`campaign`] (generations and workers), `minimise`, `explain`, [`replay`],
 //! [`relaxed`] (replay in a changed program).
 
 mod atomics;

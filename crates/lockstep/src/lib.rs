@@ -5,7 +5,7 @@
 //! memory, the results of system calls, CPUID and RDTSC that our world made, so that both sides stay the same
 //! program. One host thread executes all threads of the program, with their registers loaded at each switch.
 //!
-//! Reading order: [`native`] (the stepped process), [`compare`] (what must be equal), [`pair`] (both sides).
+//! Reading order: `native` (the stepped process), `compare` (what must be equal), `pair` (both sides).
 
 mod compare;
 mod instruction;

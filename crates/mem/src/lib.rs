@@ -1,6 +1,6 @@
 //! Guest memory: page frames with an undo log, and address spaces that map pages to frames.
 //!
-//! The crate knows neither instructions nor system calls. Reading order: [`addr`] (names for addresses),
+//! The crate knows neither instructions nor system calls. Reading order: `addr` (names for addresses),
 //! [`Frames`] (the arena and its snapshots), [`AddressSpace`] (mappings, copy on write, guard pages).
 //!
 //! ```text

@@ -104,7 +104,7 @@ pub(crate) struct StartOp {
 pub(crate) struct Idiom {
     pub(crate) lock: Option<LockOp>,
     pub(crate) access: Option<AccessOp>,
-    /// Bit set over [`Table::classes`].
+    /// Bit set over `Table::classes`.
     pub(crate) classes: u128,
     pub(crate) starts: Vec<StartOp>,
     /// The argument that names the type of the result.

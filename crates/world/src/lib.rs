@@ -2,7 +2,7 @@
 //!
 //! A *world* is something deterministic that runs several contexts on one host thread: Linux processes, or a
 //! PC with several processors. This crate knows neither; it only says how one talks about them.
-//! Reading order: [`World`], then [`context`], [`event`], `location`, `site`, [`stop`], `unsupported`, `crash`, [`choice`], [`inspect`].
+//! Reading order: [`World`], then `context`, `event`, `location`, `site`, `stop`, `unsupported`, `crash`, `choice`, `inspect`.
 
 mod choice;
 mod context;

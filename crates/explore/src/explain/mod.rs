@@ -1,7 +1,7 @@
 //! From a failing schedule to a finding: minimised, replayed twice, told in steps.
 //!
 //! Reading order: [`finding`] and [`describe_failure`] here, then one file for each way to fail: [`ending`],
-//! [`heap`], [`waits`]; [`races`] are seen, not failed at; [`kept`] is what is left if there is no time for any of it.
+//! [`heap`], [`waits`]; `races` are seen, not failed at; [`kept`] is what is left if there is no time for any of it.
 
 mod ending;
 mod heap;

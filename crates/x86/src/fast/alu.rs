@@ -147,7 +147,7 @@ handlers! {
         next!(cpu, op, run, log, budget)
     }
 
-    /// XADD [mem], reg.
+    /// `XADD [mem], reg`.
     fn xadd[T: Int, const OBS: u8](cpu, op, run, log, budget) {
         let addr = address::<true>(cpu, op);
         let a = load_for_update!(T, OBS, addr, cpu, op, run, log, budget);
@@ -158,7 +158,7 @@ handlers! {
         next!(cpu, op, run, log, budget)
     }
 
-    /// XCHG [mem], reg.
+    /// `XCHG [mem], reg`.
     fn xchg[T: Int, const OBS: u8](cpu, op, run, log, budget) {
         let addr = address::<true>(cpu, op);
         let a = load_for_update!(T, OBS, addr, cpu, op, run, log, budget);
@@ -168,7 +168,7 @@ handlers! {
         next!(cpu, op, run, log, budget)
     }
 
-    /// CMPXCHG [mem], reg. The memory is written in either case (SDM vol. 2A).
+    /// `CMPXCHG [mem], reg`. The memory is written in either case (SDM vol. 2A).
     fn cmpxchg[T: Int, const OBS: u8](cpu, op, run, log, budget) {
         let addr = address::<true>(cpu, op);
         let a = load_for_update!(T, OBS, addr, cpu, op, run, log, budget);

@@ -150,7 +150,7 @@ fn one_run(binary: &Path, words: &[&str], has_threads: bool) -> anyhow::Result<S
     Ok(spent)
 }
 
-/// The limit of open files at which valgrind lets [`server::CONNECTIONS`] be.
+/// The limit of open files at which valgrind lets `server::CONNECTIONS` be.
 const LIMITED: &str = "ulimit -n 1024 && exec \"$0\" \"$@\"";
 
 fn command(binary: &Path) -> Command {

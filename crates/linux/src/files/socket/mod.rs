@@ -1,7 +1,7 @@
 //! Sockets: Unix, and TCP and UDP over the loopback interface. There is no other network in this world.
 //!
 //! A connected stream is a pair of sockets, each with an inbox; sending puts bytes into the partner's inbox.
-//! Reading order: [`Socket`], [`inbox`], [`connect`], [`transfer`].
+//! Reading order: [`Socket`], [`inbox`], `connect`, [`transfer`].
 
 mod address;
 mod connect;
