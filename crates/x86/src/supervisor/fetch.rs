@@ -14,7 +14,8 @@ use crate::run::Run;
 /// The frame of the code page with `addr`: known, or looked up now.
 fn page(run: &mut Run, key: GroupKey, addr: u64) -> Result<FrameId, Fault> {
     let number = addr >> PAGE_BITS;
-    if let Some(frame) = super::cache(run).code_page((key, number)) {
+    // SAFETY: code is fetched during a run only.
+    if let Some(frame) = unsafe { super::cache(run) }.code_page((key, number)) {
         return Ok(frame);
     }
     memory::prove(run, (key, number)).map_err(|fault| match fault {
@@ -40,7 +41,8 @@ pub(super) fn instructions(
         instructions: Vec::new(),
         frames: [Some(frame), None],
     };
-    let bytes = *super::frames(run).bytes(frame);
+    // SAFETY: as in `page`.
+    let bytes = *unsafe { super::frames(run) }.bytes(frame);
     let mut decoder = Decoder::with_ip(64, &bytes[offset..], pc, DecoderOptions::NONE);
     let mut used = 0;
     while fetched.instructions.len() < usize::from(count_max) && decoder.can_decode() {
@@ -79,7 +81,9 @@ fn across_pages(
     let next_page = GuestAddr(pc).page().offset(1).start().0;
     let second = page(run, key, next_page)?;
     let mut bytes = first.to_vec();
-    bytes.extend_from_slice(&super::frames(run).bytes(second)[..INSTRUCTION_BYTES_MAX]);
+    // SAFETY: as in `page`.
+    let behind = unsafe { super::frames(run) }.bytes(second);
+    bytes.extend_from_slice(&behind[..INSTRUCTION_BYTES_MAX]);
     Ok((
         Decoder::with_ip(64, &bytes, pc, DecoderOptions::NONE).decode(),
         second,

@@ -116,12 +116,20 @@ impl Processor {
     }
 }
 
-fn cache<'a>(run: &Run) -> &'a mut CodeCache {
-    // SAFETY: valid during a run; every use is over before the next begins.
+/// The code cache of a run.
+///
+/// # Safety
+/// The engine is in a run with this `Run`, so its pointers are set, and no reference to the cache lives but through it.
+unsafe fn cache(run: &mut Run) -> &mut CodeCache {
+    // SAFETY: the caller promises it; the borrow of the run lasts as long as the reference.
     unsafe { &mut *run.cache }
 }
 
-fn frames<'a>(run: &Run) -> &'a mut Frames {
-    // SAFETY: as for `cache`.
+/// The memory of a run.
+///
+/// # Safety
+/// As for [`cache`].
+unsafe fn frames(run: &mut Run) -> &mut Frames {
+    // SAFETY: as in `cache`.
     unsafe { &mut *run.frames }
 }
