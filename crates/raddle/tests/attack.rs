@@ -168,14 +168,12 @@ fn broken_recordings_are_refused() {
     let (folder, recording) = with_recording();
     let half = &recording[..recording.len() / 2];
     let deep = format!("{{\"a\":{}", "[".repeat(200_000));
-    let deep = format!(
-        "raddle-recording 2 {:016x}\n{deep}",
-        Digest::of(deep.as_bytes())
-    );
+    let version = recording.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    let deep = format!("{version} {:016x}\n{deep}", Digest::of(deep.as_bytes()));
     for text in [
         "",
         "raddle-recording",
-        "raddle-recording 2 0\n",
+        &format!("{version} 0\n"),
         half,
         &deep,
         "\u{0}\u{1}",

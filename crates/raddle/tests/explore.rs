@@ -714,3 +714,12 @@ fn strings_beside_small_freed_blocks_are_no_error() {
     assert!(text.contains("use after free"), "{text}");
     assert!(text.contains("small_blocks.c:54"), "{text}");
 }
+
+/// A hang is a run that no fair order ends, and locks are handed over in a fair order, too.
+#[test]
+fn threads_that_poll_under_a_lock_do_not_hang() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let extra = ["--scheduler", "random", "--schedules", "150"];
+    let (code, text) = explore(folder.path(), "pollers", &extra);
+    assert_eq!(code, 0, "{text}");
+}

@@ -21,7 +21,7 @@ use crate::waiting::{Progress, Waiting};
 
 /// Time jumps in a row that wake nobody: only periodic timers that nobody hears are left.
 const IDLE_JUMPS_MAX: u32 = 10_000;
-/// Length of a turn in the fair phase.
+/// Length of a turn in the fair phase on average. Turns differ, so that none falls into step with a loop of the program.
 const FAIR_TURN: u64 = 5_000;
 /// Stops that are remembered one by one.
 const TRAIL_MAX: usize = 100_000;
@@ -205,6 +205,9 @@ struct Driving {
     stalled: Vec<Option<u64>>,
     /// Where the default order last left each context.
     left: Vec<Option<Left>>,
+    /// In the fair phase: who can run since the last stop, and how long the present turn is.
+    woken: Option<ContextId>,
+    fair_turn: u64,
     kinds: Vec<Digest>,
     waiting: Waiting,
     reads_from: ReadsFromTrace,
@@ -239,6 +242,8 @@ impl Driving {
             torn: Vec::new(),
             stalled: Vec::new(),
             left: Vec::new(),
+            woken: None,
+            fair_turn: FAIR_TURN,
             kinds: Vec::new(),
             waiting: Waiting::new(policy.loop_window),
             reads_from: ReadsFromTrace::default(),
@@ -274,6 +279,10 @@ impl Driving {
     }
 
     fn list_runnable<W: World>(&mut self, world: &W) {
+        if self.is_fair_phase() {
+            let now = world.contexts().runnable().iter();
+            self.woken = now.copied().find(|id| !self.runnable.contains(id));
+        }
         self.runnable.clear();
         self.runnable.extend_from_slice(world.contexts().runnable());
     }
@@ -349,6 +358,7 @@ impl Driving {
         }
         if next != current || self.reason == Reason::Starving {
             self.since_switch = 0;
+            self.fair_turn = fair_turn(self.drive.steps);
         }
         if next != current {
             self.drive.switches += 1;
@@ -415,8 +425,13 @@ impl Driving {
         !self.is_replay && self.drive.steps >= self.limits.steps / 2
     }
 
+    /// Who goes on in the fair phase. Somebody who was just woken comes first: a lock that it was woken for is free now,
+    /// and would be taken again by the one who gave it up.
     fn fair_next(&self, current: ContextId) -> ContextId {
-        let is_over = self.since_switch >= FAIR_TURN || self.reason.asks_for_another();
+        if let Some(woken) = self.woken {
+            return woken;
+        }
+        let is_over = self.since_switch >= self.fair_turn || self.reason.asks_for_another();
         if self.runnable.contains(&current) && !is_over {
             current
         } else {
@@ -450,7 +465,7 @@ impl Driving {
             .bound(world.contexts().get(next))
             .max(u64::from(is_stalled));
         let fair = if self.is_fair_phase() {
-            FAIR_TURN
+            self.fair_turn
         } else {
             u64::MAX
         };
@@ -670,6 +685,13 @@ impl Driving {
             _ => Reason::Blocked,
         }
     }
+}
+
+/// The length of a turn that begins after so many steps.
+fn fair_turn(steps: u64) -> u64 {
+    let mut digest = Digest::default();
+    digest.word(steps);
+    FAIR_TURN / 2 + digest.value() % FAIR_TURN
 }
 
 /// Whether an operation reads and writes one place without a lock.
