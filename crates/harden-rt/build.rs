@@ -20,7 +20,14 @@ fn main() {
         .cargo_metadata(false)
         .compile_intermediates();
     cc::Build::new()
-        .files(["rt/fault.c", "rt/lock.c", "rt/setjmp.c", "rt/unwind.c"])
+        .files([
+            "rt/cycle.c",
+            "rt/fault.c",
+            "rt/lock.c",
+            "rt/log.c",
+            "rt/setjmp.c",
+            "rt/unwind.c",
+        ])
         .objects(core)
         .opt_level(2)
         .debug(false)

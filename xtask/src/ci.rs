@@ -1,6 +1,6 @@
 //! Exactly what continuous integration runs.
 
-use crate::{fuzz, generate, setup, shell, tidy};
+use crate::{check_install, fuzz, generate, setup, shell, tidy};
 
 pub(crate) fn run() -> anyhow::Result<()> {
     setup::run()?;
@@ -43,6 +43,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
             "--no-fail-fast",
         ],
     )?;
+    check_install::run()?;
     // The processor against the host's: ten million cases through the fast handlers.
     fuzz::run(&fuzz::FuzzCpu::in_ci())
 }

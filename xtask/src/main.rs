@@ -3,11 +3,13 @@
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod check_install;
 mod ci;
 mod fuzz;
 mod fuzz_scan;
 mod generate;
 mod hostile;
+mod install;
 mod kernel_package;
 mod scan_parse_check;
 mod setup;
@@ -50,6 +52,10 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Build raddle and install its programs and the hardening plugin.
+    Install(install::Install),
+    /// Build and install as the README says, in a clean clone, and harden a program with the result.
+    CheckInstall,
     /// Install the Debian packages and cargo tools that builds and tests need.
     Setup,
     /// Count the functions of a kernel tree that the scanner cannot read.
@@ -68,6 +74,8 @@ fn main() -> anyhow::Result<()> {
         Task::Lockstep { program } => lockstep(&program),
         Task::FuzzScan(fuzz) => fuzz.run(),
         Task::Gen { check } => generate::run(check),
+        Task::Install(install) => install.run(),
+        Task::CheckInstall => check_install::run(),
         Task::Setup => setup::run(),
         Task::ScanParseCheck(check) => check.run(),
     }

@@ -10,6 +10,8 @@ pub struct Harden {
     pub assertions: Vec<String>,
     /// Output functions beside those of libc; their pointer arguments are checked.
     pub outputs: Vec<String>,
+    /// Functions that change nothing that others can see, beside those of libc: they do not end a region.
+    pub harmless: Vec<String>,
     pub locks: Vec<Lock>,
     pub allocators: Vec<Allocator>,
     /// Pointers below this are invalid; 10000 if not given.

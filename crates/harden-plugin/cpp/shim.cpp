@@ -210,9 +210,22 @@ bool rdl_constant_offset(LLVMValueRef pointer, LLVMValueRef *base, int64_t *offs
   return isa<AllocaInst>(object);
 }
 
-// Whether no other thread and no callee that keeps pointers can know this stack slot.
+// Whether no other thread and no callee that keeps pointers can know this stack slot. That an access is volatile makes
+// its address no better known.
 bool rdl_is_private(LLVMValueRef slot) {
-  return !PointerMayBeCaptured(unwrap(slot), /*ReturnCaptures=*/true);
+  struct Tracker : CaptureTracker {
+    bool isCaptured = false;
+    void tooManyUses() override { isCaptured = true; }
+    Action captured(const Use *use, UseCaptureInfo) override {
+      const auto *user = cast<Instruction>(use->getUser());
+      if (isa<LoadInst>(user) || (isa<StoreInst>(user) && use->getOperandNo() == StoreInst::getPointerOperandIndex()))
+        return Continue;
+      isCaptured = true;
+      return Stop;
+    }
+  } tracker;
+  PointerMayBeCaptured(unwrap(slot), &tracker);
+  return !tracker.isCaptured;
 }
 
 bool rdl_is_static_slot(LLVMValueRef slot) {
@@ -300,6 +313,95 @@ bool rdl_can_be_invoke(LLVMValueRef value) {
     if (call->isByValArgument(number) || call->isInAllocaArgument(number))
       return false;
   return words <= 6 && floats <= 8;
+}
+
+// Bytes that a store writes.
+uint64_t rdl_store_size(LLVMValueRef store) {
+  auto *inst = cast<StoreInst>(unwrap(store));
+  TypeSize size = inst->getModule()->getDataLayout().getTypeStoreSize(inst->getValueOperand()->getType());
+  return size.isScalable() ? UINT64_MAX : size.getFixedValue();
+}
+
+// Bytes of a stack slot.
+uint64_t rdl_slot_size(LLVMValueRef slot) {
+  auto *alloca = cast<AllocaInst>(unwrap(slot));
+  std::optional<TypeSize> size = alloca->getAllocationSize(alloca->getModule()->getDataLayout());
+  return !size || size->isScalable() ? UINT64_MAX : size->getFixedValue();
+}
+
+// The pointer without constant offsets.
+LLVMValueRef rdl_strip_constant(LLVMValueRef pointer, LLVMModuleRef module, int64_t *offset) {
+  const DataLayout &layout = unwrap(module)->getDataLayout();
+  Value *value = unwrap(pointer);
+  APInt bytes(layout.getIndexTypeSizeInBits(value->getType()), 0);
+  Value *object = value->stripAndAccumulateConstantOffsets(layout, bytes, true);
+  *offset = bytes.getSExtValue();
+  return wrap(object);
+}
+
+// Whether nothing but the loads, stores and copies in this module can reach a variable.
+bool rdl_is_closed_variable(LLVMValueRef global) {
+  auto *variable = dyn_cast<GlobalVariable>(unwrap(global));
+  if (!variable || !variable->hasLocalLinkage() || variable->isThreadLocal())
+    return false;
+  SmallVector<const Value *, 16> work = {variable};
+  while (!work.empty()) {
+    for (const Use &use : work.pop_back_val()->uses()) {
+      const User *user = use.getUser();
+      if (isa<LoadInst>(user) || isa<ICmpInst>(user))
+        continue;
+      if (isa<StoreInst>(user) && use.getOperandNo() == StoreInst::getPointerOperandIndex())
+        continue;
+      if (isa<GEPOperator>(user) && use.getOperandNo() == 0)
+        work.push_back(user);
+      else if (!isa<MemIntrinsic>(user))
+        return false;
+    }
+  }
+  return true;
+}
+
+// Whether nothing but calls of lock functions in this module can reach a lock.
+bool rdl_is_closed_lock(LLVMValueRef global) {
+  auto *variable = dyn_cast<GlobalVariable>(unwrap(global));
+  if (!variable || !variable->hasLocalLinkage())
+    return false;
+  auto isLockFunction = [](const Function *callee) {
+    if (!callee || !callee->isDeclaration())
+      return false;
+    StringRef name = callee->getName();
+    return name.starts_with("pthread_mutex_") || name.starts_with("pthread_rwlock_") ||
+           name.starts_with("pthread_cond_") || name.starts_with("pthread_spin_") || name.starts_with("mtx_") ||
+           name.starts_with("cnd_");
+  };
+  SmallVector<const Value *, 16> work = {variable};
+  while (!work.empty()) {
+    for (const Use &use : work.pop_back_val()->uses()) {
+      const User *user = use.getUser();
+      if (auto *gep = dyn_cast<GEPOperator>(user); gep && use.getOperandNo() == 0 && gep->hasAllConstantIndices())
+        work.push_back(user);
+      else if (auto *call = dyn_cast<CallBase>(user); !call || !isLockFunction(call->getCalledFunction()))
+        return false;
+    }
+  }
+  return true;
+}
+
+// Whether the function may be entered by callers that this module does not show.
+bool rdl_is_open(LLVMValueRef function) {
+  auto *body = cast<Function>(unwrap(function));
+  return !body->hasLocalLinkage() || body->hasAddressTaken();
+}
+
+// Whether no other definition may take the place of this one.
+bool rdl_is_exact(LLVMValueRef function) { return !cast<Function>(unwrap(function))->isInterposable(); }
+
+// Library functions that keep no pointer: where optimisation has not said so, we do.
+void rdl_keeps_no_pointers(LLVMValueRef function) {
+  auto *callee = cast<Function>(unwrap(function));
+  for (Argument &argument : callee->args())
+    if (argument.getType()->isPointerTy() && !argument.hasAttribute(Attribute::Captures))
+      argument.addAttr(Attribute::getWithCaptureInfo(callee->getContext(), CaptureInfo::retOnly()));
 }
 
 LLVMBasicBlockRef rdl_split_before(LLVMValueRef value, const char *name) {

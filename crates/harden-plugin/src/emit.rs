@@ -15,7 +15,7 @@
 //! Where one point dominates the site, no value needs attention. Where the point depends on the path, a token says
 //! which one was passed last, and uses that their definition no longer dominates are repaired afterwards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_harden::analysis::interproc::Mark;
 use raddle_harden::analysis::model::{InstId, SiteKind};
@@ -24,12 +24,11 @@ use raddle_harden::settings::{Mechanism, Settings};
 
 use crate::extract::{Acquired, Candidate, Check, Extracted};
 use crate::ir::{Block, Builder, Module, Opcode, Predicate, Value};
-use crate::names::{Lock, LockSite};
 
+mod locks;
+mod log;
 mod pads;
 
-/// What our lock functions return instead of waiting for ever; known to the runtime.
-const DEADLOCK: u64 = 0x7_adde;
 /// The failing edge releases locks before it pauses; known to the runtime.
 const FLAG_RELEASES: u64 = 1;
 
@@ -73,6 +72,7 @@ pub(crate) fn emit(
     extracted: &Extracted,
     works: &[Work<'_>],
     marks: &[(InstId, &Mark)],
+    logged: BTreeSet<InstId>,
 ) -> Points {
     let mut emitter = Emitter {
         module,
@@ -82,9 +82,18 @@ pub(crate) fn emit(
         points: BTreeMap::new(),
         held: BTreeMap::new(),
         saved: BTreeMap::new(),
+        saved_slots: BTreeMap::new(),
+        log_marks: BTreeMap::new(),
+        logged,
         tokens: BTreeMap::new(),
         variables: Vec::new(),
         results: BTreeMap::new(),
+        lock_arguments: extracted
+            .acquires
+            .iter()
+            .filter(|(_, details)| details.what == Acquired::FirstArgument)
+            .map(|(&acquire, _)| (acquire, extracted.insts[acquire].arguments()[0]))
+            .collect(),
         needs_repair: false,
         edges: 0,
     };
@@ -117,6 +126,7 @@ pub(crate) fn emit(
         emitter.pad(*call, mark);
     }
     emitter.record_acquisitions();
+    emitter.write_log();
     let function = extracted.function;
     if emitter.needs_repair {
         function.repair_ssa();
@@ -145,12 +155,20 @@ struct Emitter<'a> {
     held: BTreeMap<(PointSet, InstId), Value>,
     /// Variable per set of points and cell: its value at the point.
     saved: BTreeMap<(PointSet, usize), Value>,
+    /// Copy per set of points and slot: its contents at the point.
+    saved_slots: BTreeMap<(PointSet, usize), Value>,
+    /// Variable per set of points: how long the log was at the point.
+    log_marks: BTreeMap<PointSet, Value>,
+    /// What this function writes into the log.
+    logged: BTreeSet<InstId>,
     /// Variable per set of points: the number of the one passed last.
     tokens: BTreeMap<PointSet, Value>,
     /// All of the above, for promotion to registers.
     variables: Vec<Value>,
     /// Values that stand for calls which were replaced.
     results: BTreeMap<InstId, Value>,
+    /// What each lock call is given; the call itself may be replaced.
+    lock_arguments: BTreeMap<InstId, Value>,
     needs_repair: bool,
     /// Failing edges so far.
     edges: u32,
@@ -174,7 +192,11 @@ impl Emitter<'_> {
         if all.len() > 1 {
             self.prepare_token(plan);
         }
-        for &acquire in &plan.acquires {
+        if self.uses_log(plan) {
+            self.prepare_log(plan, &all);
+        }
+        self.save_slots(plan, &all);
+        for acquire in self.own_acquires(plan) {
             let pointer = self.module.pointer_type();
             let key = (point_set(plan), acquire);
             if self.held.contains_key(&key) {
@@ -296,7 +318,6 @@ impl Emitter<'_> {
                 candidate.inst.erase();
             }
             Check::Mutex(lock) => self.mutex(work, lock),
-            Check::RustLock => self.rust_lock(work),
             Check::Unchecked => {}
         }
     }
@@ -401,87 +422,20 @@ impl Emitter<'_> {
         self.failing_edge(work, failing, tail);
     }
 
-    /// Our own lock function in place of the call; after giving up, the original one.
-    fn mutex(&mut self, work: &Work<'_>, lock: &Lock) {
-        let call = work.candidate.inst;
-        let (word, pointer) = (self.module.int_type(32), self.module.pointer_type());
-        let argument = call.arguments()[0];
-        self.builder.before(call);
-        let (result, fails) = match &lock.how {
-            LockSite::Mutex => {
-                let ty = self.module.function_type(word, &[pointer]);
-                let function = self.module.function("raddle_harden_mutex_lock", ty);
-                let result = self.builder.call(ty, function, &[argument]);
-                let fails =
-                    self.builder
-                        .compare(Predicate::LLVMIntEQ, result, word.constant(DEADLOCK));
-                (result, fails)
-            }
-            LockSite::Timed(name) => {
-                let ty = self.module.function_type(word, &[pointer, word]);
-                let function = self.module.function(name, ty);
-                let limit = word.constant(100);
-                let result = self.builder.call(ty, function, &[argument, limit]);
-                let fails = self
-                    .builder
-                    .compare(Predicate::LLVMIntNE, result, word.constant(0));
-                (result, fails)
-            }
-            LockSite::AcquireOnly => return,
-        };
-        result.set_location_of(call, self.extracted.function);
-        let head = call.block();
-        let original = call.split_before("raddle.waits");
-        let tail = call.next().split_before("raddle.locked");
-        let failing = self.extracted.function.append_block("raddle.failing");
-        head.terminator().erase();
-        self.builder.at_end(head);
-        self.builder.branch_if(fails, failing, tail).cold_edge(true);
-        let taken = if call.ty().is_void() {
-            word.constant(0)
-        } else {
-            let acquired = if lock.how == LockSite::Mutex && call.ty() == word {
-                result
-            } else {
-                call.ty().null()
-            };
-            self.builder.before(tail.first());
-            let phi = self.builder.phi(call.ty(), &[(acquired, head)]);
-            call.replace_with(phi);
-            phi.add_incoming(call, original);
-            phi
-        };
-        self.results.insert(work.candidate.site.at, taken);
-        self.failing_edge(work, failing, original);
-    }
-
-    /// Rust's `lock_contended`: ours waits with a limit; after giving up, the original one waits for ever.
-    fn rust_lock(&mut self, work: &Work<'_>) {
-        let call = work.candidate.inst;
-        let (word, pointer) = (self.module.int_type(32), self.module.pointer_type());
-        let ty = self.module.function_type(word, &[pointer]);
-        let function = self.module.function("raddle_harden_rust_lock", ty);
-        self.builder.before(call);
-        let result = self.builder.call(ty, function, &[call.arguments()[0]]);
-        result.set_location_of(call, self.extracted.function);
-        let fails = self
-            .builder
-            .compare(Predicate::LLVMIntNE, result, word.constant(0));
-        let head = call.block();
-        let original = call.split_before("raddle.waits");
-        let tail = call.next().split_before("raddle.locked");
-        let failing = self.extracted.function.append_block("raddle.failing");
-        head.terminator().erase();
-        self.builder.at_end(head);
-        self.builder.branch_if(fails, failing, tail).cold_edge(true);
-        self.results
-            .insert(work.candidate.site.at, word.constant(0));
-        self.failing_edge(work, failing, original);
-    }
-
     /// From `failing`: callers first, then this function's own region, then `gives_up`.
     fn failing_edge(&mut self, work: &Work<'_>, failing: Block, gives_up: Block) {
         let descriptor = self.descriptor(work);
+        self.failing_edge_of(work, descriptor, failing, gives_up);
+    }
+
+    /// The same for a site whose data is there already.
+    fn failing_edge_of(
+        &mut self,
+        work: &Work<'_>,
+        descriptor: Value,
+        failing: Block,
+        gives_up: Block,
+    ) {
         self.edges += 1;
         let edge = self.edges;
         let note = |terminator: Value| {
@@ -559,10 +513,12 @@ impl Emitter<'_> {
 
     /// Gives back, restores and goes to the point; the builder stands at the end of an open block.
     fn undo(&mut self, plan: &Plan, near: Value) {
-        let mut releases = false;
-        for acquire in plan.acquires.iter().rev() {
-            releases |= self.extracted.acquires[acquire].what != Acquired::Result;
-            self.give_back(plan, *acquire, near);
+        let releases = self.releases(plan);
+        if self.uses_log(plan) {
+            self.roll_back(plan, near);
+        }
+        for acquire in self.own_acquires(plan).into_iter().rev() {
+            self.give_back(plan, acquire, near);
         }
         for &cell in &plan.cells {
             let details = self.extracted.cells[cell];
@@ -571,6 +527,7 @@ impl Emitter<'_> {
             let place = self.builder.byte_offset(details.slot, details.offset);
             self.builder.store(value, place);
         }
+        self.restore_slots(plan);
         if releases {
             self.thunk(
                 "raddle_harden_pause_thunk",
@@ -620,44 +577,6 @@ impl Emitter<'_> {
         self.builder.at_end(next);
     }
 
-    /// After every acquisition that a failing edge may have to undo: note what was taken.
-    fn record_acquisitions(&mut self) {
-        let pointer = self.module.pointer_type();
-        for (&(_, acquire), &held) in &self.held {
-            let inst = self.extracted.insts[acquire];
-            let details = &self.extracted.acquires[&acquire];
-            let result = self.results.get(&acquire).copied();
-            let after = match result {
-                Some(phi) if phi.is_instruction() => first_after_phis(phi),
-                Some(_) => inst.block().terminator().successors()[0].first(),
-                None => inst.next(),
-            };
-            self.builder.before(after);
-            let taken = match details.what {
-                Acquired::Result => inst,
-                Acquired::FirstArgument => {
-                    let object = inst.arguments()[0];
-                    let outcome = result.unwrap_or(inst);
-                    if outcome.ty().is_integer() && !outcome.is_constant() {
-                        let ok = self.builder.compare(
-                            Predicate::LLVMIntEQ,
-                            outcome,
-                            outcome.ty().null(),
-                        );
-                        self.builder.select(ok, object, pointer.null())
-                    } else {
-                        object
-                    }
-                }
-                Acquired::Exchanged => {
-                    let ok = self.builder.extract(inst, 1);
-                    self.builder.select(ok, inst.operand(0), pointer.null())
-                }
-            };
-            self.builder.store(taken, held);
-        }
-    }
-
     fn text(&self, content: &str) -> Value {
         let name = format!("raddle.text.{content}");
         if let Some(known) = self.module.named_global(&name) {
@@ -681,11 +600,10 @@ impl Emitter<'_> {
             SiteKind::Deadlock => 3,
             SiteKind::Oracle => 4,
         };
-        let releases = work.plan.as_ref().is_some_and(|plan| {
-            plan.acquires
-                .iter()
-                .any(|acquire| self.extracted.acquires[acquire].what != Acquired::Result)
-        });
+        let releases = match &work.plan {
+            Some(plan) => self.releases(plan),
+            None => candidate.site.kind == SiteKind::Deadlock,
+        };
         let flags = if releases { FLAG_RELEASES } else { 0 };
         let (word, long) = (self.module.int_type(32), self.module.int_type(64));
         let fields = [
@@ -732,12 +650,4 @@ fn point_set(plan: &Plan) -> PointSet {
     key.push(usize::MAX);
     key.extend(&plan.useless);
     key
-}
-
-fn first_after_phis(phi: Value) -> Value {
-    let mut at = phi;
-    while at.opcode() == Opcode::LLVMPHI {
-        at = at.next();
-    }
-    at
 }

@@ -5,12 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use raddle_harden::analysis::dominators;
 use raddle_harden::analysis::interproc::Body;
 use raddle_harden::analysis::model::{
-    Acquire, Block, Effect, Function, Inst, InstId, Operand, Shape, Site, SiteKind, WHOLE_SLOT,
+    Acquire, Block, Effect, Function, Inst, InstId, LockHow, Operand, Shape, Site, SiteKind,
+    WHOLE_SLOT,
 };
+use raddle_harden::calls::Call;
 use raddle_harden::settings::Settings;
 
-use crate::ir::{Opcode, Personality, Place, Type, Value};
+use crate::ir::{Module, Opcode, Personality, Place, Type, Value};
 use crate::names::{self, Callee, Checked, Lock, LockSite};
+
+mod locks;
+
+pub(crate) use locks::Shared;
+
+/// The largest write that is logged, in bytes, and the bytes of a log entry; known to the runtime.
+const LOGGED_BYTES_MAX: u64 = 64;
+const ENTRY_BYTES: u64 = 8;
+/// The largest stack slot that is saved as a whole.
+const SAVED_BYTES_MAX: u64 = 128;
 
 /// A function with everything that emission needs.
 #[derive(Debug)]
@@ -23,6 +35,14 @@ pub(crate) struct Extracted {
     pub(crate) cells: Vec<Cell>,
     pub(crate) acquires: BTreeMap<InstId, GiveBack>,
     pub(crate) candidates: Vec<Candidate>,
+    /// Ordinary writes to memory that others may know.
+    pub(crate) stores: BTreeSet<InstId>,
+    /// Bytes that each of them covers.
+    pub(crate) log_bytes: BTreeMap<InstId, u64>,
+    /// Private slots, by number.
+    pub(crate) slots: Vec<Value>,
+    /// Accesses to variables that only this module can reach.
+    pub(crate) accesses: BTreeMap<InstId, u32>,
 }
 
 /// Part of a private stack slot.
@@ -76,15 +96,16 @@ pub(crate) enum Check {
     /// An output that nothing checks.
     Unchecked,
     Mutex(Lock),
-    RustLock,
 }
 
 /// Numbers of the defined functions, by handle.
 pub(crate) type FunctionNumbers = BTreeMap<usize, usize>;
 
 struct Extractor<'a> {
+    module: Module,
     settings: &'a Settings,
     numbers: &'a FunctionNumbers,
+    shared: &'a mut Shared,
     function: Value,
     inst_numbers: BTreeMap<usize, InstId>,
     arg_numbers: BTreeMap<usize, usize>,
@@ -97,9 +118,11 @@ struct Extractor<'a> {
 
 /// Builds the model of one function.
 pub(crate) fn extract(
+    module: Module,
     function: Value,
     settings: &Settings,
     numbers: &FunctionNumbers,
+    shared: &mut Shared,
 ) -> Extracted {
     let is_supported = !function.is_unsupported();
     let out = Extracted {
@@ -110,10 +133,16 @@ pub(crate) fn extract(
         cells: Vec::new(),
         acquires: BTreeMap::new(),
         candidates: Vec::new(),
+        stores: BTreeSet::new(),
+        log_bytes: BTreeMap::new(),
+        slots: Vec::new(),
+        accesses: BTreeMap::new(),
     };
     let mut extractor = Extractor {
+        module,
         settings,
         numbers,
+        shared,
         function,
         inst_numbers: BTreeMap::new(),
         arg_numbers: BTreeMap::new(),
@@ -154,7 +183,7 @@ impl Extractor<'_> {
             .enumerate()
             .map(|(index, block)| (block.key(), index))
             .collect();
-        let mut model = Function::default();
+        let mut model = std::mem::take(&mut self.model);
         for (index, block) in blocks.iter().enumerate() {
             let first = model.insts.len();
             let mut body = None;
@@ -165,7 +194,14 @@ impl Extractor<'_> {
                     body = Some(model.insts.len());
                 }
                 let number = model.insts.len();
-                model.insts.push(self.instruction(inst, number));
+                let details = self.instruction(inst, number);
+                model.insts.push(details);
+            }
+            if matches!(
+                block.terminator().opcode(),
+                Opcode::LLVMRet | Opcode::LLVMResume
+            ) {
+                model.returns.insert(index);
             }
             let mut succs: Vec<usize> = Vec::new();
             for succ in block.terminator().successors() {
@@ -183,6 +219,18 @@ impl Extractor<'_> {
             });
         }
         model.link();
+        model.lock_uses = std::mem::take(&mut self.model.lock_uses);
+        model.calls = std::mem::take(&mut self.model.calls);
+        model.small_slots = std::mem::take(&mut self.model.small_slots);
+        model.unknown_calls = std::mem::take(&mut self.model.unknown_calls);
+        model.log_entries = self
+            .out
+            .log_bytes
+            .iter()
+            .filter_map(|(&inst, &bytes)| {
+                Some((inst, usize::try_from(bytes.div_ceil(ENTRY_BYTES)).ok()?))
+            })
+            .collect();
         self.model = model;
     }
 
@@ -242,17 +290,23 @@ impl Extractor<'_> {
 
     fn effect(&mut self, inst: Value, number: InstId) -> Effect {
         match inst.opcode() {
-            Opcode::LLVMLoad => self.load_effect(inst),
-            Opcode::LLVMStore => self.store_effect(inst),
+            Opcode::LLVMLoad => {
+                self.note_access(inst.operand(0), number);
+                self.load_effect(inst)
+            }
+            Opcode::LLVMStore => {
+                self.note_access(inst.operand(1), number);
+                self.store_effect(inst, number)
+            }
             Opcode::LLVMAlloca if inst.is_static_slot() => Effect::None,
             Opcode::LLVMAlloca
             | Opcode::LLVMFence
             | Opcode::LLVMAtomicRMW
             | Opcode::LLVMVAArg
-            | Opcode::LLVMInvoke
             | Opcode::LLVMLandingPad => Effect::Destroy,
             Opcode::LLVMAtomicCmpXchg => self.exchange_effect(inst, number),
             Opcode::LLVMCall => self.call_effect(inst, number),
+            Opcode::LLVMInvoke => self.invoke_effect(inst, number),
             _ => Effect::None,
         }
     }
@@ -272,10 +326,11 @@ impl Extractor<'_> {
         if !is_mutex {
             return Effect::Destroy;
         }
+        self.note_lock(pointer, number, LockHow::Tries);
         self.out.acquires.insert(
             number,
             GiveBack {
-                function: "raddle_harden_rust_unlock".into(),
+                function: names::RUST_UNLOCK.into(),
                 what: Acquired::Exchanged,
             },
         );
@@ -293,8 +348,19 @@ impl Extractor<'_> {
         if !is_private {
             return None;
         }
+        if let Some(&known) = self.slots.get(&object.key()) {
+            return Some(known);
+        }
         let next = self.slots.len();
-        Some(*self.slots.entry(object.key()).or_insert(next))
+        self.slots.insert(object.key(), next);
+        self.out.slots.push(object);
+        if object
+            .slot_size()
+            .is_some_and(|size| size <= SAVED_BYTES_MAX)
+        {
+            self.model.small_slots.insert(next);
+        }
+        Some(next)
     }
 
     fn load_effect(&mut self, inst: Value) -> Effect {
@@ -311,8 +377,8 @@ impl Extractor<'_> {
         Effect::SharedRead
     }
 
-    fn store_effect(&mut self, inst: Value) -> Effect {
-        if inst.is_volatile() || inst.is_atomic() {
+    fn store_effect(&mut self, inst: Value, number: InstId) -> Effect {
+        if inst.is_atomic() || inst.is_volatile() && self.settings.volatile_is_io {
             return Effect::Destroy;
         }
         let (value, pointer) = (inst.operand(0), inst.operand(1));
@@ -331,14 +397,13 @@ impl Extractor<'_> {
                 });
             return Effect::SlotWrite { slot, cell };
         }
-        if let Some(&alloc) = self.inst_numbers.get(&object.key())
-            && self
-                .out
-                .acquires
-                .get(&alloc)
-                .is_some_and(|give_back| give_back.what == Acquired::Result)
-        {
+        if let Some(alloc) = self.fresh(object) {
             return Effect::FreshWrite { alloc };
+        }
+        let size = inst.store_size();
+        if size <= LOGGED_BYTES_MAX && !inst.is_volatile() {
+            self.out.stores.insert(number);
+            self.out.log_bytes.insert(number, size);
         }
         Effect::Destroy
     }
@@ -353,28 +418,110 @@ impl Extractor<'_> {
 
     fn call_effect(&mut self, inst: Value, number: InstId) -> Effect {
         let Some(name) = inst.callee_name() else {
+            self.note_call(inst, number);
             return memory_effect(inst);
         };
         if name.starts_with("llvm.") {
-            return self.intrinsic_effect(inst, &name);
+            return self.intrinsic_effect(inst, number, &name);
         }
         match names::classify(&name, self.settings) {
             Callee::Oracle => Effect::None,
             Callee::RustPanicCount => Effect::SharedRead,
             Callee::Lock(lock) if !inst.arguments().is_empty() => {
+                self.note_lock(inst.arguments()[0], number, lock.takes);
                 self.acquire(number, lock.unlock, Acquired::FirstArgument, Acquire::Lock)
             }
-            Callee::RustLock => self.acquire(
-                number,
-                "raddle_harden_rust_unlock".into(),
-                Acquired::FirstArgument,
-                Acquire::Lock,
-            ),
+            Callee::Unlock if !inst.arguments().is_empty() => {
+                self.note_lock(inst.arguments()[0], number, LockHow::Releases);
+                Effect::Destroy
+            }
+            Callee::RustLock => {
+                self.note_lock(inst.arguments()[0], number, LockHow::Takes);
+                self.acquire(
+                    number,
+                    names::RUST_UNLOCK.into(),
+                    Acquired::FirstArgument,
+                    Acquire::Lock,
+                )
+            }
             Callee::Alloc { free } if inst.ty().is_pointer() => {
                 self.acquire(number, free, Acquired::Result, Acquire::Memory)
             }
-            _ => memory_effect(inst),
+            Callee::Harmless(call) => self.harmless_effect(inst, number, call),
+            _ => {
+                self.note_call(inst, number);
+                memory_effect(inst)
+            }
         }
+    }
+
+    /// A call with a landing pad of the program's own. What it takes could not be noted on its normal edge alone, so only
+    /// what harms nothing is known.
+    fn invoke_effect(&mut self, inst: Value, number: InstId) -> Effect {
+        let callee = inst
+            .callee_name()
+            .map(|name| names::classify(&name, self.settings));
+        match callee {
+            Some(Callee::Harmless(call @ (Call::Pure | Call::Read))) => {
+                self.harmless_effect(inst, number, call)
+            }
+            Some(Callee::Unlock) => {
+                self.note_lock(inst.arguments()[0], number, LockHow::Releases);
+                Effect::Destroy
+            }
+            _ => {
+                self.note_call(inst, number);
+                Effect::Destroy
+            }
+        }
+    }
+
+    /// A call of the module's own functions, or of one that nothing is known of.
+    fn note_call(&mut self, inst: Value, number: InstId) {
+        if let Some(&callee) = self.numbers.get(&inst.called().key()) {
+            self.model.calls.insert(number, callee);
+        } else if !inst.called().is_inline_asm() {
+            self.model.unknown_calls.insert(number);
+        }
+    }
+
+    fn harmless_effect(&mut self, inst: Value, number: InstId, call: Call) -> Effect {
+        let to = match call {
+            Call::Pure => return Effect::None,
+            Call::Read => return Effect::SharedRead,
+            Call::Write { to } => to,
+        };
+        let arguments = inst.arguments();
+        let Some(&target) = arguments.get(to) else {
+            return Effect::Destroy;
+        };
+        if target.is_null() {
+            return Effect::None;
+        }
+        self.write_behind(target, number)
+    }
+
+    /// A write of some bytes behind a pointer.
+    fn write_behind(&mut self, target: Value, number: InstId) -> Effect {
+        self.note_access(target, number);
+        let object = target.underlying();
+        if let Some(slot) = self.slot_of(object) {
+            return Effect::SlotWrite {
+                slot,
+                cell: WHOLE_SLOT,
+            };
+        }
+        match self.fresh(object) {
+            Some(alloc) => Effect::FreshWrite { alloc },
+            None => Effect::Destroy,
+        }
+    }
+
+    /// The allocation of this function that returned an object.
+    fn fresh(&self, object: Value) -> Option<InstId> {
+        let alloc = *self.inst_numbers.get(&object.key())?;
+        let give_back = self.out.acquires.get(&alloc)?;
+        (give_back.what == Acquired::Result).then_some(alloc)
     }
 
     fn acquire(
@@ -390,7 +537,7 @@ impl Extractor<'_> {
         Effect::Acquire(kind)
     }
 
-    fn intrinsic_effect(&mut self, inst: Value, name: &str) -> Effect {
+    fn intrinsic_effect(&mut self, inst: Value, number: InstId, name: &str) -> Effect {
         let is_begin = name.starts_with("llvm.lifetime.start");
         if is_begin || name.starts_with("llvm.lifetime.end") {
             let object = inst.arguments().last().copied().map(Value::underlying);
@@ -401,16 +548,17 @@ impl Extractor<'_> {
                 None => Effect::Destroy,
             };
         }
-        if ["llvm.memset.", "llvm.memcpy."]
+        if ["llvm.memset.", "llvm.memcpy.", "llvm.memmove."]
             .iter()
             .any(|known| name.starts_with(known))
-            && !inst.is_volatile()
-            && let Some(slot) = self.slot_of(inst.arguments()[0].underlying())
         {
-            return Effect::SlotWrite {
-                slot,
-                cell: WHOLE_SLOT,
-            };
+            let arguments = inst.arguments();
+            if !name.starts_with("llvm.memset.") {
+                self.note_access(arguments[1], number);
+            }
+            let effect = self.write_behind(arguments[0], number);
+            let is_io = inst.is_volatile() && self.settings.volatile_is_io;
+            return if is_io { Effect::Destroy } else { effect };
         }
         if [
             "llvm.assume",
@@ -517,7 +665,9 @@ impl Extractor<'_> {
             }
             Callee::Output(checked) => self.output_candidate(number, inst, checked),
             Callee::Lock(lock)
-                if lock.how != LockSite::AcquireOnly && inst.opcode() == Opcode::LLVMCall =>
+                if lock.how != LockSite::AcquireOnly
+                    && inst.opcode() == Opcode::LLVMCall
+                    && !inst.arguments().is_empty() =>
             {
                 self.push(
                     SiteKind::Deadlock,
@@ -534,7 +684,13 @@ impl Extractor<'_> {
                     other.opcode() == Opcode::LLVMAtomicCmpXchg && other.operand(0) == pointer
                 });
                 let critical = own.map(Operand::Inst).into_iter().collect();
-                self.push(SiteKind::Deadlock, number, inst, Check::RustLock, critical);
+                let lock = Lock {
+                    unlock: names::RUST_UNLOCK.into(),
+                    how: LockSite::Watched("raddle_harden_rust_lock"),
+                    takes: LockHow::Takes,
+                };
+                let check = Check::Mutex(lock);
+                self.push(SiteKind::Deadlock, number, inst, check, critical);
             }
             _ => {}
         }

@@ -56,6 +56,18 @@ unsafe extern "C" {
     fn rdl_is_volatile(value: LLVMValueRef) -> bool;
     fn rdl_is_unsupported(function: LLVMValueRef) -> bool;
     fn rdl_can_be_invoke(value: LLVMValueRef) -> bool;
+    fn rdl_store_size(store: LLVMValueRef) -> u64;
+    fn rdl_slot_size(slot: LLVMValueRef) -> u64;
+    fn rdl_strip_constant(
+        pointer: LLVMValueRef,
+        module: LLVMModuleRef,
+        offset: *mut i64,
+    ) -> LLVMValueRef;
+    fn rdl_is_closed_variable(global: LLVMValueRef) -> bool;
+    fn rdl_is_closed_lock(global: LLVMValueRef) -> bool;
+    fn rdl_is_open(function: LLVMValueRef) -> bool;
+    fn rdl_is_exact(function: LLVMValueRef) -> bool;
+    fn rdl_keeps_no_pointers(function: LLVMValueRef);
     fn rdl_split_before(value: LLVMValueRef, name: *const c_char) -> LLVMBasicBlockRef;
     fn rdl_to_invoke(value: LLVMValueRef, pad: LLVMBasicBlockRef) -> LLVMBasicBlockRef;
     fn rdl_rust_pad(
@@ -284,6 +296,10 @@ impl Module {
         )))
     }
 
+    pub(crate) fn array_type(self, element: Type, count: u64) -> Type {
+        Type(llvm!(LLVMArrayType2(element.0, count)))
+    }
+
     pub(crate) fn struct_constant(self, fields: &[Value]) -> Value {
         let mut raw: Vec<LLVMValueRef> = fields.iter().map(|value| value.0).collect();
         let count = c_uint::try_from(raw.len()).expect("few fields");
@@ -492,6 +508,63 @@ impl Value {
         let mut offset = 0;
         llvm!(rdl_constant_offset(self.0, &raw mut base, &raw mut offset))
             .then_some((Value(base), offset))
+    }
+
+    /// The pointer without constant offsets, and their sum.
+    pub(crate) fn without_offset(self, module: Module) -> (Value, i64) {
+        let mut offset = 0;
+        let base = llvm!(rdl_strip_constant(self.0, module.0, &raw mut offset));
+        (Value(base), offset)
+    }
+
+    /// Bytes that a store writes.
+    pub(crate) fn store_size(self) -> u64 {
+        llvm!(rdl_store_size(self.0))
+    }
+
+    /// Bytes of a stack slot, if that is a constant.
+    pub(crate) fn slot_size(self) -> Option<u64> {
+        Some(llvm!(rdl_slot_size(self.0))).filter(|&size| size != u64::MAX)
+    }
+
+    /// Whether this is a variable that only loads, stores and copies of the module can reach.
+    pub(crate) fn is_closed_variable(self) -> bool {
+        llvm!(rdl_is_closed_variable(self.0))
+    }
+
+    /// Whether this is a lock that only calls of lock functions of the module can reach.
+    pub(crate) fn is_closed_lock(self) -> bool {
+        llvm!(rdl_is_closed_lock(self.0))
+    }
+
+    /// Whether the function may have callers that the module does not show.
+    pub(crate) fn is_open(self) -> bool {
+        llvm!(rdl_is_open(self.0))
+    }
+
+    /// Whether no other definition may take the place of this function.
+    pub(crate) fn is_exact(self) -> bool {
+        llvm!(rdl_is_exact(self.0))
+    }
+
+    /// The declared function keeps no pointer beyond its return.
+    pub(crate) fn set_keeps_no_pointers(self) {
+        llvm!(rdl_keeps_no_pointers(self.0));
+    }
+
+    /// What an instruction does, for a report.
+    pub(crate) fn in_words(self) -> String {
+        let line = self.places().first().map_or(0, |place| place.line);
+        let what = match self.opcode() {
+            Opcode::LLVMStore => "a write".to_owned(),
+            Opcode::LLVMAtomicRMW | Opcode::LLVMAtomicCmpXchg => "an atomic update".to_owned(),
+            Opcode::LLVMCall | Opcode::LLVMInvoke => match self.callee_name() {
+                Some(name) => format!("a call of {name}"),
+                None => "an indirect call".to_owned(),
+            },
+            _ => "an instruction that cannot be repeated".to_owned(),
+        };
+        format!("{what} (line {line})")
     }
 
     pub(crate) fn is_private_slot(self) -> bool {

@@ -1,5 +1,7 @@
 //! Which function means what: the built-in names and those of the configuration.
 
+use raddle_harden::analysis::model::LockHow;
+use raddle_harden::calls::{self, Call};
 use raddle_harden::settings::Settings;
 
 /// The meaning of a called function.
@@ -11,6 +13,8 @@ pub(crate) enum Callee {
     Oracle,
     Output(Checked),
     Lock(Lock),
+    /// Releases the lock that is its first argument.
+    Unlock,
     /// `lock_contended` of Rust's futex mutex.
     RustLock,
     /// Reads the number of panics of this thread, which a mutex guard does when it is made.
@@ -18,6 +22,8 @@ pub(crate) enum Callee {
     Alloc {
         free: String,
     },
+    /// A library function that a region may hold.
+    Harmless(Call),
     Other,
 }
 
@@ -34,18 +40,22 @@ pub(crate) enum Checked {
 pub(crate) struct Lock {
     pub(crate) unlock: String,
     pub(crate) how: LockSite,
+    pub(crate) takes: LockHow,
 }
 
 /// How a deadlock at this lock is noticed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LockSite {
-    /// Our own lock function follows the wait-for chain.
-    Mutex,
+    /// A function of the runtime, with the same parameter and result, that follows the wait-for chain.
+    Watched(&'static str),
     /// The program's lock with a time limit.
     Timed(String),
     /// Acquires, but cannot be a site.
     AcquireOnly,
 }
+
+/// What the runtime calls the unlocking of Rust's mutex.
+pub(crate) const RUST_UNLOCK: &str = "raddle_harden_rust_unlock";
 
 const ASSERTIONS: &[&str] = &[
     "__assert_fail",
@@ -91,12 +101,76 @@ const ALLOCATORS: &[(&str, &str)] = &[
     ("_Znam", "_ZdaPv"),
 ];
 
-const LOCKS: &[(&str, &str, bool)] = &[
-    ("pthread_mutex_lock", "pthread_mutex_unlock", true),
-    ("pthread_mutex_trylock", "pthread_mutex_unlock", false),
-    ("pthread_rwlock_rdlock", "pthread_rwlock_unlock", false),
-    ("pthread_rwlock_wrlock", "pthread_rwlock_unlock", false),
-    ("pthread_spin_lock", "pthread_spin_unlock", false),
+/// A lock function, its unlock, how it takes, and the function of the runtime that watches for a deadlock. The runtime
+/// has a second one for sites that are only watched, whose name ends in `_watch`.
+const LOCKS: &[(&str, &str, LockHow, Option<&str>)] = &[
+    (
+        "pthread_mutex_lock",
+        "pthread_mutex_unlock",
+        LockHow::Takes,
+        Some("raddle_harden_mutex_lock"),
+    ),
+    (
+        "pthread_rwlock_rdlock",
+        "pthread_rwlock_unlock",
+        LockHow::Shares,
+        Some("raddle_harden_rwlock_rdlock"),
+    ),
+    (
+        "pthread_rwlock_wrlock",
+        "pthread_rwlock_unlock",
+        LockHow::Takes,
+        Some("raddle_harden_rwlock_wrlock"),
+    ),
+    (
+        "pthread_spin_lock",
+        "pthread_spin_unlock",
+        LockHow::Takes,
+        Some("raddle_harden_spin_lock"),
+    ),
+    (
+        "mtx_lock",
+        "mtx_unlock",
+        LockHow::Takes,
+        Some("raddle_harden_mtx_lock"),
+    ),
+    (
+        "pthread_mutex_trylock",
+        "pthread_mutex_unlock",
+        LockHow::Tries,
+        Some("raddle_harden_mutex_trylock"),
+    ),
+    (
+        "pthread_mutex_timedlock",
+        "pthread_mutex_unlock",
+        LockHow::Tries,
+        None,
+    ),
+    (
+        "pthread_mutex_clocklock",
+        "pthread_mutex_unlock",
+        LockHow::Tries,
+        None,
+    ),
+    (
+        "pthread_rwlock_tryrdlock",
+        "pthread_rwlock_unlock",
+        LockHow::Tries,
+        None,
+    ),
+    (
+        "pthread_rwlock_trywrlock",
+        "pthread_rwlock_unlock",
+        LockHow::Tries,
+        None,
+    ),
+    (
+        "pthread_spin_trylock",
+        "pthread_spin_unlock",
+        LockHow::Tries,
+        None,
+    ),
+    ("mtx_trylock", "mtx_unlock", LockHow::Tries, None),
 ];
 
 /// Functions of libraries that take a lock, or read shared memory, when the compiler has not inlined them: each name
@@ -171,15 +245,18 @@ pub(crate) fn classify(name: &str, settings: &Settings) -> Callee {
             free: (*free).into(),
         };
     }
-    if let Some((_, unlock, is_site)) = LOCKS.iter().find(|(known, _, _)| *known == name) {
+    if let Some((_, unlock, takes, watch)) = LOCKS.iter().find(|(known, ..)| *known == name) {
         return Callee::Lock(Lock {
             unlock: (*unlock).into(),
-            how: if *is_site {
-                LockSite::Mutex
-            } else {
-                LockSite::AcquireOnly
-            },
+            how: watch.map_or(LockSite::AcquireOnly, LockSite::Watched),
+            takes: *takes,
         });
+    }
+    if LOCKS.iter().any(|(_, unlock, ..)| *unlock == name) {
+        return Callee::Unlock;
+    }
+    if let Some(call) = calls::known(name) {
+        return Callee::Harmless(call);
     }
     if name.contains("14lock_contended") && name.contains("5mutex5futex") {
         return Callee::RustLock;
@@ -207,7 +284,14 @@ fn configured(name: &str, settings: &Settings) -> Option<Callee> {
                 .timed
                 .clone()
                 .map_or(LockSite::AcquireOnly, LockSite::Timed),
+            takes: LockHow::Takes,
         }));
+    }
+    if settings.locks.iter().any(|known| known.unlock == name) {
+        return Some(Callee::Unlock);
+    }
+    if settings.harmless.iter().any(|known| known == name) {
+        return Some(Callee::Harmless(Call::Read));
     }
     settings
         .allocators

@@ -4,15 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use raddle_harden::analysis::interproc::{self, Mark, Marks, Program};
-use raddle_harden::analysis::model::{BlockId, Site, SiteKind};
+use raddle_harden::analysis::interproc::{self, Body, Mark, Marks, Program};
+use raddle_harden::analysis::model::{BlockId, Effect, InstId, Shelter, Site, SiteKind};
 use raddle_harden::analysis::plan::{self, Plan, Pruned};
+use raddle_harden::analysis::{guard, held, summary};
+use raddle_harden::calls;
 use raddle_harden::record::{Hardening, Line, ModuleRecord, Outcome, SiteRecord};
-use raddle_harden::settings::{Mode, Settings, VARIABLE};
+use raddle_harden::settings::{Mode, Settings, Undo, VARIABLE};
 
 use crate::emit::{self, Work};
-use crate::extract::{self, Candidate, Check, Extracted, FunctionNumbers};
+use crate::extract::{self, Candidate, Check, Extracted, FunctionNumbers, Shared};
 use crate::ir::{Block, Dominators, Module, Opcode, Value};
+use crate::names::LockSite;
 
 /// Exit status of a compiler in which hardening went wrong; the driver then compiles plainly.
 const TROUBLE: i32 = 86;
@@ -60,17 +63,28 @@ fn run(module: Module) -> Result<bool, String> {
         .enumerate()
         .map(|(index, function)| (function.key(), index))
         .collect();
+    for function in module.functions() {
+        if function.is_declaration() && calls::known(&function.name()).is_some() {
+            function.set_keeps_no_pointers();
+        }
+    }
+    let mut shared = Shared::default();
     let mut extracted: Vec<Extracted> = functions
         .iter()
-        .map(|&function| extract::extract(function, &settings, &numbers))
+        .map(|&function| extract::extract(module, function, &settings, &numbers, &mut shared))
         .collect();
-    let bodies = extracted
+    let mut bodies: Vec<Body> = extracted
         .iter_mut()
         .map(|function| function.body.take().expect("each body is taken once"))
         .collect();
+    shelter(&mut bodies, &extracted, settings.undo);
+    summary::apply(&mut bodies, &|index| functions[index].is_exact());
     let program = Program::new(bodies, settings.reach());
-    let decisions = decide(&program, &extracted, &settings);
-    let mut summary = ModuleRecord {
+    let mut decisions = decide(&program, &extracted, &settings);
+    let logged = logged(&program, &decisions);
+    let logging = logged.iter().map(|&(index, _)| index).collect();
+    decisions.marks.let_pads_undo(&program, &logging);
+    let mut record = ModuleRecord {
         module: module.source_name(),
         functions: functions.len(),
         functions_unsupported: program
@@ -80,9 +94,16 @@ fn run(module: Module) -> Result<bool, String> {
             .count(),
         ..ModuleRecord::default()
     };
-    let mut changed = carry_out(module, &settings, &extracted, &decisions, &mut summary);
+    let mut changed = carry_out(
+        module,
+        &settings,
+        &extracted,
+        &decisions,
+        &logged,
+        &mut record,
+    );
     if let Some(path) = &settings.report {
-        write_report(path, &extracted, &decisions, summary)
+        write_report(path, &extracted, &program, &decisions, record)
             .map_err(|error| format!("cannot write the report {path}: {error}"))?;
     }
     if settings.leaves_checks_to_accesses() {
@@ -102,6 +123,45 @@ fn run(module: Module) -> Result<bool, String> {
     Ok(changed)
 }
 
+/// Says of each ordinary write under which condition it may be taken back.
+fn shelter(bodies: &mut [Body], extracted: &[Extracted], undo: Undo) {
+    let guards = match undo {
+        Undo::Never => return,
+        Undo::Plain => BTreeMap::new(),
+        Undo::Proven => {
+            let module = guard::Module {
+                accesses: extracted
+                    .iter()
+                    .map(|function| function.accesses.clone())
+                    .collect(),
+                is_open: extracted
+                    .iter()
+                    .map(|function| function.function.is_open())
+                    .collect(),
+            };
+            guard::find(bodies, &module)
+        }
+    };
+    for (body, details) in bodies.iter_mut().zip(extracted) {
+        for &store in &details.stores {
+            let shelter = match undo {
+                Undo::Plain => Some(Shelter::Anywhere),
+                _ => details
+                    .accesses
+                    .get(&store)
+                    .and_then(|object| guards.get(object))
+                    .map(|locks| Shelter::Locks(locks.clone())),
+            };
+            if let Some(shelter) = shelter {
+                body.function.shelters.push(shelter);
+                body.function.insts[store].effect = Effect::LoggedWrite {
+                    shelter: body.function.shelters.len() - 1,
+                };
+            }
+        }
+    }
+}
+
 /// What happens to the candidates of a module, by function and candidate.
 struct Decisions {
     sites: Vec<Vec<Decision>>,
@@ -112,6 +172,8 @@ enum Decision {
     /// Not worth a line in the report.
     Skip,
     Pruned(Pruned),
+    /// As it is, but a deadlock there is told.
+    Watch(Pruned),
     Harden {
         plan: Option<Plan>,
         levels: usize,
@@ -119,7 +181,7 @@ enum Decision {
 }
 
 fn decide(program: &Program, extracted: &[Extracted], settings: &Settings) -> Decisions {
-    let mut marks = Marks::new();
+    let mut marks = Marks::default();
     let mut sites = Vec::new();
     for (index, function) in extracted.iter().enumerate() {
         let tree = Dominators::new(function.function);
@@ -258,8 +320,14 @@ fn one(
 
 /// A dereference of a parameter is a site only where a caller can help.
 fn skip_or(candidate: &Candidate, reason: Pruned) -> Decision {
+    let is_watched = match &candidate.check {
+        Check::Mutex(lock) => matches!(lock.how, LockSite::Watched(_)),
+        _ => false,
+    };
     if candidate.only_from_callers {
         Decision::Skip
+    } else if is_watched && reason != Pruned::UnsupportedFunction {
+        Decision::Watch(reason)
     } else {
         Decision::Pruned(reason)
     }
@@ -270,6 +338,7 @@ fn carry_out(
     settings: &Settings,
     extracted: &[Extracted],
     decisions: &Decisions,
+    logged: &BTreeSet<(usize, InstId)>,
     summary: &mut ModuleRecord,
 ) -> bool {
     let mut changed = false;
@@ -278,24 +347,33 @@ fn carry_out(
             .candidates
             .iter()
             .zip(&decisions.sites[index])
-            .filter_map(|(candidate, decision)| match decision {
-                Decision::Harden { plan, levels } => Some(Work {
+            .filter_map(|(candidate, decision)| {
+                let (plan, levels) = match decision {
+                    Decision::Harden { plan, levels } => (plan.clone(), *levels),
+                    Decision::Watch(_) => (None, 0),
+                    Decision::Skip | Decision::Pruned(_) => return None,
+                };
+                Some(Work {
                     candidate,
-                    plan: plan.clone(),
-                    levels: *levels,
-                }),
-                _ => None,
+                    plan,
+                    levels,
+                })
             })
             .collect();
         let marks: Vec<_> = decisions
             .marks
+            .calls
             .range((index, 0)..(index + 1, 0))
             .map(|((_, inst), mark)| (*inst, mark))
             .collect();
-        if works.is_empty() && marks.is_empty() {
+        let logged: BTreeSet<InstId> = logged
+            .range((index, 0)..(index + 1, 0))
+            .map(|&(_, inst)| inst)
+            .collect();
+        if works.is_empty() && marks.is_empty() && logged.is_empty() {
             continue;
         }
-        let points = emit::emit(module, settings, function, &works, &marks);
+        let points = emit::emit(module, settings, function, &works, &marks, logged);
         summary.points += points.all;
         summary.lock_points += points.for_locks;
         summary.pads += marks
@@ -307,19 +385,57 @@ fn carry_out(
     changed
 }
 
+/// Everything that must be logged, by function: what plans ask for, what lies in frames that a caller's pad drops, and
+/// what functions do that are called in between.
+fn logged(program: &Program, decisions: &Decisions) -> BTreeSet<(usize, InstId)> {
+    let mut logged = decisions.marks.logged.clone();
+    let mut calls: Vec<(usize, InstId)> = decisions.marks.logged_calls.iter().copied().collect();
+    let mut add = |index: usize, plan: &Plan| {
+        logged.extend(plan.logs.iter().map(|&inst| (index, inst)));
+        calls.extend(plan.calls.iter().map(|&inst| (index, inst)));
+    };
+    for (index, sites) in decisions.sites.iter().enumerate() {
+        for decision in sites {
+            if let Decision::Harden {
+                plan: Some(plan), ..
+            } = decision
+            {
+                add(index, plan);
+            }
+        }
+    }
+    for (&(index, _), mark) in &decisions.marks.calls {
+        if let Mark::Pad(plan) = mark {
+            add(index, plan);
+        }
+    }
+    let mut seen = BTreeSet::new();
+    while let Some((index, call)) = calls.pop() {
+        let callee = program.bodies[index].function.logged_calls[&call].callee;
+        if seen.insert(callee) {
+            let (writes, below) = summary::log_of(&program.bodies[callee].function);
+            logged.extend(writes.into_iter().map(|inst| (callee, inst)));
+            calls.extend(below.into_iter().map(|inst| (callee, inst)));
+        }
+    }
+    logged
+}
+
 fn write_report(
     path: &str,
     extracted: &[Extracted],
+    program: &Program,
     decisions: &Decisions,
     summary: ModuleRecord,
 ) -> std::io::Result<()> {
     let mut text = String::new();
-    for (function, sites) in extracted.iter().zip(&decisions.sites) {
+    let nested = held::nested(&program.bodies);
+    for (index, (function, sites)) in extracted.iter().zip(&decisions.sites).enumerate() {
         let name = &function.name;
         for (candidate, decision) in function.candidates.iter().zip(sites) {
             let outcome = match decision {
                 Decision::Skip => continue,
-                Decision::Pruned(reason) => Outcome::Pruned(*reason),
+                Decision::Pruned(reason) | Decision::Watch(reason) => Outcome::Pruned(*reason),
                 Decision::Harden { plan, levels } => {
                     Outcome::Hardened(hardening(plan.as_ref(), *levels))
                 }
@@ -331,6 +447,8 @@ fn write_report(
                 line: candidate.place.line,
                 kind: candidate.site.kind,
                 outcome,
+                nested: nested[index].contains(&candidate.site.at),
+                ended_by: ended_by(function, &program.bodies[index], candidate, decision),
             });
             text.push_str(&serde_json::to_string(&line)?);
             text.push('\n');
@@ -346,6 +464,24 @@ fn write_report(
         .write_all(text.as_bytes())
 }
 
+/// What ends the region of a deadlock site that is left alone, in words.
+fn ended_by(
+    function: &Extracted,
+    body: &Body,
+    candidate: &Candidate,
+    decision: &Decision,
+) -> Vec<String> {
+    let is_left = matches!(decision, Decision::Pruned(_) | Decision::Watch(_));
+    if candidate.site.kind != SiteKind::Deadlock || !is_left || !body.is_supported {
+        return Vec::new();
+    }
+    let ends: BTreeSet<String> = plan::ended_by(&body.function, &body.idom, &candidate.site)
+        .into_iter()
+        .map(|inst| function.insts[inst].in_words())
+        .collect();
+    ends.into_iter().collect()
+}
+
 fn hardening(plan: Option<&Plan>, levels: usize) -> Hardening {
     let own = plan.map(|plan| Hardening {
         region: plan.length,
@@ -353,7 +489,8 @@ fn hardening(plan: Option<&Plan>, levels: usize) -> Hardening {
         points: plan.points.len(),
         needs_paths: plan.needs_paths,
         gives_back: plan.acquires.len(),
-        restores: plan.cells.len(),
+        restores: plan.cells.len() + plan.slots.len(),
+        logs: plan.logs.len() + plan.calls.len(),
         from_callers: false,
     });
     Hardening {

@@ -32,9 +32,10 @@ HIDDEN uint64_t retries_max = 1000000;
 HIDDEN uint64_t time_max_ns = 10000000000u;
 HIDDEN uint64_t lock_timeout_ns = 500000000u;
 HIDDEN int log_fd = 2;
+HIDDEN int on_deadlock = ON_DEADLOCK_REPORT;
 
 static struct episode episodes[EPISODES];
-static uint64_t total_recoveries, total_retries, total_failures;
+static uint64_t total_recoveries, total_retries, total_failures, total_deadlocks;
 static int log_start = 1, log_summary;
 static uint32_t inject_every;
 
@@ -54,7 +55,7 @@ static void release(struct episode *episode, uint32_t to)
 /* Writes the line of an ended episode; the caller has claimed it. */
 static void close_episode(struct episode *episode)
 {
-    struct line line = {.length = 0};
+    LINE(line, LINE_BYTES);
     __atomic_fetch_add(&episode->site->recoveries, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total_recoveries, 1, __ATOMIC_RELAXED);
     line_site(&line, episode->site);
@@ -106,7 +107,7 @@ static struct episode *begin(struct raddle_site *site, uintptr_t frame, uint32_t
         episode->first_ns = now;
         episode->last_ns = now;
         if (log_start) {
-            struct line line = {.length = 0};
+            LINE(line, LINE_BYTES);
             line_site(&line, site);
             line_text(&line, " failed, re-executing");
             line_write(&line);
@@ -151,7 +152,7 @@ uint32_t raddle_harden_pause(void)
 
 static uint32_t give_up(struct episode *episode)
 {
-    struct line line = {.length = 0};
+    LINE(line, LINE_BYTES);
     struct raddle_site *site = episode->site;
     __atomic_fetch_add(&site->failures, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total_failures, 1, __ATOMIC_RELAXED);
@@ -182,7 +183,7 @@ uint32_t raddle_harden_retry(struct raddle_site *site, uintptr_t frame)
     /* A full table means 512 recoveries at this very moment: without a count there must be no retry. */
     if (episode == NULL)
         return 0;
-    if (episode->count >= retries_max || now - episode->first_ns > time_max_ns)
+    if (log_is_broken || episode->count >= retries_max || now - episode->first_ns > time_max_ns)
         return give_up(episode);
     episode->count++;
     __atomic_fetch_add(&site->retries, 1, __ATOMIC_RELAXED);
@@ -197,6 +198,11 @@ uint32_t raddle_harden_retry(struct raddle_site *site, uintptr_t frame)
     }
     release(episode, ACTIVE);
     return 1;
+}
+
+HIDDEN void deadlock_count(void)
+{
+    __atomic_fetch_add(&total_deadlocks, 1, __ATOMIC_RELAXED);
 }
 
 /* For tests: whether a passing check shall fail this once. */
@@ -236,8 +242,18 @@ static void choose_log(void)
         log_fd = fd;
 }
 
+static void choose_deadlock(void)
+{
+    const char *text = getenv("RADDLE_HARDEN_ON_DEADLOCK");
+    if (text != NULL && strcmp(text, "abort") == 0)
+        on_deadlock = ON_DEADLOCK_ABORT;
+    else if (text != NULL && strcmp(text, "wait") == 0)
+        on_deadlock = ON_DEADLOCK_WAIT;
+}
+
 static void forget_in_child(void)
 {
+    forget_threads();
     for (size_t i = 0; i < EPISODES; i++)
         release(&episodes[i], FREE);
 }
@@ -252,6 +268,7 @@ __attribute__((constructor)) static void start(void)
     inject_every = (uint32_t)number_from("RADDLE_HARDEN_INJECT", 0);
     log_summary = number_from("RADDLE_HARDEN_SUMMARY", 0) != 0;
     choose_log();
+    choose_deadlock();
     if (inject_every != 0)
         log_start = 0;
     pthread_atfork(NULL, NULL, forget_in_child);
@@ -263,7 +280,7 @@ __attribute__((destructor)) static void finish(void)
     int saved = errno;
     close_old_episodes(now_ns(), 0);
     if (log_summary) {
-        struct line line = {.length = 0};
+        LINE(line, LINE_BYTES);
         line_text(&line, "raddle-harden: summary: ");
         line_number(&line, total_recoveries);
         line_text(&line, " recoveries, ");
@@ -271,6 +288,8 @@ __attribute__((destructor)) static void finish(void)
         line_text(&line, " retries, ");
         line_number(&line, total_failures);
         line_text(&line, " not recovered, ");
+        line_number(&line, total_deadlocks);
+        line_text(&line, " deadlocks told, ");
         line_number(&line, raddle_harden_points + raddle_harden_lock_points);
         line_text(&line, " points passed, ");
         line_number(&line, raddle_harden_lock_points);

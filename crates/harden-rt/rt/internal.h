@@ -27,12 +27,21 @@ enum { SITE_ASSERTION, SITE_DEREFERENCE, SITE_OUTPUT, SITE_DEADLOCK, SITE_ORACLE
 
 /* A line of text for the log, built without libc. */
 struct line {
-    char text[480];
+    char *text;
+    size_t size;
     size_t length;
 };
 
+/* A line of at most so many bytes, on the stack: signal handlers have little of it. */
+#define LINE(name, bytes)    \
+    char name##_bytes[bytes]; \
+    struct line name = {name##_bytes, bytes, 0}
+#define LINE_BYTES 480
+#define LONG_LINE_BYTES 4000
+
 HIDDEN void line_text(struct line *line, const char *text);
 HIDDEN void line_number(struct line *line, uint64_t number);
+HIDDEN void line_hex(struct line *line, uint64_t number);
 HIDDEN void line_site(struct line *line, const struct raddle_site *site);
 HIDDEN void line_write(struct line *line);
 
@@ -45,6 +54,30 @@ extern HIDDEN uint64_t retries_max;
 extern HIDDEN uint64_t time_max_ns;
 extern HIDDEN uint64_t lock_timeout_ns;
 extern HIDDEN int log_fd;
+
+/* What happens when a cycle closes that nothing can be done about. */
+enum { ON_DEADLOCK_REPORT, ON_DEADLOCK_ABORT, ON_DEADLOCK_WAIT };
+extern HIDDEN int on_deadlock;
+
+/* A cycle is told when it has lasted this long: until then another of its threads may go back. */
+#define CYCLE_LASTS_NS 150000000u
+/* So many failures of trylock in a row are a wait. */
+#define TRIES_MIN 256u
+
+enum lock_kind { LOCK_MUTEX, LOCK_READ, LOCK_WRITE, LOCK_OTHER };
+enum answer { NO_CYCLE, CYCLE, UNKNOWN };
+struct waiter;
+
+HIDDEN enum answer cycle_through(const void *lock, enum lock_kind kind);
+HIDDEN void cycle_report(const void *lock, enum lock_kind kind, struct raddle_site *site);
+HIDDEN void owner_note(void *lock, struct raddle_site *site);
+HIDDEN struct waiter *waiter_begin(void *lock, enum lock_kind kind, struct raddle_site *site);
+HIDDEN void waiter_end(struct waiter *waiter);
+HIDDEN void forget_threads(void);
+HIDDEN void deadlock_count(void);
+
+/* Set when this thread could not write into its log. */
+extern HIDDEN __thread int log_is_broken;
 
 /* Set by the part that always runs, so that the handler of faults is linked with it. */
 extern HIDDEN int faults_are_linked;

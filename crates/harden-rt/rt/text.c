@@ -40,7 +40,7 @@ HIDDEN uint32_t random_below(uint32_t bound)
 
 HIDDEN void line_text(struct line *line, const char *text)
 {
-    while (*text != 0 && line->length + 2 < sizeof line->text)
+    while (*text != 0 && line->length + 2 < line->size)
         line->text[line->length++] = *text++;
 }
 
@@ -53,6 +53,19 @@ HIDDEN void line_number(struct line *line, uint64_t number)
         digits[--at] = (char)('0' + number % 10);
         number /= 10;
     } while (number != 0);
+    line_text(line, digits + at);
+}
+
+HIDDEN void line_hex(struct line *line, uint64_t number)
+{
+    char digits[24];
+    size_t at = sizeof digits - 1;
+    digits[at] = 0;
+    do {
+        digits[--at] = "0123456789abcdef"[number % 16];
+        number /= 16;
+    } while (number != 0);
+    line_text(line, "0x");
     line_text(line, digits + at);
 }
 

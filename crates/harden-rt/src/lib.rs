@@ -1,6 +1,7 @@
 //! The runtime of hardened programs, as bytes: a static archive and the header of `raddle_oracle`.
 //!
-//! Read `rt/episode.c` first: it counts the attempts of one recovery; `rt/lock.c` finds wait-for cycles;
+//! Read `rt/episode.c` first: it counts the attempts of one recovery; `rt/lock.c` waits for locks and
+//! `rt/cycle.c` finds wait-for cycles; `rt/log.c` undoes what was done since a point;
 //! `rt/unwind.c` jumps from a failing callee back into a prepared caller; `rt/fault.c` turns faults into failed checks; `rt/thunk.S` keeps all registers.
 
 /// One file that a hardened build needs.

@@ -17,6 +17,12 @@ pub struct SiteRecord {
     pub line: u32,
     pub kind: SiteKind,
     pub outcome: Outcome,
+    /// Of a lock: it can be reached with another lock held, in this function or up the chain of callers in sight.
+    #[serde(default)]
+    pub nested: bool,
+    /// Of a lock that is left alone: what ends its region.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended_by: Vec<String>,
 }
 
 /// Hardened or not.
@@ -39,6 +45,9 @@ pub struct Hardening {
     pub needs_paths: bool,
     pub gives_back: usize,
     pub restores: usize,
+    /// Writes and calls that are undone from the log.
+    #[serde(default)]
+    pub logs: usize,
     /// Calls in callers from which it may be re-executed.
     pub from_callers: bool,
 }
@@ -118,7 +127,13 @@ fn as_site(line: &Line) -> Option<&SiteRecord> {
 
 fn outcome_text(site: &SiteRecord) -> String {
     match &site.outcome {
-        Outcome::Pruned(reason) => format!("left as it is ({})", reason_text(*reason)),
+        Outcome::Pruned(reason) => {
+            let mut text = format!("left as it is ({})", reason_text(*reason));
+            if !site.ended_by.is_empty() {
+                let _infallible = write!(text, "; its region ends at {}", site.ended_by.join(", "));
+            }
+            text
+        }
         Outcome::Hardened(how) => {
             let what = if site.kind == SiteKind::Deadlock {
                 "lock"
@@ -139,6 +154,9 @@ fn outcome_text(site: &SiteRecord) -> String {
             }
             if how.restores > 0 {
                 let _infallible = write!(text, ", restores {}", how.restores);
+            }
+            if how.logs > 0 {
+                let _infallible = write!(text, ", logs {}", how.logs);
             }
             if how.from_callers {
                 text.push_str(", from callers");
@@ -172,8 +190,24 @@ fn summary(sites: &[&SiteRecord], lines: &[Line]) -> String {
         .iter()
         .filter(|site| matches!(&site.outcome, Outcome::Hardened(how) if how.needs_paths))
         .count();
+    let nested: Vec<&&SiteRecord> = sites
+        .iter()
+        .filter(|site| site.kind == SiteKind::Deadlock && site.nested)
+        .collect();
+    let nested_hardened = nested
+        .iter()
+        .filter(|site| matches!(site.outcome, Outcome::Hardened(_)))
+        .count();
+    let nested = if nested.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "; of {} locks that are taken while another may be held, {nested_hardened} hardened",
+            nested.len()
+        )
+    };
     format!(
-        "hardened sites: {}; {points} re-execution points, {pads} pads in callers; a single dominating point would lose {by_path}; {unsupported} of {functions} functions not touched\n",
+        "hardened sites: {}{nested}; {points} re-execution points, {pads} pads in callers; a single dominating point would lose {by_path}; {unsupported} of {functions} functions not touched\n",
         if parts.is_empty() {
             "none".to_owned()
         } else {

@@ -22,6 +22,10 @@ pub struct Settings {
     /// Names of functions, beside the built-in ones.
     pub assertions: Vec<String>,
     pub outputs: Vec<String>,
+    /// Functions that a region may hold: they change nothing that others can see.
+    pub harmless: Vec<String>,
+    /// Which writes may be taken back.
+    pub undo: Undo,
     pub locks: Vec<LockFunctions>,
     pub allocators: Vec<AllocFunctions>,
     /// JSON lines, one per site, are appended here.
@@ -53,6 +57,8 @@ impl Default for Settings {
             volatile_is_io: false,
             assertions: Vec::new(),
             outputs: Vec::new(),
+            harmless: Vec::new(),
+            undo: Undo::Proven,
             locks: Vec::new(),
             allocators: Vec::new(),
             report: None,
@@ -96,6 +102,18 @@ pub enum Mode {
     Survival,
     /// Those named.
     Fix,
+}
+
+/// Which writes to memory that others may know are taken back before a re-execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Undo {
+    /// None.
+    Never,
+    /// Those to variables of which every access holds a lock that the region has taken.
+    Proven,
+    /// All ordinary ones: the user vouches that no other thread looks at them before this one releases a lock.
+    Plain,
 }
 
 /// How control goes back.

@@ -60,6 +60,12 @@ impl Builder {
         Value(llvm!(LLVMBuildStore(self.raw, value.0, pointer.0)))
     }
 
+    /// Copies bytes between two places that do not overlap.
+    pub(crate) fn copy(&self, from: Value, to: Value, bytes: u64) {
+        let size = self.module.int_type(64).constant(bytes);
+        llvm!(LLVMBuildMemCpy(self.raw, to.0, 1, from.0, 1, size.0));
+    }
+
     pub(crate) fn compare(&self, how: Predicate, a: Value, b: Value) -> Value {
         Value(llvm!(LLVMBuildICmp(
             self.raw,

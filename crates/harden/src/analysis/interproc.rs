@@ -4,10 +4,13 @@
 //! A call is marked [`Mark::Pad`] when the caller holds a region worth re-executing that ends at the call, and
 //! [`Mark::Through`] when the caller only hands its own parameter on and did nothing destroying before: then its own
 //! callers are looked at, up to a number of levels.
+//!
+//! For a deadlock it is a lock that the caller holds which matters. What the functions in between have taken and written
+//! is undone from the log, because their frames are gone when the caller goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::{BlockId, Function, InstId, Operand, Shape, Site, SiteKind};
+use super::model::{BlockId, Function, InstId, LockId, Operand, Shape, Site, SiteKind};
 use super::plan::{self, Plan, Reach};
 use super::region::{self, Region};
 
@@ -61,7 +64,86 @@ pub enum Mark {
 }
 
 /// All marks of a module.
-pub type Marks = BTreeMap<CallId, Mark>;
+#[derive(Debug, Clone, Default)]
+pub struct Marks {
+    pub calls: BTreeMap<CallId, Mark>,
+    /// Acquisitions and writes, by function, that must be logged although the function's own regions do not ask for it.
+    pub logged: BTreeSet<(usize, InstId)>,
+    /// Calls whose callees write into the log.
+    pub logged_calls: BTreeSet<(usize, InstId)>,
+}
+
+impl Marks {
+    fn has_pad(&self) -> bool {
+        self.calls.values().any(|mark| matches!(mark, Mark::Pad(_)))
+    }
+
+    /// What the frame of a region that reaches its function's entry leaves in the log.
+    fn log(&mut self, index: usize, region: &Region) {
+        let logged = region.acquires.iter().chain(&region.logs);
+        self.logged.extend(logged.map(|&inst| (index, inst)));
+        self.logged_calls
+            .extend(region.calls.iter().map(|&inst| (index, inst)));
+    }
+
+    /// A pad above a function that logs must undo what is in the log, whatever failure it was made for: the runtime does
+    /// not choose pads by the kind of failure.
+    pub fn let_pads_undo(&mut self, program: &Program, logging: &BTreeSet<usize>) {
+        let mut logs = logging.clone();
+        loop {
+            let before = logs.len();
+            for (index, body) in program.bodies.iter().enumerate() {
+                if body
+                    .function
+                    .calls
+                    .values()
+                    .any(|callee| logs.contains(callee))
+                {
+                    logs.insert(index);
+                }
+            }
+            if logs.len() == before {
+                break;
+            }
+        }
+        for (&(index, inst), mark) in &mut self.calls {
+            let callee = program.bodies[index].function.calls.get(&inst);
+            if let (Mark::Pad(plan), Some(callee)) = (mark, callee)
+                && logs.contains(callee)
+            {
+                plan.serves_callees = true;
+            }
+        }
+    }
+
+    fn absorb(&mut self, other: Self) {
+        for (call, mark) in other.calls {
+            // A pad stays a pad: both are legal, but only one of them re-executes. One that releases locks helps against
+            // every kind of failure.
+            match (self.calls.get(&call), &mark) {
+                (Some(Mark::Pad(_)), Mark::Through) => {}
+                (Some(Mark::Pad(old)), Mark::Pad(new))
+                    if old.serves_callees && !new.serves_callees => {}
+                _ => {
+                    self.calls.insert(call, mark);
+                }
+            }
+        }
+        self.logged.extend(other.logged);
+        self.logged_calls.extend(other.logged_calls);
+    }
+}
+
+/// What a failing callee asks of its callers.
+#[derive(Debug, Clone)]
+struct Wish {
+    kind: SiteKind,
+    /// Parameters whose change could avoid the failure.
+    parameters: BTreeSet<usize>,
+    /// Of each of these sets, one lock must have been taken since the point.
+    needs: BTreeSet<BTreeSet<LockId>>,
+    levels: usize,
+}
 
 /// Looks for callers that can be re-executed when `site` of body `index` fails; adds marks and says whether there are
 /// any.
@@ -74,40 +156,38 @@ pub fn extend(
 ) -> bool {
     let body = &program.bodies[index];
     let (region, slice) = plan::reach(&body.function, &body.idom, site);
-    if !starts_at_entry(&body.function, &region) || region_undoes(&region) {
+    if !goes_up(&body.function, &region, site.kind, &slice.args)
+        || !has_hopeless_path(&body.function, &region, site, &slice.reads)
+    {
         return false;
     }
-    let is_deadlock = site.kind == SiteKind::Deadlock;
-    if !is_deadlock && slice.args.is_empty() {
-        return false;
-    }
-    if !has_hopeless_path(&body.function, &region, site, &slice.reads) {
-        return false;
-    }
-    let found = callers(program, index, &slice.args, is_deadlock, levels);
-    let any = found.values().any(|mark| matches!(mark, Mark::Pad(_)));
+    let wish = Wish {
+        kind: site.kind,
+        parameters: slice.args,
+        needs: region.needs.clone(),
+        levels,
+    };
+    let mut found = callers(program, index, &wish);
+    let any = found.has_pad();
     if any {
-        for (call, mark) in found {
-            // A pad stays a pad: both are legal, but only one of them re-executes.
-            match (marks.get(&call), &mark) {
-                (Some(Mark::Pad(_)), Mark::Through) => {}
-                _ => {
-                    marks.insert(call, mark);
-                }
-            }
-        }
+        found.log(index, &region);
+        marks.absorb(found);
     }
     any
 }
 
-/// Condition 1: no destroying operation between the entry and the site.
-fn starts_at_entry(function: &Function, region: &Region) -> bool {
-    region.points.len() == 1 && region.points.contains(&function.blocks[0].body)
-}
-
-/// The callee's own frame disappears, so nothing in it could be given back or restored.
-fn region_undoes(region: &Region) -> bool {
-    !region.acquires.is_empty()
+/// Conditions 1 and 2: nothing destroys between the entry and the site, and a caller can change something. For failures
+/// other than deadlocks nothing is logged, so nothing may have been taken either.
+fn goes_up(
+    function: &Function,
+    region: &Region,
+    kind: SiteKind,
+    parameters: &BTreeSet<usize>,
+) -> bool {
+    let starts_at_entry =
+        region.points.len() == 1 && region.points.contains(&function.blocks[0].body);
+    let is_deadlock = kind == SiteKind::Deadlock;
+    starts_at_entry && (is_deadlock || region.acquires.is_empty() && !parameters.is_empty())
 }
 
 /// Condition 3: at least one path from the entry to the site holds nothing that could change.
@@ -130,15 +210,9 @@ fn has_hopeless_path(
     })
 }
 
-fn callers(
-    program: &Program,
-    callee: usize,
-    critical: &BTreeSet<usize>,
-    is_deadlock: bool,
-    levels: usize,
-) -> Marks {
-    let mut marks = Marks::new();
-    if levels == 0 {
+fn callers(program: &Program, callee: usize, wish: &Wish) -> Marks {
+    let mut marks = Marks::default();
+    if wish.levels == 0 {
         return marks;
     }
     for &call in program.callers.get(&callee).into_iter().flatten() {
@@ -146,24 +220,20 @@ fn callers(
         let Shape::Call { passed, .. } = &details.shape else {
             continue;
         };
-        let values: Vec<Operand> = critical
+        let values: Vec<Operand> = wish
+            .parameters
             .iter()
             .filter_map(|&number| passed.get(number).copied().flatten())
             .collect();
-        marks.extend(one_call(program, call, values, is_deadlock, levels));
+        marks.absorb(one_call(program, call, values, wish));
     }
     marks
 }
 
-fn one_call(
-    program: &Program,
-    call: CallId,
-    values: Vec<Operand>,
-    is_deadlock: bool,
-    levels: usize,
-) -> Marks {
+fn one_call(program: &Program, call: CallId, values: Vec<Operand>, wish: &Wish) -> Marks {
     let body = &program.bodies[call.0];
     // A dereference follows values only, which is what the critical parameters are.
+    let is_deadlock = wish.kind == SiteKind::Deadlock;
     let site = Site {
         kind: if is_deadlock {
             SiteKind::Deadlock
@@ -174,21 +244,36 @@ fn one_call(
         critical: values,
         safe_edges: BTreeSet::new(),
     };
-    if let Some(plan) = plan::for_pad(&body.function, &body.idom, &site, program.reach) {
-        return Marks::from([(call, Mark::Pad(plan))]);
+    if let Some(plan) = plan::for_pad(&body.function, &body.idom, &site, program.reach)
+        && wish
+            .needs
+            .iter()
+            .all(|locks| plan.takes(&body.function, call.1, locks))
+    {
+        return Marks {
+            calls: BTreeMap::from([(call, Mark::Pad(plan))]),
+            ..Marks::default()
+        };
     }
     let (region, slice) = plan::reach(&body.function, &body.idom, &site);
-    let goes_on = starts_at_entry(&body.function, &region)
-        && !region_undoes(&region)
-        && (is_deadlock || !slice.args.is_empty());
-    if !goes_on {
-        return Marks::new();
+    if !goes_up(&body.function, &region, site.kind, &slice.args) {
+        return Marks::default();
     }
-    let mut above = callers(program, call.0, &slice.args, is_deadlock, levels - 1);
-    if above.values().any(|mark| matches!(mark, Mark::Pad(_))) {
-        above.insert(call, Mark::Through);
-        above
-    } else {
-        Marks::new()
+    let is_met =
+        |locks: &&BTreeSet<LockId>| region::takes_before(&body.function, &region, call.1, locks);
+    let mut needs = region.needs.clone();
+    needs.extend(wish.needs.iter().filter(|locks| !is_met(locks)).cloned());
+    let above = Wish {
+        kind: wish.kind,
+        parameters: slice.args,
+        needs,
+        levels: wish.levels - 1,
+    };
+    let mut marks = callers(program, call.0, &above);
+    if !marks.has_pad() {
+        return Marks::default();
     }
+    marks.calls.insert(call, Mark::Through);
+    marks.log(call.0, &region);
+    marks
 }

@@ -1,6 +1,6 @@
 //! A function as the analysis sees it: numbered instructions in numbered blocks, each with its effect on a region.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Index into [`Function::insts`]; instructions of a block are consecutive.
 pub type InstId = usize;
@@ -13,6 +13,9 @@ pub enum Operand {
     Inst(InstId),
     Arg(usize),
 }
+
+/// A lock that is a global variable, by number in the module.
+pub type LockId = u32;
 
 /// The cell of a write whose place in the slot is not known.
 pub const WHOLE_SLOT: usize = usize::MAX;
@@ -47,6 +50,53 @@ pub enum Effect {
     FreshWrite {
         alloc: InstId,
     },
+    /// Writes memory that others may know of; a log can put back what was there, given its [`Shelter`].
+    LoggedWrite {
+        shelter: usize,
+    },
+    /// Calls a function of the program that writes into the log whatever must be undone of it.
+    LoggedCall,
+}
+
+/// Under which condition nobody can have seen a write that is taken back.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shelter {
+    /// Under none: the user vouches for it.
+    Anywhere,
+    /// One of these locks was taken since the point: every access to the object holds all of them.
+    Locks(BTreeSet<LockId>),
+}
+
+/// What a call leaves in the log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallLog {
+    pub callee: usize,
+    /// At most so many entries.
+    pub entries: usize,
+    pub takes_lock: bool,
+    /// Locks of which one each must have been taken before the call and since the point.
+    pub needs: BTreeSet<BTreeSet<LockId>>,
+}
+
+/// A lock or unlock operation, for the question which locks are held where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockUse {
+    /// Equal for operations on the same lock, as far as the code says so.
+    pub name: Option<u64>,
+    /// The lock, if it is a global variable that only code in sight can reach.
+    pub id: Option<LockId>,
+    pub how: LockHow,
+}
+
+/// What it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockHow {
+    Takes,
+    /// Takes it for reading: others may hold it, too.
+    Shares,
+    /// Takes it or not.
+    Tries,
+    Releases,
 }
 
 /// What is given back.
@@ -96,12 +146,47 @@ pub struct Function {
     pub blocks: Vec<Block>,
     /// Block of each instruction.
     pub block_of: Vec<BlockId>,
+    /// Blocks at whose end control goes back to the caller, also by an exception.
+    pub returns: BTreeSet<BlockId>,
+    pub lock_uses: BTreeMap<InstId, LockUse>,
+    /// Named by [`Effect::LoggedWrite`].
+    pub shelters: Vec<Shelter>,
+    /// Slots that are small enough to be saved as a whole.
+    pub small_slots: BTreeSet<usize>,
+    /// Log entries of each write that may be logged.
+    pub log_entries: BTreeMap<InstId, usize>,
+    /// Of each [`Effect::LoggedCall`].
+    pub logged_calls: BTreeMap<InstId, CallLog>,
+    /// Direct calls of functions of the module, whatever their effect.
+    pub calls: BTreeMap<InstId, usize>,
+    /// Calls of functions that are neither in the module nor known to call nothing of it.
+    pub unknown_calls: BTreeSet<InstId>,
 }
 
 impl Function {
     /// The terminator of a block.
     pub fn terminator(&self, block: BlockId) -> InstId {
         self.blocks[block].end - 1
+    }
+
+    /// The lock that an instruction is sure to have taken when it is passed, if that lock is known by number.
+    pub fn takes(&self, inst: InstId) -> Option<LockId> {
+        self.lock_uses
+            .get(&inst)
+            .filter(|using| using.how == LockHow::Takes)
+            .and_then(|using| using.id)
+    }
+
+    /// Blocks from which control may still go back to the caller.
+    pub fn returning(&self) -> BTreeSet<BlockId> {
+        let mut found = BTreeSet::new();
+        let mut work: Vec<BlockId> = self.returns.iter().copied().collect();
+        while let Some(block) = work.pop() {
+            if found.insert(block) {
+                work.extend(&self.blocks[block].preds);
+            }
+        }
+        found
     }
 
     /// Whether control may come back to a block, so that one call runs it more than once.

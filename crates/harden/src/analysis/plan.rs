@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::dominators;
-use super::model::{Acquire, BlockId, Effect, Function, InstId, Operand, Site, SiteKind};
+use super::model::{Acquire, BlockId, Effect, Function, InstId, LockId, Operand, Site, SiteKind};
 use super::region::{self, Extension, Form, Region};
 use super::slice::{self, Slice};
 
@@ -43,12 +43,26 @@ pub struct Plan {
     pub useless: Vec<InstId>,
     /// Slot cells to restore and acquisitions to give back on the failing edge.
     pub cells: Vec<usize>,
+    pub slots: Vec<usize>,
     pub acquires: Vec<InstId>,
+    /// Writes to log, and calls that write into the log themselves.
+    pub logs: Vec<InstId>,
+    pub calls: Vec<InstId>,
+    /// A pad for deadlocks in callees, whose acquisitions and writes are in the log.
+    pub serves_callees: bool,
     /// Instructions in the region and shared reads among them that matter.
     pub length: usize,
     pub reads: usize,
     /// A single dominating point would not have been enough.
     pub needs_paths: bool,
+    region: Region,
+}
+
+impl Plan {
+    /// Whether the region takes one of these locks on every way to `inst`.
+    pub fn takes(&self, function: &Function, inst: InstId, locks: &BTreeSet<LockId>) -> bool {
+        region::takes_before(function, &self.region, inst, locks)
+    }
 }
 
 /// A plan is made of a region and what is useful in it.
@@ -61,33 +75,51 @@ struct Candidate {
 const PLAIN: Extension = Extension {
     restore: false,
     give_back: false,
+    log: false,
+    defers_shelter: false,
+};
+const RESTORING: Extension = Extension {
+    restore: true,
+    ..PLAIN
 };
 const FULL: Extension = Extension {
-    restore: true,
     give_back: true,
+    ..RESTORING
+};
+const LOGGING: Extension = Extension { log: true, ..FULL };
+const UP: Extension = Extension {
+    defers_shelter: true,
+    ..LOGGING
 };
 
-/// Cheapest first.
-const FORMS: [(Form, Extension); 6] = [
+/// Cheapest first; the last two only where the log is worth its price.
+const FORMS: [(Form, Extension); 8] = [
     (Form::Dominating, PLAIN),
-    (
-        Form::Dominating,
-        Extension {
-            restore: true,
-            give_back: false,
-        },
-    ),
+    (Form::Dominating, RESTORING),
     (Form::Dominating, FULL),
     (Form::All, PLAIN),
-    (
-        Form::All,
-        Extension {
-            restore: true,
-            give_back: false,
-        },
-    ),
+    (Form::All, RESTORING),
     (Form::All, FULL),
+    (Form::Dominating, LOGGING),
+    (Form::All, LOGGING),
 ];
+
+/// What a site's region may hold at most. Between two locks code is not hot, and a deadlock is worse than a slow path;
+/// other sites log only where everything is wanted.
+fn fullest(site: &Site, reach: Reach) -> Extension {
+    if site.kind == SiteKind::Deadlock || reach == Reach::Longest {
+        LOGGING
+    } else {
+        FULL
+    }
+}
+
+fn forms(site: &Site, reach: Reach) -> impl Iterator<Item = (Form, Extension)> {
+    let logs = fullest(site, reach).log;
+    FORMS
+        .into_iter()
+        .filter(move |(_, extension)| logs || !extension.log)
+}
 
 /// In survival mode, a token for more points than this would occupy a register where it is needed.
 const CHEAP_POINTS_MAX: usize = 3;
@@ -121,11 +153,12 @@ pub fn intra(
         }
     }
     if reach == Reach::Cheap
-        && let Some(plan) = cheapest(function, idom, site)
+        && let Some(plan) = cheapest(function, idom, site, reach)
     {
         return Ok(plan);
     }
-    let best = candidate(function, idom, site, Form::All, FULL);
+    let fullest = fullest(site, reach);
+    let best = candidate(function, idom, site, Form::All, fullest);
     if best.useful.is_empty() {
         return Err(if site.kind == SiteKind::Deadlock {
             Pruned::NoLockInRegion
@@ -136,7 +169,7 @@ pub fn intra(
     if reach == Reach::Cheap {
         return Err(Pruned::TooManyPoints);
     }
-    for (form, extension) in FORMS {
+    for (form, extension) in forms(site, reach) {
         let cheaper = candidate(function, idom, site, form, extension);
         if cheaper.useful == best.useful
             && let Some(plan) = finish(function, idom, cheaper)
@@ -145,12 +178,28 @@ pub fn intra(
         }
     }
     // No form has it all: the single point with the most to repeat is better than nothing.
-    let single = candidate(function, idom, site, Form::Dominating, FULL);
+    let single = candidate(function, idom, site, Form::Dominating, fullest);
     let is_worth_it = !single.useful.is_empty();
     let plan = is_worth_it
         .then(|| finish(function, idom, single))
         .flatten();
     plan.ok_or(Pruned::NoSharedRead)
+}
+
+/// The instructions that end the longest region of a site: what must change for the region to be longer.
+pub fn ended_by(function: &Function, idom: &[Option<BlockId>], site: &Site) -> BTreeSet<InstId> {
+    let region = candidate(function, idom, site, Form::All, LOGGING).region;
+    let mut found = BTreeSet::new();
+    for &point in &region.points {
+        let block = &function.blocks[function.block_of[point]];
+        if point > block.body {
+            found.insert(point - 1);
+        } else {
+            let lasts = block.preds.iter().map(|&pred| function.terminator(pred));
+            found.extend(lasts.filter(|&last| function.insts[last].effect == Effect::Destroy));
+        }
+    }
+    found
 }
 
 /// What a site would get if nothing were left alone: the longest region with a single point.
@@ -168,25 +217,36 @@ pub fn for_pad(
     reach: Reach,
 ) -> Option<Plan> {
     let plan = intra(function, idom, site, reach).ok()?;
-    if plan.useless.is_empty() {
-        return Some(plan);
-    }
-    let single = candidate(function, idom, site, Form::Dominating, FULL);
-    if single.useful.is_empty() {
-        return None;
-    }
-    finish(function, idom, single)
+    let plan = if plan.useless.is_empty() {
+        plan
+    } else {
+        let fullest = fullest(site, reach);
+        let single = candidate(function, idom, site, Form::Dominating, fullest);
+        if single.useful.is_empty() {
+            return None;
+        }
+        finish(function, idom, single)?
+    };
+    Some(Plan {
+        serves_callees: site.kind == SiteKind::Deadlock,
+        ..plan
+    })
 }
 
 /// The first form that repeats anything that matters. Of the dominating forms, one with more reads is taken only if it
 /// has to pay nothing for them.
-fn cheapest(function: &Function, idom: &[Option<BlockId>], site: &Site) -> Option<Plan> {
-    FORMS.iter().find_map(|&(form, extension)| {
+fn cheapest(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    site: &Site,
+    reach: Reach,
+) -> Option<Plan> {
+    forms(site, reach).find_map(|(form, extension)| {
         let found = candidate(function, idom, site, form, extension);
         if found.useful.is_empty() {
             return None;
         }
-        let late = late_starts(function, idom, &found)
+        let late = late_starts(function, idom, site, &found)
             .map(|starts| starting_at(function, idom, site, form, extension, &starts))
             .filter(|late| !late.useful.is_empty());
         let chosen = late.unwrap_or(found);
@@ -209,13 +269,16 @@ fn is_cheap(function: &Function, region: &Region) -> bool {
 }
 
 /// Where regions may begin so that nothing is repeated in vain: at the first read that matters, or with several points,
-/// on each path at the last one. What lies before would need its inputs in registers.
+/// on each path at the last one. What lies before would need its inputs in registers. Of locks, the one that closes the
+/// cycle may be any, so none of them is left out.
 fn late_starts(
     function: &Function,
     idom: &[Option<BlockId>],
+    site: &Site,
     found: &Candidate,
 ) -> Option<BTreeSet<InstId>> {
     match found.form {
+        Form::All if site.kind == SiteKind::Deadlock => None,
         Form::All => Some(found.useful.clone()),
         Form::Dominating => late_start(function, idom, found).map(|start| BTreeSet::from([start])),
     }
@@ -251,9 +314,22 @@ fn late_start(function: &Function, idom: &[Option<BlockId>], found: &Candidate) 
     start.filter(|start| found.region.inside.contains(start))
 }
 
-/// The slice of a site over its full region, and whether that region reaches up to the entry on every path.
+/// The longest region of a site and its slice over it, for the question whether callers can be re-executed. What a
+/// deadlock needs undone in frames that disappear comes from the log.
 pub fn reach(function: &Function, idom: &[Option<BlockId>], site: &Site) -> (Region, Slice) {
-    let region = region::find(function, idom, site.at, Form::All, FULL, &BTreeSet::new());
+    let extension = if site.kind == SiteKind::Deadlock {
+        UP
+    } else {
+        FULL
+    };
+    let region = region::find(
+        function,
+        idom,
+        site.at,
+        Form::All,
+        extension,
+        &BTreeSet::new(),
+    );
     let slice = slice::of_site(function, site, &region);
     (region, slice)
 }
@@ -278,11 +354,14 @@ fn starting_at(
 ) -> Candidate {
     let region = region::find(function, idom, site.at, form, extension, starts);
     let useful = if site.kind == SiteKind::Deadlock {
-        region
-            .acquires
-            .iter()
+        let takes_lock = |&&inst: &&InstId| match function.insts[inst].effect {
+            Effect::Acquire(kind) => kind == Acquire::Lock,
+            _ => function.logged_calls[&inst].takes_lock,
+        };
+        let taken = region.acquires.iter().chain(&region.calls);
+        taken
+            .filter(takes_lock)
             .copied()
-            .filter(|&inst| function.insts[inst].effect == Effect::Acquire(Acquire::Lock))
             .filter(|&inst| !site.critical.contains(&Operand::Inst(inst)))
             .collect()
     } else {
@@ -310,11 +389,16 @@ fn finish(function: &Function, idom: &[Option<BlockId>], candidate: Candidate) -
     (!points.is_empty()).then(|| Plan {
         points,
         useless,
-        cells: region.cells.into_iter().collect(),
-        acquires: region.acquires.into_iter().collect(),
+        cells: region.cells.iter().copied().collect(),
+        slots: region.slots.iter().copied().collect(),
+        acquires: region.acquires.iter().copied().collect(),
+        logs: region.logs.iter().copied().collect(),
+        calls: region.calls.iter().copied().collect(),
+        serves_callees: false,
         length: region.inside.len(),
         reads: useful.len(),
         needs_paths: form == Form::All,
+        region,
     })
 }
 

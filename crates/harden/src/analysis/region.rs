@@ -9,7 +9,11 @@
 
 use std::collections::BTreeSet;
 
-use super::model::{Acquire, BlockId, Effect, Function, InstId, Site, WHOLE_SLOT};
+use super::model::{Acquire, BlockId, Effect, Function, InstId, LockId, Shelter, Site, WHOLE_SLOT};
+
+/// Log entries that the regions of one function may need; known to the runtime, whose log holds those of a function and
+/// its callers.
+pub const LOG_MAX: usize = 24;
 
 /// How the points are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +29,10 @@ pub struct Extension {
     pub restore: bool,
     /// Allocations and lock acquisitions, given back on the failing edge.
     pub give_back: bool,
+    /// Writes that are put back from the log, and calls of functions that write into it.
+    pub log: bool,
+    /// Locks that shelter those writes may have been taken by a caller.
+    pub defers_shelter: bool,
 }
 
 /// A region that ends at a site.
@@ -34,10 +42,24 @@ pub struct Region {
     pub points: BTreeSet<InstId>,
     /// Instructions that run between a point and the site.
     pub inside: BTreeSet<InstId>,
-    /// Cells of private slots to restore.
+    /// Cells of private slots to restore, and slots of which everything must be.
     pub cells: BTreeSet<usize>,
+    pub slots: BTreeSet<usize>,
     /// Acquisitions to give back.
     pub acquires: BTreeSet<InstId>,
+    /// Writes to log.
+    pub logs: BTreeSet<InstId>,
+    /// Calls that write into the log themselves.
+    pub calls: BTreeSet<InstId>,
+    /// Of each of these sets, a caller must have taken one lock.
+    pub needs: BTreeSet<BTreeSet<LockId>>,
+}
+
+impl Region {
+    /// Whether something in it is undone from the log.
+    pub fn uses_log(&self) -> bool {
+        !self.logs.is_empty() || !self.calls.is_empty()
+    }
 }
 
 /// The region of `site` in the given form, legal by construction. It does not go back beyond any of
@@ -85,45 +107,135 @@ pub fn before_failures(function: &Function, site: &Site, extension: Extension) -
 /// edge must undo.
 fn offenders(function: &Function, region: &mut Region, extension: Extension) -> Vec<InstId> {
     let mut found = Vec::new();
-    let mut cells = BTreeSet::new();
-    let mut acquires = BTreeSet::new();
+    let mut undone = region_of(BTreeSet::new(), BTreeSet::new());
+    let mut entries = 0;
     for &inst in &region.inside {
-        match function.insts[inst].effect {
-            Effect::SlotEnd { slot } if !is_covered(function, region, inst, &begins(slot)) => {
-                found.push(inst);
-            }
+        let is_legal = match function.insts[inst].effect {
+            Effect::SlotEnd { slot } => is_covered(function, region, inst, &begins(slot)),
             Effect::SlotWrite { slot, cell } => {
-                if is_covered(function, region, inst, &begins(slot)) {
-                    continue;
-                }
-                let begins_somewhere = region
-                    .inside
-                    .iter()
-                    .any(|&other| begins(slot)(function, other));
-                if extension.restore && !begins_somewhere && cell != WHOLE_SLOT {
-                    cells.insert(cell);
-                } else {
-                    found.push(inst);
-                }
+                is_covered(function, region, inst, &begins(slot))
+                    || slot_is_restored(function, region, extension, (slot, cell), &mut undone)
             }
-            Effect::FreshWrite { alloc }
-                if !is_covered(function, region, inst, &move |_, other| other == alloc) =>
-            {
-                found.push(inst);
+            Effect::FreshWrite { alloc } => {
+                is_covered(function, region, inst, &move |_, other| other == alloc)
             }
-            Effect::Acquire(_) => {
-                if repeats(function, region, inst) {
-                    found.push(inst);
-                } else {
-                    acquires.insert(inst);
-                }
+            Effect::Acquire(_) if repeats(function, region, inst) => false,
+            Effect::Acquire(_) => undone.acquires.insert(inst),
+            Effect::LoggedWrite { shelter } => {
+                is_sheltered(
+                    function,
+                    region,
+                    inst,
+                    &function.shelters[shelter],
+                    extension,
+                    &mut undone,
+                ) && !repeats(function, region, inst)
+                    && undone.logs.insert(inst)
             }
-            _ => {}
+            Effect::LoggedCall => {
+                let log = &function.logged_calls[&inst];
+                log.needs.iter().all(|locks| {
+                    let shelter = Shelter::Locks(locks.clone());
+                    is_sheltered(function, region, inst, &shelter, extension, &mut undone)
+                }) && !repeats(function, region, inst)
+                    && undone.calls.insert(inst)
+            }
+            _ => true,
+        };
+        if is_legal {
+            entries += entries_of(function, &undone, inst);
+        }
+        if !is_legal || entries > LOG_MAX {
+            found.push(inst);
+        }
+        if entries > LOG_MAX {
+            break;
         }
     }
-    region.cells = cells;
-    region.acquires = acquires;
+    region.cells = undone.cells;
+    region.slots = undone.slots;
+    region.acquires = undone.acquires;
+    region.logs = undone.logs;
+    region.calls = undone.calls;
+    region.needs = undone.needs;
     found
+}
+
+/// What an instruction adds to the log, acquisitions counted in because a caller may have them logged.
+fn entries_of(function: &Function, undone: &Region, inst: InstId) -> usize {
+    if undone.logs.contains(&inst) {
+        function
+            .log_entries
+            .get(&inst)
+            .copied()
+            .unwrap_or(LOG_MAX + 1)
+    } else if undone.calls.contains(&inst) {
+        function.logged_calls[&inst].entries
+    } else {
+        usize::from(undone.acquires.contains(&inst))
+    }
+}
+
+/// Whether a write to a private slot whose lifetime is longer than the region can be taken back: from a copy of its cell
+/// or, at a higher price, of the whole slot.
+fn slot_is_restored(
+    function: &Function,
+    region: &Region,
+    extension: Extension,
+    (slot, cell): (usize, usize),
+    undone: &mut Region,
+) -> bool {
+    let begins_somewhere = region
+        .inside
+        .iter()
+        .any(|&other| begins(slot)(function, other));
+    if begins_somewhere {
+        return false;
+    }
+    if extension.restore && cell != WHOLE_SLOT {
+        undone.cells.insert(cell);
+        return true;
+    }
+    let is_saved = extension.log && function.small_slots.contains(&slot);
+    if is_saved {
+        undone.slots.insert(slot);
+    }
+    is_saved
+}
+
+/// Whether the locks that shelter a write are taken in the region, or, where that is left to callers, are noted.
+fn is_sheltered(
+    function: &Function,
+    region: &Region,
+    inst: InstId,
+    shelter: &Shelter,
+    extension: Extension,
+    undone: &mut Region,
+) -> bool {
+    let Shelter::Locks(locks) = shelter else {
+        return true;
+    };
+    if takes_before(function, region, inst, locks) {
+        return true;
+    }
+    extension.defers_shelter && {
+        undone.needs.insert(locks.clone());
+        true
+    }
+}
+
+/// Whether every path from a point to `inst` takes one of these locks. Nothing in a region releases one.
+pub fn takes_before(
+    function: &Function,
+    region: &Region,
+    inst: InstId,
+    locks: &BTreeSet<LockId>,
+) -> bool {
+    is_covered(function, region, inst, &|function, other| {
+        function
+            .takes(other)
+            .is_some_and(|lock| locks.contains(&lock))
+    })
 }
 
 fn begins(slot: usize) -> impl Fn(&Function, InstId) -> bool {
@@ -248,6 +360,7 @@ impl Walk<'_> {
             Effect::Acquire(Acquire::Lock | Acquire::Memory) | Effect::FreshWrite { .. } => {
                 !self.extension.give_back
             }
+            Effect::LoggedWrite { .. } | Effect::LoggedCall => !self.extension.log,
             _ => false,
         }
     }
@@ -295,26 +408,26 @@ impl Walk<'_> {
                 }
             }
         }
-        region(points, inside)
+        region_of(points, inside)
     }
 
     fn dominating(&self, idom: &[Option<BlockId>], site: InstId) -> Region {
         let mut inside = BTreeSet::new();
         let mut current = self.function.block_of[site];
         if let Some(point) = self.scan(current, site, &mut inside) {
-            return region(BTreeSet::from([point]), inside);
+            return region_of(BTreeSet::from([point]), inside);
         }
         loop {
             let body = self.function.blocks[current].body;
             let Some(above) = idom[current] else {
-                return region(BTreeSet::from([body]), inside);
+                return region_of(BTreeSet::from([body]), inside);
             };
             let Some(between) = self.clean_between(above, current) else {
                 let first = self.function.blocks[current].first;
                 (first..body).for_each(|inst| {
                     inside.remove(&inst);
                 });
-                return region(BTreeSet::from([body]), inside);
+                return region_of(BTreeSet::from([body]), inside);
             };
             for block in between {
                 let span = &self.function.blocks[block];
@@ -322,7 +435,7 @@ impl Walk<'_> {
             }
             let end = self.function.blocks[above].end;
             if let Some(point) = self.scan(above, end, &mut inside) {
-                return region(BTreeSet::from([point]), inside);
+                return region_of(BTreeSet::from([point]), inside);
             }
             current = above;
         }
@@ -352,11 +465,15 @@ impl Walk<'_> {
     }
 }
 
-fn region(points: BTreeSet<InstId>, inside: BTreeSet<InstId>) -> Region {
+fn region_of(points: BTreeSet<InstId>, inside: BTreeSet<InstId>) -> Region {
     Region {
         points,
         inside,
         cells: BTreeSet::new(),
+        slots: BTreeSet::new(),
         acquires: BTreeSet::new(),
+        logs: BTreeSet::new(),
+        calls: BTreeSet::new(),
+        needs: BTreeSet::new(),
     }
 }

@@ -8,6 +8,7 @@ use raddle_report::Finding;
 use crate::analysis::plan::Reach;
 use crate::settings::{
     AllocFunctions, Checks, LockFunctions, Mechanism, Mode, Settings, SitePlace, SitePlaceError,
+    Undo,
 };
 
 /// Our options on a compiler command line begin with this.
@@ -78,6 +79,15 @@ fn take_option(option: &str, options: &mut Options) -> Result<(), OptionError> {
         "pointer-bound" => settings.pointer_bound = number(name, value)?,
         "caller-levels" => settings.caller_levels = number(name, value)?,
         "volatile-is-io" => settings.volatile_is_io = true,
+        "harmless" => settings.harmless.push(value.into()),
+        "undo" => {
+            settings.undo = match value {
+                "never" => Undo::Never,
+                "proven" => Undo::Proven,
+                "plain" => Undo::Plain,
+                _ => return Err(not_allowed(name, value, "never, proven, plain")),
+            }
+        }
         "assertion" => settings.assertions.push(value.into()),
         "output" => settings.outputs.push(value.into()),
         "strict" => options.is_strict = true,
@@ -141,6 +151,7 @@ pub fn add_config(settings: &mut Settings, config: &Harden) {
         .assertions
         .extend(config.assertions.iter().cloned());
     settings.outputs.extend(config.outputs.iter().cloned());
+    settings.harmless.extend(config.harmless.iter().cloned());
     settings
         .locks
         .extend(config.locks.iter().map(|lock| LockFunctions {

@@ -24,15 +24,19 @@ pub struct Toolchain {
 /// What is missing, with what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
-    #[error(
-        "`{program}` was not found; hardening needs LLVM {LLVM}: install it with `apt-get install --no-install-recommends clang-{LLVM} lld-{LLVM} llvm-{LLVM} llvm-{LLVM}-dev`, then build raddle again so that its plugin is compiled"
-    )]
+    #[error("hardening needs LLVM {LLVM}, and `{program}` was not found; {REMEDY}")]
     Program { program: String },
     #[error(
-        "the plugin {name} was not found next to the raddle program nor in ../lib/raddle; it is built together with raddle when the headers of LLVM {LLVM} are there: `apt-get install --no-install-recommends clang-{LLVM} lld-{LLVM} llvm-{LLVM} llvm-{LLVM}-dev`, then `cargo build --workspace`"
+        "the hardening plugin {PLUGIN} was not found next to the raddle program nor in ../lib/raddle; {REMEDY}"
     )]
-    Plugin { name: String },
+    Plugin,
+    #[error(
+        "the hardening plugin {path} is empty, because the headers of LLVM {LLVM} were not there when raddle was built; {REMEDY}"
+    )]
+    EmptyPlugin { path: String },
 }
+
+const REMEDY: &str = "install it with `apt-get install --no-install-recommends clang-22 lld-22 llvm-22 llvm-22-dev` (or `cargo xtask setup`), then build raddle again: `cargo xtask install` installs it together with its plugin";
 
 /// File name of the plugin.
 pub const PLUGIN: &str = "libraddle_harden_plugin.so";
@@ -73,9 +77,22 @@ fn find_plugin(program: &Path) -> Result<PathBuf, Missing> {
     ]
     .into_iter()
     .find(|path| path.is_file())
-    .ok_or_else(|| Missing::Plugin {
-        name: PLUGIN.into(),
-    })
+    .ok_or(Missing::Plugin)
+}
+
+/// A plugin that was built without LLVM lacks the entry point that compilers look for. Reads the whole file, so ask
+/// after a failure or once per build, not at each compilation.
+pub fn check_plugin(path: &Path) -> Result<(), Missing> {
+    const ENTRY: &[u8] = b"llvmGetPassPluginInfo\0";
+    let has_entry = std::fs::read(path)
+        .is_ok_and(|bytes| bytes.windows(ENTRY.len()).any(|window| window == ENTRY));
+    if has_entry {
+        Ok(())
+    } else {
+        Err(Missing::EmptyPlugin {
+            path: path.display().to_string(),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -91,6 +108,21 @@ mod tests {
         let error = find_plugin(Path::new("/nowhere/raddle"))
             .unwrap_err()
             .to_string();
-        assert!(error.contains("cargo build"), "{error}");
+        assert!(error.contains("cargo xtask install"), "{error}");
+    }
+
+    #[test]
+    fn a_plugin_without_its_entry_point_is_told_from_a_working_one() {
+        let folder = std::env::temp_dir().join(format!("raddle-plugin-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join(PLUGIN);
+        std::fs::write(&path, b"\x7fELF nothing else").unwrap();
+        let found = find_plugin(&folder.join("raddle")).unwrap();
+        let error = check_plugin(&found).unwrap_err();
+        assert!(matches!(error, Missing::EmptyPlugin { .. }), "{error}");
+        assert!(!error.to_string().contains('\n'), "one paragraph: {error}");
+        std::fs::write(&path, b"\x7fELF\0llvmGetPassPluginInfo\0").unwrap();
+        assert_eq!(check_plugin(&found), Ok(()));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

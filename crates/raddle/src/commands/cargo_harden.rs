@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::Context as _;
 use clap::Args;
-use raddle_harden::driver::Language;
+use raddle_harden::driver::{Language, toolchain};
 
 use super::cc;
 use crate::exit::{Code, Failure};
@@ -40,7 +40,7 @@ pub(crate) struct CargoHarden {
 impl CargoHarden {
     pub(crate) fn run(self) -> Result<Code, Failure> {
         // Before a long build: is everything there, and are the options right?
-        cc::find_toolchain(Language::C)?;
+        toolchain::check_plugin(&cc::find_toolchain(Language::C)?.plugin)?;
         let (_, rest) = cc::options_of(self.arguments)?;
         let linker = linker_name()?;
         let mut flags: Vec<String> = existing_flags();

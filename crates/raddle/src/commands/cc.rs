@@ -163,6 +163,9 @@ fn drive(language: Language, arguments: Vec<OsString>) -> Result<Code, Failure> 
     let hardened = invocation.hardened(&toolchain, &parts.include, &parts.archives);
     let settings = serde_json::to_string(&options.settings)?;
     let first = run(&toolchain, hardened, Some(&settings), input.as_deref())?;
+    if !first.status.success() {
+        toolchain::check_plugin(&toolchain.plugin)?;
+    }
     if first.status.success() || options.is_strict {
         std::io::stderr().write_all(&first.stderr)?;
         return Ok(code_of(first.status));

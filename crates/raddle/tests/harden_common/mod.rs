@@ -1,9 +1,8 @@
-//! What the tests of the hardening commands share: compiling, running with a limit, skipping without LLVM.
+//! What the tests of the hardening commands share: compiling, running with a limit, failing without LLVM.
 
 #![expect(
     clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "helpers of tests: a surprise ends the test, and a skipped one says so"
+    reason = "helpers of tests: a surprise ends the test"
 )]
 
 use std::io::Read as _;
@@ -20,19 +19,17 @@ pub(crate) fn raddle() -> Command {
     command
 }
 
-/// For those who run the tests with `--no-capture`.
-pub(crate) fn say(text: &str) {
-    println!("{text}");
-}
-
-/// Whether LLVM is here. Continuous integration installs it; elsewhere the tests that need it say so and pass.
-fn has_llvm() -> bool {
-    let found = Path::new("/usr/lib/llvm-22/include/llvm/Plugins/PassPlugin.h").is_file()
-        && Path::new("/usr/lib/llvm-22/bin/clang").is_file();
-    if !found {
-        say("skipped: clang-22 and llvm-22-dev are not installed");
+/// A test that cannot run must not look like one that passed.
+fn require_llvm() {
+    for part in ["include/llvm/Plugins/PassPlugin.h", "bin/clang"] {
+        let path = Path::new("/usr/lib/llvm-22").join(part);
+        assert!(
+            path.is_file(),
+            "{} is missing: the tests of hardening need LLVM 22 (clang-22, lld-22, llvm-22, llvm-22-dev); \
+             `cargo xtask setup` installs it",
+            path.display()
+        );
     }
-    found
 }
 
 /// The root of the checkout.
@@ -68,11 +65,11 @@ pub(crate) struct Workshop {
 }
 
 impl Workshop {
-    /// None without LLVM: there is nothing to test then.
-    pub(crate) fn open() -> Option<Self> {
-        has_llvm().then(|| Self {
+    pub(crate) fn open() -> Self {
+        require_llvm();
+        Self {
             folder: tempfile::tempdir().unwrap(),
-        })
+        }
     }
 
     pub(crate) fn folder(&self) -> &Path {
