@@ -667,7 +667,9 @@ impl Extractor<'_> {
             Callee::Lock(lock)
                 if lock.how != LockSite::AcquireOnly
                     && inst.opcode() == Opcode::LLVMCall
-                    && !inst.arguments().is_empty() =>
+                    && !inst.arguments().is_empty()
+                    && (lock.takes != LockHow::Tries
+                        || self.is_retried(inst.arguments()[0], number)) =>
             {
                 self.push(
                     SiteKind::Deadlock,

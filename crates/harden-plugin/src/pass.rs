@@ -7,7 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use raddle_harden::analysis::interproc::{self, Body, Mark, Marks, Program};
 use raddle_harden::analysis::model::{BlockId, Effect, InstId, Shelter, Site, SiteKind};
 use raddle_harden::analysis::plan::{self, Plan, Pruned};
-use raddle_harden::analysis::{guard, held, summary};
+use raddle_harden::analysis::{
+    guard::{self, Guards},
+    held, summary,
+};
 use raddle_harden::calls;
 use raddle_harden::record::{Hardening, Line, ModuleRecord, Outcome, SiteRecord};
 use raddle_harden::settings::{Mode, Settings, Undo, VARIABLE};
@@ -77,8 +80,12 @@ fn run(module: Module) -> Result<bool, String> {
         .iter_mut()
         .map(|function| function.body.take().expect("each body is taken once"))
         .collect();
-    shelter(&mut bodies, &extracted, settings.undo);
-    summary::apply(&mut bodies, &|index| functions[index].is_exact());
+    let guards = shelter(&mut bodies, &extracted, settings.undo);
+    summary::apply(
+        &mut bodies,
+        &|index| functions[index].is_exact(),
+        &guards.taken,
+    );
     let program = Program::new(bodies, settings.reach());
     let mut decisions = decide(&program, &extracted, &settings);
     let logged = logged(&program, &decisions);
@@ -94,6 +101,11 @@ fn run(module: Module) -> Result<bool, String> {
             .count(),
         ..ModuleRecord::default()
     };
+    // In words before anything is changed.
+    let ends = match settings.report {
+        Some(_) => ends(&extracted, &program, &decisions),
+        None => Ends::new(),
+    };
     let mut changed = carry_out(
         module,
         &settings,
@@ -103,7 +115,7 @@ fn run(module: Module) -> Result<bool, String> {
         &mut record,
     );
     if let Some(path) = &settings.report {
-        write_report(path, &extracted, &program, &decisions, record)
+        write_report(path, &extracted, &program, &decisions, &ends, record)
             .map_err(|error| format!("cannot write the report {path}: {error}"))?;
     }
     if settings.leaves_checks_to_accesses() {
@@ -124,10 +136,10 @@ fn run(module: Module) -> Result<bool, String> {
 }
 
 /// Says of each ordinary write under which condition it may be taken back.
-fn shelter(bodies: &mut [Body], extracted: &[Extracted], undo: Undo) {
+fn shelter(bodies: &mut [Body], extracted: &[Extracted], undo: Undo) -> Guards {
     let guards = match undo {
-        Undo::Never => return,
-        Undo::Plain => BTreeMap::new(),
+        Undo::Never => return Guards::default(),
+        Undo::Plain => Guards::default(),
         Undo::Proven => {
             let module = guard::Module {
                 accesses: extracted
@@ -149,7 +161,7 @@ fn shelter(bodies: &mut [Body], extracted: &[Extracted], undo: Undo) {
                 _ => details
                     .accesses
                     .get(&store)
-                    .and_then(|object| guards.get(object))
+                    .and_then(|object| guards.of_object.get(object))
                     .map(|locks| Shelter::Locks(locks.clone())),
             };
             if let Some(shelter) = shelter {
@@ -160,6 +172,7 @@ fn shelter(bodies: &mut [Body], extracted: &[Extracted], undo: Undo) {
             }
         }
     }
+    guards
 }
 
 /// What happens to the candidates of a module, by function and candidate.
@@ -426,13 +439,14 @@ fn write_report(
     extracted: &[Extracted],
     program: &Program,
     decisions: &Decisions,
+    ends: &Ends,
     summary: ModuleRecord,
 ) -> std::io::Result<()> {
     let mut text = String::new();
     let nested = held::nested(&program.bodies);
     for (index, (function, sites)) in extracted.iter().zip(&decisions.sites).enumerate() {
         let name = &function.name;
-        for (candidate, decision) in function.candidates.iter().zip(sites) {
+        for (number, (candidate, decision)) in function.candidates.iter().zip(sites).enumerate() {
             let outcome = match decision {
                 Decision::Skip => continue,
                 Decision::Pruned(reason) | Decision::Watch(reason) => Outcome::Pruned(*reason),
@@ -448,7 +462,7 @@ fn write_report(
                 kind: candidate.site.kind,
                 outcome,
                 nested: nested[index].contains(&candidate.site.at),
-                ended_by: ended_by(function, &program.bodies[index], candidate, decision),
+                ended_by: ends.get(&(index, number)).cloned().unwrap_or_default(),
             });
             text.push_str(&serde_json::to_string(&line)?);
             text.push('\n');
@@ -462,6 +476,22 @@ fn write_report(
         .create(true)
         .open(path)?
         .write_all(text.as_bytes())
+}
+
+/// What ends the regions of sites, by function and candidate.
+type Ends = BTreeMap<(usize, usize), Vec<String>>;
+
+fn ends(extracted: &[Extracted], program: &Program, decisions: &Decisions) -> Ends {
+    let mut ends = Ends::new();
+    for (index, (function, sites)) in extracted.iter().zip(&decisions.sites).enumerate() {
+        for (number, (candidate, decision)) in function.candidates.iter().zip(sites).enumerate() {
+            let words = ended_by(function, &program.bodies[index], candidate, decision);
+            if !words.is_empty() {
+                ends.insert((index, number), words);
+            }
+        }
+    }
+    ends
 }
 
 /// What ends the region of a deadlock site that is left alone, in words.

@@ -8,6 +8,9 @@ use raddle_harden::analysis::model::{InstId, LockHow, LockUse};
 use super::Extractor;
 use crate::ir::{Module, Opcode, Value};
 
+/// How deep the expressions are compared that compute two locks.
+const NAME_DEPTH: u32 = 8;
+
 /// Numbers of a module's locks and variables that nothing else can reach.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
@@ -46,8 +49,10 @@ impl Shared {
 
 impl Extractor<'_> {
     pub(super) fn note_lock(&mut self, pointer: Value, number: InstId, how: LockHow) {
+        let (base, _) = pointer.without_offset(self.module);
         let using = LockUse {
-            name: self.lock_name(pointer, 4),
+            name: self.lock_name(pointer, NAME_DEPTH),
+            is_global: base.is_constant(),
             id: self.shared.lock(pointer, self.module),
             how,
         };
@@ -66,15 +71,31 @@ impl Extractor<'_> {
     }
 
     /// Equal for pointers that are computed in the same way: a reload of the same field is taken for the same lock.
-    fn lock_name(&self, pointer: Value, depth: u32) -> Option<u64> {
-        let (base, offset) = pointer.without_offset(self.module);
+    fn lock_name(&self, value: Value, depth: u32) -> u64 {
         let mut digest = raddle_stdx::Digest::default();
-        digest.bytes(&offset.to_le_bytes());
-        if base.is_instruction() && base.opcode() == Opcode::LLVMLoad && depth > 0 {
-            digest.bytes(&self.lock_name(base.operand(0), depth - 1)?.to_le_bytes());
+        let is_computed = value.is_instruction()
+            && !matches!(
+                value.opcode(),
+                Opcode::LLVMPHI | Opcode::LLVMCall | Opcode::LLVMInvoke | Opcode::LLVMAlloca
+            );
+        if is_computed && depth > 0 {
+            digest.bytes(format!("{:?}", value.opcode()).as_bytes());
+            for operand in value.operands() {
+                digest.word(self.lock_name(operand, depth - 1));
+            }
         } else {
-            digest.bytes(&base.key().to_le_bytes());
+            digest.bytes(&value.key().to_le_bytes());
         }
-        Some(digest.value())
+        digest.value()
+    }
+
+    /// Whether a trylock is tried again and again for the same lock.
+    pub(super) fn is_retried(&self, pointer: Value, number: InstId) -> bool {
+        let is_in_cycle = |inst: InstId| self.model.is_in_cycle(self.model.block_of[inst]);
+        let is_same = self
+            .inst_numbers
+            .get(&pointer.key())
+            .is_none_or(|&inst| !is_in_cycle(inst));
+        is_same && is_in_cycle(number)
     }
 }

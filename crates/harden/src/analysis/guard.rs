@@ -24,8 +24,20 @@ pub struct Module {
 
 type Locks = BTreeSet<LockId>;
 
-/// The locks that guard each variable; variables without any are left out.
-pub fn find(bodies: &[Body], module: &Module) -> BTreeMap<ObjectId, Locks> {
+/// Calls nest less deeply than this, or the analysis gives up.
+const ROUNDS_MAX: usize = 50;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Guards {
+    /// The locks that guard each variable; variables without any are left out.
+    pub of_object: BTreeMap<ObjectId, Locks>,
+    /// Per function, the locks that it is sure to have taken when it returns.
+    pub taken: Vec<Locks>,
+}
+
+/// Finds the locks of a module's variables.
+pub fn find(bodies: &[Body], module: &Module) -> Guards {
     let all: Locks = bodies
         .iter()
         .flat_map(|body| {
@@ -36,7 +48,7 @@ pub fn find(bodies: &[Body], module: &Module) -> BTreeMap<ObjectId, Locks> {
         })
         .collect();
     if all.is_empty() {
-        return BTreeMap::new();
+        return Guards::default();
     }
     let releases = Releases::find(bodies, module, &all);
     let entries = entries(bodies, module, &all, &releases);
@@ -60,40 +72,79 @@ pub fn find(bodies: &[Body], module: &Module) -> BTreeMap<ObjectId, Locks> {
         }
     }
     guards.retain(|_, locks| !locks.is_empty());
-    guards
+    Guards {
+        of_object: guards,
+        taken: releases.taken,
+    }
 }
 
-/// Locks that a call may release although the callee did not take them.
+/// What calls do to the locks held: what may be released although the callee did not take it, and what is sure to have
+/// been taken.
 struct Releases {
     by_function: Vec<Locks>,
+    taken: Vec<Locks>,
     /// Functions that are not in sight cannot reach these locks, except by calling back what is open to them.
     by_others: Locks,
 }
 
 impl Releases {
+    /// What is released depends on what has been taken and the other way round. Any pair of answers that agree is sound,
+    /// by induction over the length of an execution; this looks for one that knows much, from the assumption that calls
+    /// release nothing.
     fn find(bodies: &[Body], module: &Module, all: &Locks) -> Self {
+        let nothing = vec![Locks::new(); bodies.len()];
         let mut this = Self {
-            by_function: vec![Locks::new(); bodies.len()],
+            by_function: nothing.clone(),
+            taken: nothing.clone(),
             by_others: Locks::new(),
         };
-        loop {
-            let mut changed = false;
+        for _ in 0..ROUNDS_MAX {
+            let before = this.taken.clone();
+            this.taken.clone_from(&nothing);
+            this.settle(bodies, all, |this, index, flow_taken, _| {
+                let is_new = this.taken[index] != flow_taken;
+                this.taken[index] = flow_taken;
+                is_new
+            });
+            this.by_function.clone_from(&nothing);
+            this.by_others.clear();
+            this.settle(bodies, all, |this, index, _, flow_released| {
+                let is_new = this.by_function[index] != flow_released;
+                if module.is_open[index] {
+                    this.by_others.extend(&flow_released);
+                }
+                this.by_function[index] = flow_released;
+                is_new
+            });
+            if this.taken == before {
+                return this;
+            }
+        }
+        Self {
+            by_function: vec![all.clone(); bodies.len()],
+            taken: nothing,
+            by_others: all.clone(),
+        }
+    }
+
+    /// Visits all functions, with what they take and release by the present answers, until nothing changes.
+    fn settle(
+        &mut self,
+        bodies: &[Body],
+        all: &Locks,
+        mut update: impl FnMut(&mut Self, usize, Locks, Locks) -> bool,
+    ) {
+        let mut changed = true;
+        while changed {
+            changed = false;
             for (index, body) in bodies.iter().enumerate() {
                 let flow = Flow {
                     function: &body.function,
-                    releases: &this,
+                    releases: self,
                     all,
                 };
-                let found = flow.net_releases();
-                if module.is_open[index] && !found.is_subset(&this.by_others) {
-                    this.by_others.extend(&found);
-                    changed = true;
-                }
-                changed |= this.by_function[index] != found;
-                this.by_function[index] = found;
-            }
-            if !changed {
-                return this;
+                let (taken, released) = (flow.taken(), flow.net_releases());
+                changed |= update(self, index, taken, released);
             }
         }
     }
@@ -157,6 +208,19 @@ impl Flow<'_> {
         held
     }
 
+    /// Locks that are held at every return, whatever was held at the entry.
+    fn taken(&self) -> Locks {
+        let held = self.held(&Locks::new());
+        let mut returns = self.function.returns.iter();
+        let Some(&first) = returns.next() else {
+            return Locks::new();
+        };
+        let at = |block: BlockId| self.held_at(&held, self.function.terminator(block));
+        returns.fold(at(first), |all, &block| {
+            all.intersection(&at(block)).copied().collect()
+        })
+    }
+
     /// Locks that are released, here or in callees, where they need not have been taken since the entry.
     fn net_releases(&self) -> Locks {
         let function = self.function;
@@ -211,6 +275,7 @@ impl Flow<'_> {
         if let Some(&callee) = self.function.calls.get(&inst) {
             let released = &self.releases.by_function[callee];
             now.retain(|lock| !released.contains(lock));
+            now.extend(&self.releases.taken[callee]);
         } else if self.function.unknown_calls.contains(&inst) {
             now.retain(|lock| !self.releases.by_others.contains(lock));
         }

@@ -6,7 +6,10 @@ use std::collections::BTreeSet;
 use super::interproc::Body;
 use super::model::{Function, InstId, LockHow};
 
-type Taken = BTreeSet<InstId>;
+/// Acquisitions of a function: where, and the name of the lock if it means the same after a call.
+type Taken = BTreeSet<(InstId, Option<u64>)>;
+/// Per function, the locks that it may hold when it returns.
+type Left = Vec<BTreeSet<Option<u64>>>;
 
 /// Per function, the lock sites that are reached with another lock held on some way.
 pub fn nested(bodies: &[Body]) -> Vec<BTreeSet<InstId>> {
@@ -35,17 +38,26 @@ pub fn nested(bodies: &[Body]) -> Vec<BTreeSet<InstId>> {
 }
 
 /// Functions that may return with a lock held which they took.
-fn leaves_held(bodies: &[Body]) -> Vec<bool> {
-    let mut leaves = vec![false; bodies.len()];
+fn leaves_held(bodies: &[Body]) -> Left {
+    let mut leaves: Left = vec![BTreeSet::new(); bodies.len()];
     loop {
-        let next: Vec<bool> = bodies
+        let next: Left = bodies
             .iter()
             .map(|body| {
                 let function = &body.function;
                 let held = flow(function, &leaves);
-                function.returns.iter().any(|&block| {
-                    !at(function, &held, function.terminator(block), &leaves).is_empty()
-                })
+                let outside = |(inst, name): (InstId, Option<u64>)| {
+                    let is_global = function
+                        .lock_uses
+                        .get(&inst)
+                        .is_none_or(|using| using.is_global);
+                    name.filter(|_| is_global)
+                };
+                let returns = function.returns.iter();
+                returns
+                    .flat_map(|&block| at(function, &held, function.terminator(block), &leaves))
+                    .map(outside)
+                    .collect()
             })
             .collect();
         if next == leaves {
@@ -56,7 +68,7 @@ fn leaves_held(bodies: &[Body]) -> Vec<bool> {
 }
 
 /// Functions that some caller enters with a lock held.
-fn enters_held(bodies: &[Body], flows: &[Vec<Taken>], leaves: &[bool]) -> Vec<bool> {
+fn enters_held(bodies: &[Body], flows: &[Vec<Taken>], leaves: &Left) -> Vec<bool> {
     let mut enters = vec![false; bodies.len()];
     loop {
         let mut next = enters.clone();
@@ -74,7 +86,7 @@ fn enters_held(bodies: &[Body], flows: &[Vec<Taken>], leaves: &[bool]) -> Vec<bo
 }
 
 /// What may be held at the beginning of each block: acquisitions of this function.
-fn flow(function: &Function, leaves: &[bool]) -> Vec<Taken> {
+fn flow(function: &Function, leaves: &Left) -> Vec<Taken> {
     let mut held = vec![Taken::new(); function.blocks.len()];
     let mut work: Vec<usize> = (0..held.len()).rev().collect();
     while let Some(block) = work.pop() {
@@ -92,7 +104,7 @@ fn flow(function: &Function, leaves: &[bool]) -> Vec<Taken> {
     held
 }
 
-fn at(function: &Function, held: &[Taken], inst: InstId, leaves: &[bool]) -> Taken {
+fn at(function: &Function, held: &[Taken], inst: InstId, leaves: &Left) -> Taken {
     let block = function.block_of[inst];
     let mut now = held[block].clone();
     let first = function.blocks[block].first;
@@ -100,19 +112,19 @@ fn at(function: &Function, held: &[Taken], inst: InstId, leaves: &[bool]) -> Tak
     now
 }
 
-fn step(function: &Function, inst: InstId, leaves: &[bool], now: &mut Taken) {
+fn step(function: &Function, inst: InstId, leaves: &Left, now: &mut Taken) {
     if let Some(using) = function.lock_uses.get(&inst) {
         if using.how == LockHow::Releases {
-            let name = |other: &InstId| function.lock_uses.get(other).and_then(|using| using.name);
-            now.retain(|other| name(other).is_none() || name(other) != using.name);
+            let is_known = now.iter().any(|(_, name)| *name == Some(using.name));
+            now.retain(|(_, name)| match name {
+                Some(name) => *name != using.name,
+                // Taken by a callee under a name of its own: this is its release, if nothing else is.
+                None => is_known,
+            });
         } else {
-            now.insert(inst);
+            now.insert((inst, Some(using.name)));
         }
-    } else if function
-        .calls
-        .get(&inst)
-        .is_some_and(|&callee| leaves[callee])
-    {
-        now.insert(inst);
+    } else if let Some(&callee) = function.calls.get(&inst) {
+        now.extend(leaves[callee].iter().map(|&name| (inst, name)));
     }
 }

@@ -74,6 +74,8 @@ pub struct CallLog {
     /// At most so many entries.
     pub entries: usize,
     pub takes_lock: bool,
+    /// Locks that it is sure to have taken when it returns.
+    pub takes: BTreeSet<LockId>,
     /// Locks of which one each must have been taken before the call and since the point.
     pub needs: BTreeSet<BTreeSet<LockId>>,
 }
@@ -82,7 +84,9 @@ pub struct CallLog {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockUse {
     /// Equal for operations on the same lock, as far as the code says so.
-    pub name: Option<u64>,
+    pub name: u64,
+    /// The name means the same lock in every function.
+    pub is_global: bool,
     /// The lock, if it is a global variable that only code in sight can reach.
     pub id: Option<LockId>,
     pub how: LockHow,
@@ -169,12 +173,14 @@ impl Function {
         self.blocks[block].end - 1
     }
 
-    /// The lock that an instruction is sure to have taken when it is passed, if that lock is known by number.
-    pub fn takes(&self, inst: InstId) -> Option<LockId> {
-        self.lock_uses
+    /// Whether an instruction is sure to have taken one of these locks when it has been passed.
+    pub fn takes_one_of(&self, inst: InstId, locks: &BTreeSet<LockId>) -> bool {
+        if let Some(using) = self.lock_uses.get(&inst) {
+            return using.how == LockHow::Takes && using.id.is_some_and(|id| locks.contains(&id));
+        }
+        self.logged_calls
             .get(&inst)
-            .filter(|using| using.how == LockHow::Takes)
-            .and_then(|using| using.id)
+            .is_some_and(|log| !log.takes.is_disjoint(locks))
     }
 
     /// Blocks from which control may still go back to the caller.

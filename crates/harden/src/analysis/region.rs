@@ -232,9 +232,7 @@ pub fn takes_before(
     locks: &BTreeSet<LockId>,
 ) -> bool {
     is_covered(function, region, inst, &|function, other| {
-        function
-            .takes(other)
-            .is_some_and(|lock| locks.contains(&lock))
+        function.takes_one_of(other, locks)
     })
 }
 

@@ -24,7 +24,12 @@ pub enum Summary {
 pub type IsExact<'a> = &'a dyn Fn(usize) -> bool;
 
 /// Computes the summaries of all bodies and gives their direct calls the effects that follow.
-pub fn apply(bodies: &mut [Body], is_exact: IsExact<'_>) -> Vec<Summary> {
+/// `takes` are the locks that each function is sure to have taken when it returns.
+pub fn apply(
+    bodies: &mut [Body],
+    is_exact: IsExact<'_>,
+    takes: &[BTreeSet<LockId>],
+) -> Vec<Summary> {
     let mut summaries = harmless(bodies, is_exact);
     loop {
         let mut changed = false;
@@ -33,7 +38,10 @@ pub fn apply(bodies: &mut [Body], is_exact: IsExact<'_>) -> Vec<Summary> {
                 && is_exact(index)
                 && bodies[index].is_supported
             {
-                let found = logged(&bodies[index].function, index, &summaries);
+                let mut found = logged(&bodies[index].function, index, &summaries);
+                if let (Summary::Logged(log), Some(taken)) = (&mut found, takes.get(index)) {
+                    log.takes.clone_from(taken);
+                }
                 changed |= found != Summary::Destroys;
                 summaries[index] = found;
             }
@@ -162,16 +170,15 @@ fn logged(function: &Function, index: usize, summaries: &[Summary]) -> Summary {
 
 /// Locks that the function itself takes at its very beginning need no caller.
 fn unmet(function: &Function, needs: BTreeSet<BTreeSet<LockId>>) -> BTreeSet<BTreeSet<LockId>> {
-    let own: BTreeSet<_> = function.blocks.first().map_or_else(BTreeSet::new, |entry| {
+    let Some(entry) = function.blocks.first() else {
+        return needs;
+    };
+    let is_met = |locks: &BTreeSet<LockId>| {
         (entry.first..entry.end)
             .take_while(|&inst| !matches!(function.insts[inst].effect, Effect::LoggedWrite { .. }))
-            .filter_map(|inst| function.takes(inst))
-            .collect()
-    });
-    needs
-        .into_iter()
-        .filter(|locks| locks.is_disjoint(&own))
-        .collect()
+            .any(|inst| function.takes_one_of(inst, locks))
+    };
+    needs.into_iter().filter(|locks| !is_met(locks)).collect()
 }
 
 /// Whether one call runs the instruction at most once, and a call that may throw at all is none.
