@@ -7,7 +7,7 @@ fn main() {
     println!("cargo:rerun-if-changed=rt");
     // Everything a re-execution runs through: no vector registers, so that the thunk need not save them.
     let core = cc::Build::new()
-        .files(["rt/episode.c", "rt/text.c"])
+        .files(["rt/episode.c", "rt/stats.c", "rt/text.c"])
         .file("rt/thunk.S")
         .flag("-mgeneral-regs-only")
         .opt_level(2)

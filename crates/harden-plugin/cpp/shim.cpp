@@ -5,6 +5,7 @@
 #include "llvm/Analysis/CaptureTracking.h"
 #include "llvm/Analysis/SimplifyQuery.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DebugInfo.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -313,6 +314,14 @@ bool rdl_can_be_invoke(LLVMValueRef value) {
     if (call->isByValArgument(number) || call->isInAllocaArgument(number))
       return false;
   return words <= 6 && floats <= 8;
+}
+
+// The name of a function as its programmer wrote it, into `text`; its length.
+size_t rdl_demangle(const char *name, size_t length, char *text, size_t size) {
+  std::string readable = demangle(std::string_view(name, length));
+  size_t kept = std::min(readable.size(), size);
+  std::copy_n(readable.data(), kept, text);
+  return kept;
 }
 
 // Bytes that a store writes.

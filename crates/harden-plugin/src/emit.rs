@@ -105,7 +105,7 @@ pub(crate) fn emit(
             .filter_map(|work| work.plan.as_ref())
     };
     let pads = marks.iter().filter_map(|(_, mark)| match mark {
-        Mark::Pad(plan) => Some(plan),
+        Mark::Pad(plan) => Some(&**plan),
         Mark::Through => None,
     });
     for plan in plans_of(false).chain(pads) {
@@ -608,7 +608,7 @@ impl Emitter<'_> {
         let (word, long) = (self.module.int_type(32), self.module.int_type(64));
         let fields = [
             self.text(&candidate.place.file),
-            self.text(&self.extracted.function.name()),
+            self.text(&self.extracted.name),
             word.constant(u64::from(candidate.place.line)),
             word.constant(kind | flags << 8),
             long.constant(0),

@@ -28,6 +28,7 @@ const SAVED_BYTES_MAX: u64 = 128;
 #[derive(Debug)]
 pub(crate) struct Extracted {
     pub(crate) function: Value,
+    /// As its programmer wrote it.
     pub(crate) name: String,
     /// Taken by the pass for the module-wide analysis.
     pub(crate) body: Option<Body>,
@@ -58,6 +59,8 @@ pub(crate) struct Cell {
 pub(crate) struct GiveBack {
     pub(crate) function: String,
     pub(crate) what: Acquired,
+    /// It may fail and be tried again.
+    pub(crate) is_try: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +130,7 @@ pub(crate) fn extract(
     let is_supported = !function.is_unsupported();
     let out = Extracted {
         function,
-        name: function.name(),
+        name: function.readable_name(),
         body: None,
         insts: Vec::new(),
         cells: Vec::new(),
@@ -332,6 +335,7 @@ impl Extractor<'_> {
             GiveBack {
                 function: names::RUST_UNLOCK.into(),
                 what: Acquired::Exchanged,
+                is_try: false,
             },
         );
         Effect::Acquire(Acquire::Lock)
@@ -531,9 +535,13 @@ impl Extractor<'_> {
         what: Acquired,
         kind: Acquire,
     ) -> Effect {
-        self.out
-            .acquires
-            .insert(number, GiveBack { function, what });
+        let is_try = self.model.tries(number);
+        let details = GiveBack {
+            function,
+            what,
+            is_try,
+        };
+        self.out.acquires.insert(number, details);
         Effect::Acquire(kind)
     }
 

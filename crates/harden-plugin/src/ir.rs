@@ -56,6 +56,7 @@ unsafe extern "C" {
     fn rdl_is_volatile(value: LLVMValueRef) -> bool;
     fn rdl_is_unsupported(function: LLVMValueRef) -> bool;
     fn rdl_can_be_invoke(value: LLVMValueRef) -> bool;
+    fn rdl_demangle(name: *const c_char, length: usize, text: *mut c_char, size: usize) -> usize;
     fn rdl_store_size(store: LLVMValueRef) -> u64;
     fn rdl_slot_size(slot: LLVMValueRef) -> u64;
     fn rdl_strip_constant(
@@ -108,6 +109,9 @@ unsafe extern "C" {
     fn rdl_verify(module: LLVMModuleRef) -> bool;
     fn rdl_returns_twice(call: LLVMValueRef);
 }
+
+/// Names are cut to so many bytes for the log and the report.
+const NAME_MAX: usize = 200;
 
 /// Any LLVM value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -508,6 +512,20 @@ impl Value {
         let mut offset = 0;
         llvm!(rdl_constant_offset(self.0, &raw mut base, &raw mut offset))
             .then_some((Value(base), offset))
+    }
+
+    /// The name of a function as its programmer wrote it.
+    pub(crate) fn readable_name(self) -> String {
+        let name = self.name();
+        let mut text = vec![0_u8; NAME_MAX];
+        let length = llvm!(rdl_demangle(
+            name.as_ptr().cast(),
+            name.len(),
+            text.as_mut_ptr().cast(),
+            text.len()
+        ));
+        text.truncate(length);
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// The pointer without constant offsets, and their sum.

@@ -263,7 +263,8 @@ HIDDEN void cycle_report(const void *lock, enum lock_kind kind, struct raddle_si
         waits = chain.steps[i].holder;
     }
     line_write(&line);
-    deadlock_count();
+    count(DEADLOCKS);
+    stats_write();
     if (on_deadlock == ON_DEADLOCK_ABORT)
         abort();
 }

@@ -35,7 +35,7 @@ HIDDEN int log_fd = 2;
 HIDDEN int on_deadlock = ON_DEADLOCK_REPORT;
 
 static struct episode episodes[EPISODES];
-static uint64_t total_recoveries, total_retries, total_failures, total_deadlocks;
+HIDDEN uint64_t log_rate = 100;
 static int log_start = 1, log_summary;
 static uint32_t inject_every;
 
@@ -57,7 +57,7 @@ static void close_episode(struct episode *episode)
 {
     LINE(line, LINE_BYTES);
     __atomic_fetch_add(&episode->site->recoveries, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&total_recoveries, 1, __ATOMIC_RELAXED);
+    count(RECOVERIES);
     line_site(&line, episode->site);
     line_text(&line, " recovered after ");
     line_number(&line, episode->count);
@@ -65,6 +65,7 @@ static void close_episode(struct episode *episode)
     line_number(&line, (episode->last_ns - episode->first_ns + 999) / 1000);
     line_text(&line, " us");
     line_write(&line);
+    stats_write();
     release(episode, FREE);
 }
 
@@ -155,12 +156,13 @@ static uint32_t give_up(struct episode *episode)
     LINE(line, LINE_BYTES);
     struct raddle_site *site = episode->site;
     __atomic_fetch_add(&site->failures, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&total_failures, 1, __ATOMIC_RELAXED);
+    count(NOT_RECOVERED);
     line_site(&line, site);
     line_text(&line, " not recovered after ");
     line_number(&line, episode->count);
     line_text(&line, " retries; the program goes on as it would have");
     line_write(&line);
+    stats_write();
     release(episode, FREE);
     return 0;
 }
@@ -187,7 +189,7 @@ uint32_t raddle_harden_retry(struct raddle_site *site, uintptr_t frame)
         return give_up(episode);
     episode->count++;
     __atomic_fetch_add(&site->retries, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&total_retries, 1, __ATOMIC_RELAXED);
+    count(RETRIES);
     pause_count = episode->count;
     pausing = episode;
     if (!(site->flags & SITE_RELEASES)) {
@@ -198,11 +200,6 @@ uint32_t raddle_harden_retry(struct raddle_site *site, uintptr_t frame)
     }
     release(episode, ACTIVE);
     return 1;
-}
-
-HIDDEN void deadlock_count(void)
-{
-    __atomic_fetch_add(&total_deadlocks, 1, __ATOMIC_RELAXED);
 }
 
 /* For tests: whether a passing check shall fail this once. */
@@ -267,8 +264,10 @@ __attribute__((constructor)) static void start(void)
     lock_timeout_ns = number_from("RADDLE_HARDEN_LOCK_TIMEOUT_MS", lock_timeout_ns / 1000000) * 1000000;
     inject_every = (uint32_t)number_from("RADDLE_HARDEN_INJECT", 0);
     log_summary = number_from("RADDLE_HARDEN_SUMMARY", 0) != 0;
+    log_rate = number_from("RADDLE_HARDEN_LOG_RATE", log_rate);
     choose_log();
     choose_deadlock();
+    stats_start();
     if (inject_every != 0)
         log_start = 0;
     pthread_atfork(NULL, NULL, forget_in_child);
@@ -279,16 +278,17 @@ __attribute__((destructor)) static void finish(void)
 {
     int saved = errno;
     close_old_episodes(now_ns(), 0);
+    stats_write();
     if (log_summary) {
         LINE(line, LINE_BYTES);
         line_text(&line, "raddle-harden: summary: ");
-        line_number(&line, total_recoveries);
+        line_number(&line, counted(RECOVERIES));
         line_text(&line, " recoveries, ");
-        line_number(&line, total_retries);
+        line_number(&line, counted(RETRIES));
         line_text(&line, " retries, ");
-        line_number(&line, total_failures);
+        line_number(&line, counted(NOT_RECOVERED));
         line_text(&line, " not recovered, ");
-        line_number(&line, total_deadlocks);
+        line_number(&line, counted(DEADLOCKS));
         line_text(&line, " deadlocks told, ");
         line_number(&line, raddle_harden_points + raddle_harden_lock_points);
         line_text(&line, " points passed, ");

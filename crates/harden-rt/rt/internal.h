@@ -45,6 +45,13 @@ HIDDEN void line_hex(struct line *line, uint64_t number);
 HIDDEN void line_site(struct line *line, const struct raddle_site *site);
 HIDDEN void line_write(struct line *line);
 
+/* What monitoring may count on. */
+enum counter { RECOVERIES, RETRIES, NOT_RECOVERED, DEADLOCKS, LINES_LEFT_OUT, COUNTERS };
+HIDDEN void count(enum counter counter);
+HIDDEN uint64_t counted(enum counter counter);
+HIDDEN void stats_write(void);
+HIDDEN void stats_start(void);
+
 HIDDEN uint64_t now_ns(void);
 HIDDEN long raw_syscall(long number, long a, long b, long c, long d);
 HIDDEN uint32_t random_below(uint32_t bound);
@@ -54,6 +61,8 @@ extern HIDDEN uint64_t retries_max;
 extern HIDDEN uint64_t time_max_ns;
 extern HIDDEN uint64_t lock_timeout_ns;
 extern HIDDEN int log_fd;
+/* Lines per second. */
+extern HIDDEN uint64_t log_rate;
 
 /* What happens when a cycle closes that nothing can be done about. */
 enum { ON_DEADLOCK_REPORT, ON_DEADLOCK_ABORT, ON_DEADLOCK_WAIT };
@@ -74,7 +83,6 @@ HIDDEN void owner_note(void *lock, struct raddle_site *site);
 HIDDEN struct waiter *waiter_begin(void *lock, enum lock_kind kind, struct raddle_site *site);
 HIDDEN void waiter_end(struct waiter *waiter);
 HIDDEN void forget_threads(void);
-HIDDEN void deadlock_count(void);
 
 /* Set when this thread could not write into its log. */
 extern HIDDEN __thread int log_is_broken;

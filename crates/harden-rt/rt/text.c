@@ -82,10 +82,24 @@ HIDDEN void line_site(struct line *line, const struct raddle_site *site)
     line_text(line, kinds[site->kind]);
 }
 
+/* At most log_rate lines in each second; those that are left out are counted. */
+static int may_write(void)
+{
+    static uint64_t second, lines;
+    uint64_t now = now_ns() / 1000000000u;
+    if (__atomic_exchange_n(&second, now, __ATOMIC_RELAXED) != now)
+        __atomic_store_n(&lines, 0, __ATOMIC_RELAXED);
+    return __atomic_add_fetch(&lines, 1, __ATOMIC_RELAXED) <= log_rate;
+}
+
 HIDDEN void line_write(struct line *line)
 {
     if (log_fd < 0)
         return;
+    if (!may_write()) {
+        count(LINES_LEFT_OUT);
+        return;
+    }
     line->text[line->length++] = '\n';
     raw_syscall(SYS_write, log_fd, (long)line->text, (long)line->length, 0);
 }

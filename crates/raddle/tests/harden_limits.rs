@@ -266,7 +266,12 @@ fn pauses_between_attempts_are_random_and_bounded() {
             .args(["-O1", "-pthread", "-w", "-I"])
             .arg(&runtime)
             .arg(&source)
-            .args(["text.c", "fault.c", "unwind.c", "thunk.S"].map(|part| runtime.join(part)))
+            .args(
+                [
+                    "cycle.c", "fault.c", "log.c", "stats.c", "text.c", "thunk.S", "unwind.c",
+                ]
+                .map(|part| runtime.join(part)),
+            )
             .args(["-o", &program]),
     );
     let text = succeed(&mut Command::new(&program));

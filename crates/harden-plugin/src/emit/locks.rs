@@ -114,7 +114,18 @@ impl Emitter<'_> {
     pub(super) fn record_acquisitions(&mut self) {
         for (&(_, acquire), &held) in &self.held {
             let taken = self.taken(acquire);
-            self.builder.store(taken, held);
+            let now = if self.extracted.acquires[&acquire].is_try {
+                // One that fails leaves what an earlier one took.
+                let pointer = self.module.pointer_type();
+                let before = self.builder.load(pointer, held);
+                let is_taken = self
+                    .builder
+                    .compare(Predicate::LLVMIntNE, taken, pointer.null());
+                self.builder.select(is_taken, taken, before)
+            } else {
+                taken
+            };
+            self.builder.store(now, held);
         }
     }
 

@@ -59,7 +59,7 @@ pub type CallId = (usize, InstId);
 /// What is done at a call.
 #[derive(Debug, Clone)]
 pub enum Mark {
-    Pad(Plan),
+    Pad(Box<Plan>),
     Through,
 }
 
@@ -251,7 +251,7 @@ fn one_call(program: &Program, call: CallId, values: Vec<Operand>, wish: &Wish) 
             .all(|locks| plan.takes(&body.function, call.1, locks))
     {
         return Marks {
-            calls: BTreeMap::from([(call, Mark::Pad(plan))]),
+            calls: BTreeMap::from([(call, Mark::Pad(Box::new(plan)))]),
             ..Marks::default()
         };
     }

@@ -183,6 +183,13 @@ impl Function {
             .is_some_and(|log| !log.takes.is_disjoint(locks))
     }
 
+    /// Whether an instruction takes a lock or not, without waiting.
+    pub fn tries(&self, inst: InstId) -> bool {
+        self.lock_uses
+            .get(&inst)
+            .is_some_and(|using| using.how == LockHow::Tries)
+    }
+
     /// Blocks from which control may still go back to the caller.
     pub fn returning(&self) -> BTreeSet<BlockId> {
         let mut found = BTreeSet::new();

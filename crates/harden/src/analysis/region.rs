@@ -84,7 +84,7 @@ pub fn find(
             Form::All => walk.paths(site, &BTreeSet::new()),
             Form::Dominating => walk.dominating(idom, site),
         };
-        let offenders = offenders(function, &mut region, extension);
+        let offenders = offenders(function, &mut region, site, extension);
         if offenders.is_empty() {
             return region;
         }
@@ -105,7 +105,12 @@ pub fn before_failures(function: &Function, site: &Site, extension: Extension) -
 
 /// Instructions inside the region that are legal only under conditions which do not hold; fills in what the failing
 /// edge must undo.
-fn offenders(function: &Function, region: &mut Region, extension: Extension) -> Vec<InstId> {
+fn offenders(
+    function: &Function,
+    region: &mut Region,
+    site: InstId,
+    extension: Extension,
+) -> Vec<InstId> {
     let mut found = Vec::new();
     let mut undone = region_of(BTreeSet::new(), BTreeSet::new());
     let mut entries = 0;
@@ -118,6 +123,10 @@ fn offenders(function: &Function, region: &mut Region, extension: Extension) -> 
             }
             Effect::FreshWrite { alloc } => {
                 is_covered(function, region, inst, &move |_, other| other == alloc)
+            }
+            // A trylock that is tried again has taken nothing before; only the last time can.
+            Effect::Acquire(_) if inst == site && function.tries(inst) => {
+                undone.acquires.insert(inst)
             }
             Effect::Acquire(_) if repeats(function, region, inst) => false,
             Effect::Acquire(_) => undone.acquires.insert(inst),

@@ -331,14 +331,16 @@ fn callers_are_re_executed_up_to_the_limit() {
         (3, 3, false),
     ] {
         let program = chain(links);
-        let mut marks = Marks::new();
+        let mut marks = Marks::default();
         let found = interproc::extend(&program, 0, &site, levels, &mut marks);
         assert_eq!(found, is_found, "{links} links, {levels} levels");
         let pads = marks
+            .calls
             .values()
             .filter(|mark| matches!(mark, Mark::Pad(_)))
             .count();
         let through = marks
+            .calls
             .values()
             .filter(|mark| matches!(mark, Mark::Through))
             .count();
@@ -355,9 +357,9 @@ fn a_callee_that_destroys_first_keeps_its_callers_out() {
     )]));
     let program = Program::new(vec![callee, caller], Reach::Cheap);
     let site = site(SiteKind::Dereference, 1, &[Operand::Arg(0)]);
-    let mut marks = Marks::new();
+    let mut marks = Marks::default();
     assert!(!interproc::extend(&program, 0, &site, 3, &mut marks));
-    assert!(marks.is_empty());
+    assert!(marks.calls.is_empty());
 }
 
 #[test]
@@ -367,9 +369,11 @@ fn a_caller_with_a_final_path_has_no_pad() {
     let callee = body(function(vec![(vec![go(), go()], vec![])]));
     let program = Program::new(vec![callee, body(caller)], Reach::Longest);
     let site = site(SiteKind::Dereference, 0, &[Operand::Arg(0)]);
-    let mut marks = Marks::new();
+    let mut marks = Marks::default();
     assert!(!interproc::extend(&program, 0, &site, 3, &mut marks));
 }
+
+mod log;
 
 #[test]
 fn dominators_of_a_diamond() {

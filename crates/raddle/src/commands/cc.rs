@@ -36,6 +36,9 @@ Options of ours begin with --harden-; they also come from RADDLE_HARDEN_OPTIONS:
   --harden-regions=longest    repeat all that can be repeated (default in fix mode); cheap is for survival mode
   --harden-assertion=NAME     a function whose call is a failure (repeatable)
   --harden-output=NAME        an output function (repeatable)
+  --harden-harmless=NAME      a function that changes nothing others can see: it does not end regions (repeatable)
+  --harden-undo=WHICH         writes that may be taken back: proven (default: guarded by a lock of the region), plain (all
+                              ordinary ones; you vouch that nobody looks before the next unlock), never
   --harden-volatile-is-io     volatile reads end regions
   --harden-strict             trouble is an error, not a plain compilation";
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{Args, Subcommand};
 use raddle_harden::driver::Language;
 use raddle_harden::record;
 use raddle_harden::settings::VARIABLE;
@@ -17,7 +17,9 @@ use crate::message;
 /// Harden LLVM bitcode against concurrency failures.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle harden in.bc -o out.bc\n  raddle harden in.bc -o out.bc --report\n  raddle harden in.bc -o out.bc --site queue.c:120\n  raddle harden --show sites.jsonl\n\nFor whole builds see `raddle cc` and `raddle cargo-harden`."
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  raddle harden in.bc -o out.bc\n  raddle harden in.bc -o out.bc --report\n  raddle harden in.bc -o out.bc --site queue.c:120\n  raddle harden --show sites.jsonl\n  raddle harden stats 4711\n\nFor whole builds see `raddle cc` and `raddle cargo-harden`."
 )]
 pub(crate) struct Harden {
     /// Bitcode or textual IR to read.
@@ -44,10 +46,25 @@ pub(crate) struct Harden {
     /// Print the report file that `raddle cc --harden-report=FILE` wrote.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "output"])]
     show: Option<PathBuf>,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print the counters of a hardened program that was started with RADDLE_HARDEN_STATS=FILE.
+    Stats {
+        /// Its process, or the file.
+        #[arg(value_name = "PID|FILE")]
+        of: String,
+    },
 }
 
 impl Harden {
     pub(crate) fn run(self) -> Result<Code, Failure> {
+        if let Some(Action::Stats { of }) = &self.action {
+            return stats(of);
+        }
         if let Some(path) = &self.show {
             return show(path);
         }
@@ -115,4 +132,44 @@ fn show(path: &std::path::Path) -> Result<Code, Failure> {
     let lines = record::parse(&text).with_context(|| path.display().to_string())?;
     message::result(&record::render(&lines))?;
     Ok(Code::Clean)
+}
+
+/// The counters of a program, from the file that its environment names.
+fn stats(of: &str) -> Result<Code, Failure> {
+    let path = if of.bytes().all(|byte| byte.is_ascii_digit()) {
+        stats_file(of)?
+    } else {
+        PathBuf::from(of)
+    };
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    let mut shown = String::new();
+    for line in text.lines() {
+        let counter = line
+            .strip_prefix("raddle_harden_")
+            .and_then(|line| line.split_once("_total "))
+            .with_context(|| format!("{} holds no counters of ours", path.display()))?;
+        shown.push_str(&format!("{}: {}\n", counter.0.replace('_', " "), counter.1));
+    }
+    message::result(&shown)?;
+    Ok(Code::Clean)
+}
+
+fn stats_file(process: &str) -> Result<PathBuf, Failure> {
+    const VARIABLE: &str = "RADDLE_HARDEN_STATS=";
+    let environment = std::fs::read(format!("/proc/{process}/environ"))
+        .with_context(|| format!("cannot read the environment of process {process}"))?;
+    let environment = String::from_utf8_lossy(&environment).into_owned();
+    let file = environment
+        .split('\0')
+        .find_map(|variable| variable.strip_prefix(VARIABLE))
+        .with_context(|| {
+            format!("process {process} was started without RADDLE_HARDEN_STATS=FILE, so it keeps no counters")
+        })?;
+    let file = PathBuf::from(file);
+    Ok(if file.is_absolute() {
+        file
+    } else {
+        PathBuf::from(format!("/proc/{process}/cwd")).join(file)
+    })
 }

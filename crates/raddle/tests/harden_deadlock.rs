@@ -1,0 +1,233 @@
+//! Deadlocks end to end: the corpus in further spellings recovers, and what cannot be recovered from is told.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests: a surprise ends the test"
+)]
+
+mod harden_common;
+
+use std::time::Duration;
+
+use harden_common::{Workshop, number, raddle, root, run, succeed};
+
+/// Runs of each hardened program; `RADDLE_CORPUS_RUNS` asks for more.
+const RUNS: usize = 15;
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// What the description of a corpus case says the program prints.
+fn expected(case: &str) -> String {
+    let path = root().join("corpus/harden").join(case).join("case.toml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let case: toml::Table = text.parse().unwrap();
+    case["stdout"].as_str().unwrap().to_owned()
+}
+
+/// Hangs when built plainly, gives the right result every time when hardened, at each level.
+fn survives(case: &str, file: &str) {
+    let workshop = Workshop::open();
+    let source = root().join("corpus/harden").join(case).join(file);
+    let source = source.to_str().unwrap();
+    let driver = if file.ends_with(".cpp") { "c++" } else { "cc" };
+    let plain = workshop.plain(&["-O2", "-lstdc++"], source);
+    let hangs = (0..5)
+        .filter(|_| {
+            run(&plain, &[], Duration::from_millis(500))
+                .status
+                .is_none()
+        })
+        .count();
+    assert!(
+        hangs >= 3,
+        "the plain {case}/{file} hung only {hangs} of 5 times"
+    );
+    for level in ["-O0", "-O2"] {
+        let hardened = workshop.harden(driver, &[level], &[source], "hardened");
+        let mut recoveries = 0;
+        for attempt in 0..number("RADDLE_CORPUS_RUNS", RUNS) {
+            let ended = run(&hardened, &[], LIMIT);
+            assert_eq!(
+                (ended.status, ended.stdout.as_str()),
+                (Some(0), expected(case).as_str()),
+                "{case}/{file} {level}, run {attempt}: {}",
+                ended.stderr
+            );
+            recoveries += ended.stderr.matches(" recovered after ").count();
+        }
+        assert!(
+            recoveries > 0,
+            "{case}/{file} {level}: nothing was recovered from"
+        );
+    }
+}
+
+#[test]
+fn hawknl_with_locks_taken_in_helpers() {
+    survives("hawknl", "helpers.c");
+}
+
+#[test]
+fn hawknl_with_the_site_two_calls_below() {
+    survives("hawknl", "callers.c");
+}
+
+#[test]
+fn mozilla_js_with_a_cycle_of_three() {
+    survives("mozilla-js", "three.c");
+}
+
+#[test]
+fn mozilla_js_with_a_loop_around_trylock() {
+    survives("mozilla-js", "trylock.c");
+}
+
+#[test]
+fn sqlite_with_buffers_between_the_locks() {
+    survives("sqlite", "buffers.c");
+}
+
+#[test]
+fn sqlite_with_guards_of_cpp() {
+    survives("sqlite", "guards.cpp");
+}
+
+/// Both threads print between their locks, so neither can go back.
+const HOPELESS: &str = r#"#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER, two = PTHREAD_MUTEX_INITIALIZER;
+static void *left(void *unused)
+{
+    pthread_mutex_lock(&one);
+    usleep(20000);
+    puts("left");
+    pthread_mutex_lock(&two);
+    return unused;
+}
+static void right(void)
+{
+    pthread_mutex_lock(&two);
+    usleep(20000);
+    puts("right");
+    pthread_mutex_lock(&one);
+}
+int main(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, left, NULL);
+    right();
+    pthread_join(thread, NULL);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_deadlock_that_nothing_can_be_done_about_is_told_once() {
+    let workshop = Workshop::open();
+    let source = workshop.write("hopeless.c", HOPELESS);
+    let program = workshop.harden("cc", &["-O2", "-fno-inline"], &[&source], "hopeless");
+    let ended = run(&program, &[], Duration::from_secs(2));
+    assert_eq!(ended.status, None, "it goes on waiting: {}", ended.stderr);
+    let told: Vec<&str> = ended
+        .stderr
+        .lines()
+        .filter(|line| line.contains("of 2 threads cannot be recovered from"))
+        .collect();
+    let [line] = told[..] else {
+        panic!("one line was expected: {}", ended.stderr);
+    };
+    for part in [
+        "waits for lock 0x",
+        "hopeless.c:7 (left)",
+        "hopeless.c:15 (right)",
+    ] {
+        assert!(line.contains(part), "{part} is missing in: {line}");
+    }
+    let abort = [("RADDLE_HARDEN_ON_DEADLOCK", "abort")];
+    assert_eq!(run(&program, &abort, LIMIT).status, Some(-6), "SIGABRT");
+    let wait = [("RADDLE_HARDEN_ON_DEADLOCK", "wait")];
+    let ended = run(&program, &wait, Duration::from_secs(1));
+    assert_eq!((ended.status, ended.stderr.as_str()), (None, ""));
+}
+
+#[test]
+fn counters_are_kept_in_a_file_and_the_log_has_a_limit() {
+    let workshop = Workshop::open();
+    let source = root().join("corpus/harden/hawknl/helpers.c");
+    let program = workshop.harden("cc", &["-O2"], &[source.to_str().unwrap()], "counted");
+    let file = workshop.path("counters");
+    let settings = [
+        ("RADDLE_HARDEN_STATS", file.as_str()),
+        ("RADDLE_HARDEN_LOG_RATE", "0"),
+    ];
+    let recovered = (0..20).find_map(|_| {
+        let ended = run(&program, &settings, LIMIT);
+        assert_eq!((ended.status, ended.stderr.as_str()), (Some(0), ""));
+        let shown = succeed(raddle().args(["harden", "stats", &file]));
+        shown.starts_with("recoveries: 1").then_some(shown)
+    });
+    let shown = recovered.expect("one run of twenty recovers");
+    assert!(shown.contains("lines left out: 2"), "{shown}");
+    assert!(shown.contains("not recovered: 0"), "{shown}");
+}
+
+/// A write to a variable that another thread reads without the lock is not taken back, unless the user vouches for it.
+#[test]
+fn only_guarded_writes_are_taken_back_by_default() {
+    let workshop = Workshop::open();
+    let head = "#include <pthread.h>
+static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+static long x;
+void f(void)
+{
+    pthread_mutex_lock(&a);
+    x++;
+    pthread_mutex_lock(&b);
+    pthread_mutex_unlock(&b);
+    pthread_mutex_unlock(&a);
+}
+";
+    let peek = format!("{head}long peek(void) {{ return x; }}\n");
+    for (text, option, is_hardened) in [
+        (head, "--harden-undo=proven", true),
+        (&peek, "--harden-undo=proven", false),
+        (&peek, "--harden-undo=plain", true),
+        (head, "--harden-undo=never", false),
+    ] {
+        let source = workshop.write("guard.c", text);
+        let sites = workshop.sites(&["-O1", option], &source);
+        let found = sites.contains("guard.c:8: deadlock in f: hardened");
+        assert_eq!(found, is_hardened, "{option}: {sites}");
+    }
+}
+
+#[test]
+fn harmless_functions_come_from_the_configuration() {
+    let workshop = Workshop::open();
+    let source = workshop.write(
+        "own.c",
+        "#include <pthread.h>
+static pthread_mutex_t a = PTHREAD_MUTEX_INITIALIZER, b = PTHREAD_MUTEX_INITIALIZER;
+int my_state(int);
+int f(void)
+{
+    pthread_mutex_lock(&a);
+    int state = my_state(3);
+    pthread_mutex_lock(&b);
+    pthread_mutex_unlock(&b);
+    pthread_mutex_unlock(&a);
+    return state;
+}
+",
+    );
+    let site = "own.c:8: deadlock in f: hardened";
+    assert!(!workshop.sites(&["-O2"], &source).contains(site));
+    let config = workshop.write(
+        "raddle.toml",
+        "version = 1\n[harden]\nharmless = [\"my_state\"]\n",
+    );
+    let option = format!("--harden-config={config}");
+    assert!(workshop.sites(&["-O2", &option], &source).contains(site));
+    let help = succeed(raddle().args(["help", "cc"]));
+    assert!(help.contains("--harden-undo="), "{help}");
+}
