@@ -4,6 +4,7 @@
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/CaptureTracking.h"
 #include "llvm/Analysis/SimplifyQuery.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/CFG.h"
@@ -322,6 +323,14 @@ size_t rdl_demangle(const char *name, size_t length, char *text, size_t size) {
   size_t kept = std::min(readable.size(), size);
   std::copy_n(readable.data(), kept, text);
   return kept;
+}
+
+// Whether the function is one of the C library that LLVM knows.
+bool rdl_is_library_function(LLVMValueRef function) {
+  auto *callee = cast<Function>(unwrap(function));
+  TargetLibraryInfoImpl known(callee->getParent()->getTargetTriple());
+  LibFunc which;
+  return known.getLibFunc(callee->getName(), which);
 }
 
 // Bytes that a store writes.

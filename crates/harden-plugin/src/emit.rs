@@ -88,6 +88,12 @@ pub(crate) fn emit(
         tokens: BTreeMap::new(),
         variables: Vec::new(),
         results: BTreeMap::new(),
+        trusted_names: works
+            .iter()
+            .filter_map(|work| work.plan.as_ref())
+            .flat_map(|plan| &plan.trusted)
+            .filter_map(|&call| Some((call, extracted.insts[call].callee_name()?)))
+            .collect(),
         lock_arguments: extracted
             .acquires
             .iter()
@@ -140,6 +146,11 @@ pub(crate) fn emit(
     points
 }
 
+/// The symbol by which an object promises that a function of it is harmless.
+pub(crate) fn promise(name: &str) -> String {
+    format!("raddle_harmless.{name}")
+}
+
 /// Identifies the points of a plan, useful and useless.
 type PointSet = Vec<InstId>;
 
@@ -167,6 +178,8 @@ struct Emitter<'a> {
     variables: Vec<Value>,
     /// Values that stand for calls which were replaced.
     results: BTreeMap<InstId, Value>,
+    /// Functions of other objects that regions call.
+    trusted_names: BTreeMap<InstId, String>,
     /// What each lock call is given; the call itself may be replaced.
     lock_arguments: BTreeMap<InstId, Value>,
     needs_repair: bool,
@@ -463,6 +476,7 @@ impl Emitter<'_> {
             self.builder.branch_if(is_final, gives_up, decide);
             self.builder.at_end(decide);
         }
+        self.trusts(plan, gives_up);
         if self.settings.mechanism == Mechanism::Setjmp {
             self.longjmp(work, descriptor);
             self.builder.branch(gives_up);
@@ -475,11 +489,35 @@ impl Emitter<'_> {
             .compare(Predicate::LLVMIntNE, retries, word.constant(0));
         let undo = self.extracted.function.append_block("raddle.undo");
         let decision = self.builder.branch_if(retries, undo, gives_up);
-        if plan.useless.is_empty() {
+        if plan.useless.is_empty() && plan.trusted.is_empty() {
             note(decision);
         }
         self.builder.at_end(undo);
         self.undo(plan, work.candidate.inst);
+    }
+
+    /// Gives up unless every call in the region that another object must vouch for is vouched for. The linker has joined
+    /// the promises by then; only the failing edge looks.
+    fn trusts(&mut self, plan: &Plan, gives_up: Block) {
+        let pointer = self.module.pointer_type();
+        for &call in &plan.trusted {
+            let Some(name) = self.trusted_names.get(&call) else {
+                continue;
+            };
+            let name = promise(name);
+            let symbol = self.module.named_global(&name).unwrap_or_else(|| {
+                let symbol = self.module.add_global(&name, self.module.int_type(8));
+                symbol.set_weak_reference();
+                symbol.set_hidden();
+                symbol
+            });
+            let is_missing = self
+                .builder
+                .compare(Predicate::LLVMIntEQ, symbol, pointer.null());
+            let next = self.extracted.function.append_block("raddle.trusted");
+            self.builder.branch_if(is_missing, gives_up, next);
+            self.builder.at_end(next);
+        }
     }
 
     /// Continues in a caller that is prepared for it, or here if there is none.

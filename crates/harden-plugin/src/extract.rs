@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use raddle_harden::analysis::dominators;
 use raddle_harden::analysis::interproc::Body;
 use raddle_harden::analysis::model::{
-    Acquire, Block, Effect, Function, Inst, InstId, LockHow, Operand, Shape, Site, SiteKind,
-    WHOLE_SLOT,
+    Acquire, Block, Effect, Function, Inst, InstId, LockHow, Operand, Shape, Site, WHOLE_SLOT,
 };
 use raddle_harden::calls::Call;
 use raddle_harden::settings::Settings;
 
 use crate::ir::{Module, Opcode, Personality, Place, Type, Value};
-use crate::names::{self, Callee, Checked, Lock, LockSite};
+use crate::names::{self, Callee, Lock};
 
+mod candidates;
 mod locks;
 
 pub(crate) use locks::Shared;
@@ -452,11 +452,31 @@ impl Extractor<'_> {
                 self.acquire(number, free, Acquired::Result, Acquire::Memory)
             }
             Callee::Harmless(call) => self.harmless_effect(inst, number, call),
-            _ => {
+            callee => {
                 self.note_call(inst, number);
-                memory_effect(inst)
+                match memory_effect(inst) {
+                    Effect::Destroy if callee == Callee::Other && self.may_be_promised(inst) => {
+                        Effect::PromisedCall
+                    }
+                    effect => effect,
+                }
             }
         }
+    }
+
+    /// Whether another object of the program may define the called function and promise that it is harmless. Libraries
+    /// that are not hardened promise nothing.
+    fn may_be_promised(&self, inst: Value) -> bool {
+        const OF_LIBRARIES: [&str; 8] = [
+            "pthread_", "sem_", "mtx_", "cnd_", "_ZSt", "_ZNSt", "_ZNKSt", "__",
+        ];
+        let called = inst.called();
+        let name = called.name();
+        called.is_function()
+            && !self.numbers.contains_key(&called.key())
+            && !called.is_weak()
+            && !OF_LIBRARIES.iter().any(|prefix| name.starts_with(prefix))
+            && !called.is_library_function()
     }
 
     /// A call with a landing pad of the program's own. What it takes could not be noted on its normal edge alone, so only
@@ -580,201 +600,6 @@ impl Extractor<'_> {
             return Effect::None;
         }
         memory_effect(inst)
-    }
-
-    fn find_candidates(&mut self) {
-        for number in 0..self.out.insts.len() {
-            let inst = self.out.insts[number];
-            match inst.opcode() {
-                Opcode::LLVMCall | Opcode::LLVMInvoke => self.call_candidates(number, inst),
-                Opcode::LLVMLoad => self.pointer_candidate(number, inst, inst.operand(0)),
-                Opcode::LLVMStore => self.pointer_candidate(number, inst, inst.operand(1)),
-                Opcode::LLVMAtomicRMW | Opcode::LLVMAtomicCmpXchg => {
-                    self.pointer_candidate(number, inst, inst.operand(0));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn push(
-        &mut self,
-        kind: SiteKind,
-        at: InstId,
-        inst: Value,
-        check: Check,
-        critical: Vec<Operand>,
-    ) {
-        let only_from_callers = kind == SiteKind::Dereference
-            && critical
-                .iter()
-                .all(|value| matches!(value, Operand::Arg(_)));
-        let places = inst.places();
-        let place = places
-            .iter()
-            .find(|place| place.is_users())
-            .or_else(|| places.first())
-            .cloned()
-            .unwrap_or_default();
-        self.out.candidates.push(Candidate {
-            site: Site {
-                kind,
-                at,
-                critical,
-                safe_edges: BTreeSet::new(),
-            },
-            inst,
-            check,
-            place,
-            places,
-            only_from_callers,
-        });
-    }
-
-    fn call_candidates(&mut self, number: InstId, inst: Value) {
-        let Some(name) = inst.callee_name() else {
-            if !inst.called().is_inline_asm() {
-                self.pointer_candidate(number, inst, inst.called());
-            }
-            return;
-        };
-        if name.starts_with("llvm.") {
-            if name.starts_with("llvm.mem") {
-                for pointer in inst.arguments().into_iter().take(2) {
-                    if pointer.ty().is_pointer() {
-                        self.pointer_candidate(number, inst, pointer);
-                    }
-                }
-            }
-            return;
-        }
-        match names::classify(&name, self.settings) {
-            Callee::Assertion => {
-                let at = self.doomed_from(number);
-                let is_known = self
-                    .out
-                    .candidates
-                    .iter()
-                    .any(|other| other.site.kind == SiteKind::Assertion && other.site.at == at);
-                if !is_known {
-                    self.push(SiteKind::Assertion, at, inst, Check::Reached, Vec::new());
-                }
-            }
-            Callee::Oracle => {
-                let value = inst.arguments()[0];
-                let critical = self.operand(value).into_iter().collect();
-                self.push(
-                    SiteKind::Oracle,
-                    number,
-                    inst,
-                    Check::Oracle(value),
-                    critical,
-                );
-            }
-            Callee::Output(checked) => self.output_candidate(number, inst, checked),
-            Callee::Lock(lock)
-                if lock.how != LockSite::AcquireOnly
-                    && inst.opcode() == Opcode::LLVMCall
-                    && !inst.arguments().is_empty()
-                    && (lock.takes != LockHow::Tries
-                        || self.is_retried(inst.arguments()[0], number)) =>
-            {
-                self.push(
-                    SiteKind::Deadlock,
-                    number,
-                    inst,
-                    Check::Mutex(lock),
-                    Vec::new(),
-                );
-            }
-            Callee::RustLock if inst.opcode() == Opcode::LLVMCall => {
-                // The failed compare-exchange on the same mutex holds nothing.
-                let pointer = inst.arguments()[0];
-                let own = self.out.insts.iter().position(|other| {
-                    other.opcode() == Opcode::LLVMAtomicCmpXchg && other.operand(0) == pointer
-                });
-                let critical = own.map(Operand::Inst).into_iter().collect();
-                let lock = Lock {
-                    unlock: names::RUST_UNLOCK.into(),
-                    how: LockSite::Watched("raddle_harden_rust_lock"),
-                    takes: LockHow::Takes,
-                };
-                let check = Check::Mutex(lock);
-                self.push(SiteKind::Deadlock, number, inst, check, critical);
-            }
-            _ => {}
-        }
-    }
-
-    fn output_candidate(&mut self, number: InstId, inst: Value, checked: Checked) {
-        let arguments = inst.arguments();
-        let pointers: Vec<Value> = match checked {
-            Checked::Nothing => Vec::new(),
-            Checked::First => arguments.into_iter().take(1).collect(),
-            Checked::AllPointers => arguments,
-        }
-        .into_iter()
-        .filter(|value| value.ty().is_pointer() && !value.is_constant())
-        .collect();
-        let critical: Vec<Operand> = pointers
-            .iter()
-            .filter_map(|&value| self.operand(value))
-            .collect();
-        let check = if pointers.is_empty() {
-            Check::Unchecked
-        } else {
-            Check::Pointers(pointers)
-        };
-        self.push(SiteKind::Output, number, inst, check, critical);
-    }
-
-    /// The first instruction from which the failing call at `number` is reached without a choice.
-    fn doomed_from(&self, number: InstId) -> InstId {
-        let model = &self.model;
-        let mut block = model.block_of[number];
-        while let [pred] = model.blocks[block].preds[..] {
-            if model.blocks[pred].succs.len() != 1 || pred == block {
-                break;
-            }
-            block = pred;
-        }
-        model.blocks[block].body
-    }
-
-    fn pointer_candidate(&mut self, number: InstId, inst: Value, pointer: Value) {
-        let base = pointer.underlying();
-        let Some(operand) = self.operand(base) else {
-            return;
-        };
-        let is_shared = match operand {
-            Operand::Arg(_) => true,
-            Operand::Inst(inst) => self.comes_from_shared(inst, 4),
-        };
-        if is_shared {
-            self.push(
-                SiteKind::Dereference,
-                number,
-                inst,
-                Check::Pointers(vec![base]),
-                vec![operand],
-            );
-        }
-    }
-
-    fn comes_from_shared(&self, inst: InstId, depth: u32) -> bool {
-        let details = &self.model.insts[inst];
-        match self.out.insts[inst].opcode() {
-            Opcode::LLVMLoad => details.effect == Effect::SharedRead,
-            Opcode::LLVMPHI | Opcode::LLVMSelect if depth > 0 => {
-                details.operands.iter().any(|operand| match operand {
-                    Operand::Inst(other) => {
-                        *other != inst && self.comes_from_shared(*other, depth - 1)
-                    }
-                    Operand::Arg(_) => false,
-                })
-            }
-            _ => false,
-        }
     }
 }
 

@@ -30,6 +30,7 @@ pub(crate) enum Personality {
 }
 
 mod builder;
+mod query;
 
 pub(crate) use builder::Builder;
 
@@ -57,6 +58,7 @@ unsafe extern "C" {
     fn rdl_is_unsupported(function: LLVMValueRef) -> bool;
     fn rdl_can_be_invoke(value: LLVMValueRef) -> bool;
     fn rdl_demangle(name: *const c_char, length: usize, text: *mut c_char, size: usize) -> usize;
+    fn rdl_is_library_function(function: LLVMValueRef) -> bool;
     fn rdl_store_size(store: LLVMValueRef) -> u64;
     fn rdl_slot_size(slot: LLVMValueRef) -> u64;
     fn rdl_strip_constant(
@@ -109,9 +111,6 @@ unsafe extern "C" {
     fn rdl_verify(module: LLVMModuleRef) -> bool;
     fn rdl_returns_twice(call: LLVMValueRef);
 }
-
-/// Names are cut to so many bytes for the log and the report.
-const NAME_MAX: usize = 200;
 
 /// Any LLVM value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -514,77 +513,6 @@ impl Value {
             .then_some((Value(base), offset))
     }
 
-    /// The name of a function as its programmer wrote it.
-    pub(crate) fn readable_name(self) -> String {
-        let name = self.name();
-        let mut text = vec![0_u8; NAME_MAX];
-        let length = llvm!(rdl_demangle(
-            name.as_ptr().cast(),
-            name.len(),
-            text.as_mut_ptr().cast(),
-            text.len()
-        ));
-        text.truncate(length);
-        String::from_utf8_lossy(&text).into_owned()
-    }
-
-    /// The pointer without constant offsets, and their sum.
-    pub(crate) fn without_offset(self, module: Module) -> (Value, i64) {
-        let mut offset = 0;
-        let base = llvm!(rdl_strip_constant(self.0, module.0, &raw mut offset));
-        (Value(base), offset)
-    }
-
-    /// Bytes that a store writes.
-    pub(crate) fn store_size(self) -> u64 {
-        llvm!(rdl_store_size(self.0))
-    }
-
-    /// Bytes of a stack slot, if that is a constant.
-    pub(crate) fn slot_size(self) -> Option<u64> {
-        Some(llvm!(rdl_slot_size(self.0))).filter(|&size| size != u64::MAX)
-    }
-
-    /// Whether this is a variable that only loads, stores and copies of the module can reach.
-    pub(crate) fn is_closed_variable(self) -> bool {
-        llvm!(rdl_is_closed_variable(self.0))
-    }
-
-    /// Whether this is a lock that only calls of lock functions of the module can reach.
-    pub(crate) fn is_closed_lock(self) -> bool {
-        llvm!(rdl_is_closed_lock(self.0))
-    }
-
-    /// Whether the function may have callers that the module does not show.
-    pub(crate) fn is_open(self) -> bool {
-        llvm!(rdl_is_open(self.0))
-    }
-
-    /// Whether no other definition may take the place of this function.
-    pub(crate) fn is_exact(self) -> bool {
-        llvm!(rdl_is_exact(self.0))
-    }
-
-    /// The declared function keeps no pointer beyond its return.
-    pub(crate) fn set_keeps_no_pointers(self) {
-        llvm!(rdl_keeps_no_pointers(self.0));
-    }
-
-    /// What an instruction does, for a report.
-    pub(crate) fn in_words(self) -> String {
-        let line = self.places().first().map_or(0, |place| place.line);
-        let what = match self.opcode() {
-            Opcode::LLVMStore => "a write".to_owned(),
-            Opcode::LLVMAtomicRMW | Opcode::LLVMAtomicCmpXchg => "an atomic update".to_owned(),
-            Opcode::LLVMCall | Opcode::LLVMInvoke => match self.callee_name() {
-                Some(name) => format!("a call of {name}"),
-                None => "an indirect call".to_owned(),
-            },
-            _ => "an instruction that cannot be repeated".to_owned(),
-        };
-        format!("{what} (line {line})")
-    }
-
     pub(crate) fn is_private_slot(self) -> bool {
         self.is_static_slot() && llvm!(rdl_is_private(self.0))
     }
@@ -662,6 +590,14 @@ impl Value {
 
     pub(crate) fn set_internal(self) {
         llvm!(LLVMSetLinkage(self.0, LLVMLinkage::LLVMInternalLinkage));
+    }
+
+    /// Not seen by other shared libraries.
+    pub(crate) fn set_hidden(self) {
+        llvm!(LLVMSetVisibility(
+            self.0,
+            llvm_sys::LLVMVisibility::LLVMHiddenVisibility
+        ));
     }
 
     pub(crate) fn set_once_hidden(self) {

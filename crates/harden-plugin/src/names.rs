@@ -343,6 +343,28 @@ fn is_rust_panic(name: &str) -> bool {
         && !name.contains("panic_cannot_unwind")
 }
 
+/// Whether a function at which the program ends has a name that well-known code bases give to assertions and panics:
+/// `_serverAssert`, `ExceptionalCondition`, `NS_DebugBreak`, `logging::LogMessageFatal` and the like.
+pub(crate) fn looks_like_assertion(name: &str) -> bool {
+    const PARTS: &[&str] = &[
+        "assert",
+        "panic",
+        "exceptionalcondition",
+        "debugbreak",
+        "checkfail",
+        "check_fail",
+        "bug_on",
+        "logmessagefatal",
+        "unreachable_internal",
+    ];
+    let name = name.to_ascii_lowercase();
+    PARTS.iter().any(|part| name.contains(part))
+        && !name.contains("panic_count")
+        && !name.contains("panic_in_cleanup")
+        && !name.contains("panic_nounwind")
+        && !name.contains("panic_cannot_unwind")
+}
+
 /// `operator<<` and the like of C++ streams.
 fn is_stream_output(name: &str) -> bool {
     name.starts_with("_ZNSolsE")

@@ -1,24 +1,23 @@
 //! The pass over one module: extract, decide, emit, report.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use raddle_harden::analysis::guard::{self, Guards};
 use raddle_harden::analysis::interproc::{self, Body, Mark, Marks, Program};
 use raddle_harden::analysis::model::{BlockId, Effect, InstId, Shelter, Site, SiteKind};
 use raddle_harden::analysis::plan::{self, Plan, Pruned};
-use raddle_harden::analysis::{
-    guard::{self, Guards},
-    held, summary,
-};
+use raddle_harden::analysis::summary::{self, Summary};
 use raddle_harden::calls;
-use raddle_harden::record::{Hardening, Line, ModuleRecord, Outcome, SiteRecord};
+use raddle_harden::record::ModuleRecord;
 use raddle_harden::settings::{Mode, Settings, Undo, VARIABLE};
 
 use crate::emit::{self, Work};
 use crate::extract::{self, Candidate, Check, Extracted, FunctionNumbers, Shared};
 use crate::ir::{Block, Dominators, Module, Opcode, Value};
 use crate::names::LockSite;
+
+mod report;
 
 /// Exit status of a compiler in which hardening went wrong; the driver then compiles plainly.
 const TROUBLE: i32 = 86;
@@ -56,6 +55,57 @@ fn run(module: Module) -> Result<bool, String> {
     if !target.starts_with("x86_64") || !target.contains("linux") {
         return Ok(false);
     }
+    let (extracted, program, summaries) = analyse(module, &settings);
+    let mut decisions = decide(&program, &extracted, &settings);
+    let logged = logged(&program, &decisions);
+    let logging = logged.iter().map(|&(index, _)| index).collect();
+    decisions.marks.let_pads_undo(&program, &logging);
+    let is_unsupported = |body: &&Body| !body.is_supported;
+    let mut record = ModuleRecord {
+        module: module.source_name(),
+        functions: extracted.len(),
+        functions_unsupported: program.bodies.iter().filter(is_unsupported).count(),
+        ..ModuleRecord::default()
+    };
+    // In words before anything is changed.
+    let words = match settings.report {
+        Some(_) => report::words(&extracted, &program, &decisions),
+        None => report::Words::new(),
+    };
+    let mut changed = carry_out(
+        module,
+        &settings,
+        &extracted,
+        &decisions,
+        &logged,
+        &mut record,
+    );
+    if settings.mode == Mode::Survival {
+        tell_linker(module, &extracted, &summaries);
+    }
+    if let Some(path) = &settings.report {
+        report::write(path, &extracted, &program, &decisions, &words, record)
+            .map_err(|error| format!("cannot write the report {path}: {error}"))?;
+    }
+    if settings.leaves_checks_to_accesses() {
+        for name in ["sigaction", "signal", "sigprocmask", "pthread_sigmask"] {
+            changed |= module.redirect(name, &format!("raddle_harden_{name}"));
+        }
+    }
+    if changed && !module.is_valid() {
+        return Err(format!(
+            "the hardened {} is not valid",
+            module.source_name()
+        ));
+    }
+    if settings.strip_debug {
+        module.strip_debug();
+    }
+    Ok(changed)
+}
+
+/// The model of a module, and what its functions do to the regions of their callers.
+fn analyse(module: Module, settings: &Settings) -> (Vec<Extracted>, Program, Vec<Summary>) {
     let functions: Vec<Value> = module
         .functions()
         .into_iter()
@@ -74,65 +124,32 @@ fn run(module: Module) -> Result<bool, String> {
     let mut shared = Shared::default();
     let mut extracted: Vec<Extracted> = functions
         .iter()
-        .map(|&function| extract::extract(module, function, &settings, &numbers, &mut shared))
+        .map(|&function| extract::extract(module, function, settings, &numbers, &mut shared))
         .collect();
     let mut bodies: Vec<Body> = extracted
         .iter_mut()
         .map(|function| function.body.take().expect("each body is taken once"))
         .collect();
     let guards = shelter(&mut bodies, &extracted, settings.undo);
-    summary::apply(
-        &mut bodies,
-        &|index| functions[index].is_exact(),
-        &guards.taken,
-    );
+    let is_exact = |index: usize| functions[index].is_exact();
+    let summaries = summary::apply(&mut bodies, &is_exact, &guards.taken);
     let program = Program::new(bodies, settings.reach());
-    let mut decisions = decide(&program, &extracted, &settings);
-    let logged = logged(&program, &decisions);
-    let logging = logged.iter().map(|&(index, _)| index).collect();
-    decisions.marks.let_pads_undo(&program, &logging);
-    let mut record = ModuleRecord {
-        module: module.source_name(),
-        functions: functions.len(),
-        functions_unsupported: program
-            .bodies
-            .iter()
-            .filter(|body| !body.is_supported)
-            .count(),
-        ..ModuleRecord::default()
-    };
-    // In words before anything is changed.
-    let ends = match settings.report {
-        Some(_) => ends(&extracted, &program, &decisions),
-        None => Ends::new(),
-    };
-    let mut changed = carry_out(
-        module,
-        &settings,
-        &extracted,
-        &decisions,
-        &logged,
-        &mut record,
-    );
-    if let Some(path) = &settings.report {
-        write_report(path, &extracted, &program, &decisions, &ends, record)
-            .map_err(|error| format!("cannot write the report {path}: {error}"))?;
-    }
-    if settings.leaves_checks_to_accesses() {
-        for name in ["sigaction", "signal", "sigprocmask", "pthread_sigmask"] {
-            changed |= module.redirect(name, &format!("raddle_harden_{name}"));
+    (extracted, program, summaries)
+}
+
+/// For each harmless function that other objects can call, a symbol whose presence says so: they are joined by the
+/// linker, and the failing edges that count on it look there.
+fn tell_linker(module: Module, extracted: &[Extracted], summaries: &[Summary]) {
+    let byte = module.int_type(8);
+    for (function, summary) in extracted.iter().zip(summaries) {
+        if *summary == Summary::Harmless && function.function.is_strong_external() {
+            let name = emit::promise(&function.function.name());
+            let symbol = module.add_global(&name, byte);
+            symbol.set_initializer(byte.constant(1));
+            symbol.set_constant();
+            symbol.set_hidden();
         }
     }
-    if changed && !module.is_valid() {
-        return Err(format!(
-            "the hardened {} is not valid",
-            module.source_name()
-        ));
-    }
-    if settings.strip_debug {
-        module.strip_debug();
-    }
-    Ok(changed)
 }
 
 /// Says of each ordinary write under which condition it may be taken back.
@@ -188,7 +205,7 @@ enum Decision {
     /// As it is, but a deadlock there is told.
     Watch(Pruned),
     Harden {
-        plan: Option<Plan>,
+        plan: Option<Box<Plan>>,
         levels: usize,
     },
 }
@@ -317,13 +334,13 @@ fn one(
     let goes_up = levels > 0 && interproc::extend(program, index, site, levels, marks);
     match own {
         Ok(plan) => Decision::Harden {
-            plan: Some(plan),
+            plan: Some(Box::new(plan)),
             levels: if goes_up { levels } else { 0 },
         },
         Err(_) if goes_up => Decision::Harden { plan: None, levels },
         Err(Pruned::NoSharedRead | Pruned::NoLockInRegion) if !settings.prunes => {
             Decision::Harden {
-                plan: plan::unpruned(&body.function, &body.idom, site),
+                plan: plan::unpruned(&body.function, &body.idom, site).map(Box::new),
                 levels: 0,
             }
         }
@@ -362,7 +379,7 @@ fn carry_out(
             .zip(&decisions.sites[index])
             .filter_map(|(candidate, decision)| {
                 let (plan, levels) = match decision {
-                    Decision::Harden { plan, levels } => (plan.clone(), *levels),
+                    Decision::Harden { plan, levels } => (plan.as_deref().cloned(), *levels),
                     Decision::Watch(_) => (None, 0),
                     Decision::Skip | Decision::Pruned(_) => return None,
                 };
@@ -432,99 +449,4 @@ fn logged(program: &Program, decisions: &Decisions) -> BTreeSet<(usize, InstId)>
         }
     }
     logged
-}
-
-fn write_report(
-    path: &str,
-    extracted: &[Extracted],
-    program: &Program,
-    decisions: &Decisions,
-    ends: &Ends,
-    summary: ModuleRecord,
-) -> std::io::Result<()> {
-    let mut text = String::new();
-    let nested = held::nested(&program.bodies);
-    for (index, (function, sites)) in extracted.iter().zip(&decisions.sites).enumerate() {
-        let name = &function.name;
-        for (number, (candidate, decision)) in function.candidates.iter().zip(sites).enumerate() {
-            let outcome = match decision {
-                Decision::Skip => continue,
-                Decision::Pruned(reason) | Decision::Watch(reason) => Outcome::Pruned(*reason),
-                Decision::Harden { plan, levels } => {
-                    Outcome::Hardened(hardening(plan.as_ref(), *levels))
-                }
-            };
-            let line = Line::Site(SiteRecord {
-                module: summary.module.clone(),
-                function: name.clone(),
-                file: candidate.place.file.clone(),
-                line: candidate.place.line,
-                kind: candidate.site.kind,
-                outcome,
-                nested: nested[index].contains(&candidate.site.at),
-                ended_by: ends.get(&(index, number)).cloned().unwrap_or_default(),
-            });
-            text.push_str(&serde_json::to_string(&line)?);
-            text.push('\n');
-        }
-    }
-    text.push_str(&serde_json::to_string(&Line::Module(summary))?);
-    text.push('\n');
-    // One write, so that parallel compilations do not mix their lines.
-    std::fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)?
-        .write_all(text.as_bytes())
-}
-
-/// What ends the regions of sites, by function and candidate.
-type Ends = BTreeMap<(usize, usize), Vec<String>>;
-
-fn ends(extracted: &[Extracted], program: &Program, decisions: &Decisions) -> Ends {
-    let mut ends = Ends::new();
-    for (index, (function, sites)) in extracted.iter().zip(&decisions.sites).enumerate() {
-        for (number, (candidate, decision)) in function.candidates.iter().zip(sites).enumerate() {
-            let words = ended_by(function, &program.bodies[index], candidate, decision);
-            if !words.is_empty() {
-                ends.insert((index, number), words);
-            }
-        }
-    }
-    ends
-}
-
-/// What ends the region of a deadlock site that is left alone, in words.
-fn ended_by(
-    function: &Extracted,
-    body: &Body,
-    candidate: &Candidate,
-    decision: &Decision,
-) -> Vec<String> {
-    let is_left = matches!(decision, Decision::Pruned(_) | Decision::Watch(_));
-    if candidate.site.kind != SiteKind::Deadlock || !is_left || !body.is_supported {
-        return Vec::new();
-    }
-    let ends: BTreeSet<String> = plan::ended_by(&body.function, &body.idom, &candidate.site)
-        .into_iter()
-        .map(|inst| function.insts[inst].in_words())
-        .collect();
-    ends.into_iter().collect()
-}
-
-fn hardening(plan: Option<&Plan>, levels: usize) -> Hardening {
-    let own = plan.map(|plan| Hardening {
-        region: plan.length,
-        reads: plan.reads,
-        points: plan.points.len(),
-        needs_paths: plan.needs_paths,
-        gives_back: plan.acquires.len(),
-        restores: plan.cells.len() + plan.slots.len(),
-        logs: plan.logs.len() + plan.calls.len(),
-        from_callers: false,
-    });
-    Hardening {
-        from_callers: levels > 0,
-        ..own.unwrap_or_default()
-    }
 }

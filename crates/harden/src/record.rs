@@ -48,6 +48,9 @@ pub struct Hardening {
     /// Writes and calls that are undone from the log.
     #[serde(default)]
     pub logs: usize,
+    /// Functions of other objects that must turn out to be harmless.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusts: Vec<String>,
     /// Calls in callers from which it may be re-executed.
     pub from_callers: bool,
 }
@@ -158,6 +161,9 @@ fn outcome_text(site: &SiteRecord) -> String {
             if how.logs > 0 {
                 let _infallible = write!(text, ", logs {}", how.logs);
             }
+            if !how.trusts.is_empty() {
+                let _infallible = write!(text, ", if harmless: {}", how.trusts.join(", "));
+            }
             if how.from_callers {
                 text.push_str(", from callers");
             }
@@ -171,7 +177,7 @@ fn summary(sites: &[&SiteRecord], lines: &[Line]) -> String {
     for site in sites {
         let (found, hardened) = counts.entry(site.kind).or_default();
         *found += 1;
-        *hardened += usize::from(matches!(site.outcome, Outcome::Hardened(_)));
+        *hardened += usize::from(is_hardened(site));
     }
     let (mut points, mut pads, mut functions, mut unsupported) = (0, 0, 0, 0);
     for line in lines {
@@ -194,10 +200,16 @@ fn summary(sites: &[&SiteRecord], lines: &[Line]) -> String {
         .iter()
         .filter(|site| site.kind == SiteKind::Deadlock && site.nested)
         .collect();
-    let nested_hardened = nested
+    let nested_hardened = nested.iter().filter(|site| is_hardened(site)).count();
+    let trusting = sites
         .iter()
-        .filter(|site| matches!(site.outcome, Outcome::Hardened(_)))
+        .filter(|site| matches!(&site.outcome, Outcome::Hardened(how) if !how.trusts.is_empty()))
         .count();
+    let trusting = if trusting == 0 {
+        String::new()
+    } else {
+        format!("; {trusting} more if other objects promise that functions are harmless")
+    };
     let nested = if nested.is_empty() {
         String::new()
     } else {
@@ -207,13 +219,18 @@ fn summary(sites: &[&SiteRecord], lines: &[Line]) -> String {
         )
     };
     format!(
-        "hardened sites: {}{nested}; {points} re-execution points, {pads} pads in callers; a single dominating point would lose {by_path}; {unsupported} of {functions} functions not touched\n",
+        "hardened sites: {}{nested}{trusting}; {points} re-execution points, {pads} pads in callers; a single dominating point would lose {by_path}; {unsupported} of {functions} functions not touched\n",
         if parts.is_empty() {
             "none".to_owned()
         } else {
             parts.join(", ")
         }
     )
+}
+
+/// Hardened in any case, not only if another object keeps a promise.
+fn is_hardened(site: &SiteRecord) -> bool {
+    matches!(&site.outcome, Outcome::Hardened(how) if how.trusts.is_empty())
 }
 
 /// The name of a kind, as users read it.

@@ -150,6 +150,81 @@ fn a_deadlock_that_nothing_can_be_done_about_is_told_once() {
     assert_eq!((ended.status, ended.stderr.as_str()), (None, ""));
 }
 
+/// Between its locks this asks a function of another object.
+const ASKING: &str = r#"#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+int state_of(int number);
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER, two = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t start;
+static int states;
+static void *left(void *unused)
+{
+    pthread_barrier_wait(&start);
+    pthread_mutex_lock(&one);
+    int state = state_of(1);
+    usleep(3000);
+    pthread_mutex_lock(&two);
+    states += state;
+    pthread_mutex_unlock(&two);
+    pthread_mutex_unlock(&one);
+    return unused;
+}
+int main(void)
+{
+    pthread_t thread;
+    pthread_barrier_init(&start, NULL, 2);
+    pthread_create(&thread, NULL, left, NULL);
+    pthread_barrier_wait(&start);
+    pthread_mutex_lock(&two);
+    int state = state_of(2);
+    usleep(3000);
+    pthread_mutex_lock(&one);
+    states += state;
+    pthread_mutex_unlock(&one);
+    pthread_mutex_unlock(&two);
+    pthread_join(thread, NULL);
+    printf("%d\n", states);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_promise_of_another_object_is_found_by_the_linker() {
+    let workshop = Workshop::open();
+    let asking = workshop.write("asking.c", ASKING);
+    let reads = workshop.write(
+        "reads.c",
+        "int table[3] = {5, 6, 7};\nint state_of(int number) { return table[number]; }\n",
+    );
+    let writes = workshop.write(
+        "writes.c",
+        "int asked;\nint state_of(int number) { asked++; return number + 5; }\n",
+    );
+    let sites = workshop.sites(&["-O2"], &asking);
+    assert!(sites.contains("if harmless: state_of"), "{sites}");
+    let program = workshop.harden("cc", &["-O2"], &[&asking, &reads], "reads");
+    for _ in 0..5 {
+        let ended = run(&program, &[], LIMIT);
+        assert_eq!(
+            (ended.status, ended.stdout.as_str()),
+            (Some(0), "13\n"),
+            "{}",
+            ended.stderr
+        );
+    }
+    // Without the promise the site gives up: the cycle is told, and the program waits as it would have.
+    let program = workshop.harden("cc", &["-O2"], &[&asking, &writes], "writes");
+    let ended = run(&program, &[], Duration::from_secs(2));
+    assert_eq!(ended.status, None, "{}", ended.stdout);
+    assert!(
+        ended.stderr.contains("cannot be recovered from"),
+        "{}",
+        ended.stderr
+    );
+    assert!(!ended.stderr.contains("re-executing"), "{}", ended.stderr);
+}
+
 #[test]
 fn counters_are_kept_in_a_file_and_the_log_has_a_limit() {
     let workshop = Workshop::open();
@@ -201,6 +276,32 @@ void f(void)
     }
 }
 
+/// Assertion functions of well-known code bases are recognised by their name and by what follows them.
+#[test]
+fn assertions_are_recognised_by_name_and_shape() {
+    let workshop = Workshop::open();
+    let source = workshop.write(
+        "shapes.c",
+        "void _serverAssert(const char *text);
+void report_assertion(const char *text);
+void ends(const char *text) __attribute__((noreturn));
+int shared;
+void f(void) { if (!shared) { _serverAssert(\"shared\"); __builtin_unreachable(); } }
+void g(void) { if (!shared) report_assertion(\"goes on\"); }
+void h(void) { if (!shared) ends(\"by another name\"); }
+",
+    );
+    let sites = workshop.sites(&["-O1"], &source);
+    assert!(
+        sites.contains("shapes.c:5: assertion in f: hardened"),
+        "{sites}"
+    );
+    assert!(
+        !sites.contains("in g:") && !sites.contains("in h:"),
+        "{sites}"
+    );
+}
+
 #[test]
 fn harmless_functions_come_from_the_configuration() {
     let workshop = Workshop::open();
@@ -220,14 +321,20 @@ int f(void)
 }
 ",
     );
-    let site = "own.c:8: deadlock in f: hardened";
-    assert!(!workshop.sites(&["-O2"], &source).contains(site));
+    let condition = "if harmless: my_state";
+    let sites = workshop.sites(&["-O2"], &source);
+    assert!(sites.contains(condition), "{sites}");
     let config = workshop.write(
         "raddle.toml",
         "version = 1\n[harden]\nharmless = [\"my_state\"]\n",
     );
     let option = format!("--harden-config={config}");
-    assert!(workshop.sites(&["-O2", &option], &source).contains(site));
+    let sites = workshop.sites(&["-O2", &option], &source);
+    assert!(
+        sites.contains("own.c:8: deadlock in f: hardened"),
+        "{sites}"
+    );
+    assert!(!sites.contains(condition), "{sites}");
     let help = succeed(raddle().args(["help", "cc"]));
     assert!(help.contains("--harden-undo="), "{help}");
 }

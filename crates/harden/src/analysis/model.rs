@@ -54,6 +54,8 @@ pub enum Effect {
     LoggedWrite {
         shelter: usize,
     },
+    /// Calls a function of another object, which that object may promise to be harmless.
+    PromisedCall,
     /// Calls a function of the program that writes into the log whatever must be undone of it.
     LoggedCall,
 }

@@ -48,6 +48,8 @@ pub struct Plan {
     /// Writes to log, and calls that write into the log themselves.
     pub logs: Vec<InstId>,
     pub calls: Vec<InstId>,
+    /// Calls that must turn out to be harmless, or the failing edge gives up.
+    pub trusted: Vec<InstId>,
     /// A pad for deadlocks in callees, whose acquisitions and writes are in the log.
     pub serves_callees: bool,
     /// Instructions in the region and shared reads among them that matter.
@@ -77,6 +79,7 @@ const PLAIN: Extension = Extension {
     give_back: false,
     log: false,
     defers_shelter: false,
+    trust: false,
 };
 const RESTORING: Extension = Extension {
     restore: true,
@@ -87,13 +90,17 @@ const FULL: Extension = Extension {
     ..RESTORING
 };
 const LOGGING: Extension = Extension { log: true, ..FULL };
+const TRUSTING: Extension = Extension {
+    trust: true,
+    ..LOGGING
+};
 const UP: Extension = Extension {
     defers_shelter: true,
     ..LOGGING
 };
 
 /// Cheapest first; the last two only where the log is worth its price.
-const FORMS: [(Form, Extension); 8] = [
+const FORMS: [(Form, Extension); 10] = [
     (Form::Dominating, PLAIN),
     (Form::Dominating, RESTORING),
     (Form::Dominating, FULL),
@@ -102,23 +109,33 @@ const FORMS: [(Form, Extension); 8] = [
     (Form::All, FULL),
     (Form::Dominating, LOGGING),
     (Form::All, LOGGING),
+    (Form::Dominating, TRUSTING),
+    (Form::All, TRUSTING),
 ];
 
 /// What a site's region may hold at most. Between two locks code is not hot, and a deadlock is worse than a slow path;
 /// other sites log only where everything is wanted.
-fn fullest(site: &Site, reach: Reach) -> Extension {
-    if site.kind == SiteKind::Deadlock || reach == Reach::Longest {
-        LOGGING
-    } else {
-        FULL
+fn fullest(site: &Site, reach: Reach, end: End) -> Extension {
+    let logs = site.kind == SiteKind::Deadlock || reach == Reach::Longest;
+    match end {
+        End::Site if logs => TRUSTING,
+        End::Pad if logs => LOGGING,
+        _ => FULL,
     }
 }
 
-fn forms(site: &Site, reach: Reach) -> impl Iterator<Item = (Form, Extension)> {
-    let logs = fullest(site, reach).log;
-    FORMS
-        .into_iter()
-        .filter(move |(_, extension)| logs || !extension.log)
+fn forms(site: &Site, reach: Reach, end: End) -> impl Iterator<Item = (Form, Extension)> {
+    let most = fullest(site, reach, end);
+    FORMS.into_iter().filter(move |(_, extension)| {
+        (most.log || !extension.log) && (most.trust || !extension.trust)
+    })
+}
+
+/// Where a region ends: at a site, whose failing edge can still give up, or at a call with a pad, which cannot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Site,
+    Pad,
 }
 
 /// In survival mode, a token for more points than this would occupy a register where it is needed.
@@ -146,6 +163,16 @@ pub fn intra(
     site: &Site,
     reach: Reach,
 ) -> Result<Plan, Pruned> {
+    ending_at(function, idom, site, reach, End::Site)
+}
+
+fn ending_at(
+    function: &Function,
+    idom: &[Option<BlockId>],
+    site: &Site,
+    reach: Reach,
+    end: End,
+) -> Result<Plan, Pruned> {
     if !site.safe_edges.is_empty() {
         let region = region::before_failures(function, site, FULL);
         if slice::of_site(function, site, &region).reads.is_empty() {
@@ -153,11 +180,11 @@ pub fn intra(
         }
     }
     if reach == Reach::Cheap
-        && let Some(plan) = cheapest(function, idom, site, reach)
+        && let Some(plan) = cheapest(function, idom, site, reach, end)
     {
         return Ok(plan);
     }
-    let fullest = fullest(site, reach);
+    let fullest = fullest(site, reach, end);
     let best = candidate(function, idom, site, Form::All, fullest);
     if best.useful.is_empty() {
         return Err(if site.kind == SiteKind::Deadlock {
@@ -169,7 +196,7 @@ pub fn intra(
     if reach == Reach::Cheap {
         return Err(Pruned::TooManyPoints);
     }
-    for (form, extension) in forms(site, reach) {
+    for (form, extension) in forms(site, reach, end) {
         let cheaper = candidate(function, idom, site, form, extension);
         if cheaper.useful == best.useful
             && let Some(plan) = finish(function, idom, cheaper)
@@ -188,7 +215,7 @@ pub fn intra(
 
 /// The instructions that end the longest region of a site: what must change for the region to be longer.
 pub fn ended_by(function: &Function, idom: &[Option<BlockId>], site: &Site) -> BTreeSet<InstId> {
-    let region = candidate(function, idom, site, Form::All, LOGGING).region;
+    let region = candidate(function, idom, site, Form::All, TRUSTING).region;
     let mut found = BTreeSet::new();
     for &point in &region.points {
         let block = &function.blocks[function.block_of[point]];
@@ -216,11 +243,11 @@ pub fn for_pad(
     site: &Site,
     reach: Reach,
 ) -> Option<Plan> {
-    let plan = intra(function, idom, site, reach).ok()?;
+    let plan = ending_at(function, idom, site, reach, End::Pad).ok()?;
     let plan = if plan.useless.is_empty() {
         plan
     } else {
-        let fullest = fullest(site, reach);
+        let fullest = fullest(site, reach, End::Pad);
         let single = candidate(function, idom, site, Form::Dominating, fullest);
         if single.useful.is_empty() {
             return None;
@@ -240,8 +267,9 @@ fn cheapest(
     idom: &[Option<BlockId>],
     site: &Site,
     reach: Reach,
+    end: End,
 ) -> Option<Plan> {
-    forms(site, reach).find_map(|(form, extension)| {
+    forms(site, reach, end).find_map(|(form, extension)| {
         let found = candidate(function, idom, site, form, extension);
         if found.useful.is_empty() {
             return None;
@@ -394,6 +422,7 @@ fn finish(function: &Function, idom: &[Option<BlockId>], candidate: Candidate) -
         acquires: region.acquires.iter().copied().collect(),
         logs: region.logs.iter().copied().collect(),
         calls: region.calls.iter().copied().collect(),
+        trusted: region.trusted.iter().copied().collect(),
         serves_callees: false,
         length: region.inside.len(),
         reads: useful.len(),

@@ -33,6 +33,8 @@ pub struct Extension {
     pub log: bool,
     /// Locks that shelter those writes may have been taken by a caller.
     pub defers_shelter: bool,
+    /// Calls of functions of other objects, if the linker finds the promise that they harm nothing.
+    pub trust: bool,
 }
 
 /// A region that ends at a site.
@@ -51,6 +53,8 @@ pub struct Region {
     pub logs: BTreeSet<InstId>,
     /// Calls that write into the log themselves.
     pub calls: BTreeSet<InstId>,
+    /// Calls that must turn out to be harmless.
+    pub trusted: BTreeSet<InstId>,
     /// Of each of these sets, a caller must have taken one lock.
     pub needs: BTreeSet<BTreeSet<LockId>>,
 }
@@ -149,6 +153,7 @@ fn offenders(
                 }) && !repeats(function, region, inst)
                     && undone.calls.insert(inst)
             }
+            Effect::PromisedCall => undone.trusted.insert(inst),
             _ => true,
         };
         if is_legal {
@@ -166,6 +171,7 @@ fn offenders(
     region.acquires = undone.acquires;
     region.logs = undone.logs;
     region.calls = undone.calls;
+    region.trusted = undone.trusted;
     region.needs = undone.needs;
     found
 }
@@ -368,6 +374,7 @@ impl Walk<'_> {
                 !self.extension.give_back
             }
             Effect::LoggedWrite { .. } | Effect::LoggedCall => !self.extension.log,
+            Effect::PromisedCall => !self.extension.trust,
             _ => false,
         }
     }
@@ -481,6 +488,7 @@ fn region_of(points: BTreeSet<InstId>, inside: BTreeSet<InstId>) -> Region {
         acquires: BTreeSet::new(),
         logs: BTreeSet::new(),
         calls: BTreeSet::new(),
+        trusted: BTreeSet::new(),
         needs: BTreeSet::new(),
     }
 }

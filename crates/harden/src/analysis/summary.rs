@@ -115,7 +115,8 @@ fn is_harmless_given(function: &Function, known: &[bool]) -> bool {
         Effect::Acquire(_)
         | Effect::FreshWrite { .. }
         | Effect::LoggedWrite { .. }
-        | Effect::LoggedCall => false,
+        | Effect::LoggedCall
+        | Effect::PromisedCall => false,
         Effect::None
         | Effect::SharedRead
         | Effect::SlotWrite { .. }
@@ -158,6 +159,7 @@ fn logged(function: &Function, index: usize, summaries: &[Summary]) -> Summary {
                 }
                 is_once(function, inst)
             }
+            Effect::PromisedCall => false,
             _ => true,
         };
         if !is_legal || log.entries > LOG_MAX {
