@@ -414,6 +414,9 @@ bool rdl_is_open(LLVMValueRef function) {
 // Whether no other definition may take the place of this one.
 bool rdl_is_exact(LLVMValueRef function) { return !cast<Function>(unwrap(function))->isInterposable(); }
 
+// Whether the code that is called is the code here, and not an equivalent copy from another module.
+bool rdl_is_the_definition(LLVMValueRef function) { return cast<Function>(unwrap(function))->isDefinitionExact(); }
+
 // Library functions that keep no pointer: where optimisation has not said so, we do.
 void rdl_keeps_no_pointers(LLVMValueRef function) {
   auto *callee = cast<Function>(unwrap(function));

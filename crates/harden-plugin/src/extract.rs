@@ -162,6 +162,7 @@ pub(crate) fn extract(
         idom: dominators::immediate(&extractor.model),
         function: extractor.model,
         is_supported,
+        is_the_one: function.is_the_definition(),
     });
     extractor.out
 }

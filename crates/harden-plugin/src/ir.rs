@@ -70,6 +70,7 @@ unsafe extern "C" {
     fn rdl_is_closed_lock(global: LLVMValueRef) -> bool;
     fn rdl_is_open(function: LLVMValueRef) -> bool;
     fn rdl_is_exact(function: LLVMValueRef) -> bool;
+    fn rdl_is_the_definition(function: LLVMValueRef) -> bool;
     fn rdl_keeps_no_pointers(function: LLVMValueRef);
     fn rdl_split_before(value: LLVMValueRef, name: *const c_char) -> LLVMBasicBlockRef;
     fn rdl_to_invoke(value: LLVMValueRef, pad: LLVMBasicBlockRef) -> LLVMBasicBlockRef;

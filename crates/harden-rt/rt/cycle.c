@@ -4,7 +4,8 @@
    count as well.
 
    Nothing here is locked: answers may be out of date, which costs a needless re-execution, or a line in the log that
-   CYCLE_LASTS_NS makes unlikely. */
+   CYCLE_LASTS_NS makes unlikely. A step is certain if the lock itself names its owner and is sure to be a lock; a cycle
+   that is not certain in every step is told as such, and never ends the program. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -135,9 +136,9 @@ static uint32_t noted_owner(const void *lock)
 }
 
 /* The thread that holds a lock; 0 nobody. Of several readers the last one counts, if hardened code saw it. */
-static uint32_t holder_of(const void *lock, enum lock_kind kind, int *is_known)
+static uint32_t holder_of(const void *lock, enum lock_kind kind, int *is_known, int *is_certain)
 {
-    *is_known = 1;
+    *is_known = *is_certain = 1;
     if (kind == LOCK_MUTEX)
         return (uint32_t)__atomic_load_n(&((const pthread_mutex_t *)lock)->__data.__owner, __ATOMIC_RELAXED);
     if (kind == LOCK_READ || kind == LOCK_WRITE) {
@@ -147,11 +148,13 @@ static uint32_t holder_of(const void *lock, enum lock_kind kind, int *is_known)
             return writer;
     }
     uint32_t noted = noted_owner(lock);
+    *is_certain = 0;
     *is_known = noted != 0;
     return noted;
 }
 
 struct step {
+    int is_certain;
     uint32_t holder;
     const void *lock;
     struct raddle_site *taken_at;
@@ -166,22 +169,25 @@ struct chain {
 static enum answer follow(const void *lock, enum lock_kind kind, struct chain *chain)
 {
     uint32_t self = self_tid();
+    int is_lock = 1;
     for (chain->length = 0; chain->length < CHAIN_MAX;) {
-        int is_known;
-        uint32_t holder = holder_of(lock, kind, &is_known);
+        int is_known, is_certain;
+        uint32_t holder = holder_of(lock, kind, &is_known, &is_certain);
         if (!is_known)
             return UNKNOWN;
         if (holder == 0)
             return NO_CYCLE;
         struct owner *owner = owner_slot(lock);
+        int is_noted = owner->lock == lock && owner->thread == holder;
         chain->steps[chain->length++] =
-            (struct step){holder, lock, owner->lock == lock && owner->thread == holder ? owner->site : NULL};
+            (struct step){is_certain && (is_lock || is_noted), holder, lock, is_noted ? owner->site : NULL};
         if (holder == self)
             return CYCLE;
         struct waiter *waiter = waiter_of(holder);
         if (waiter != NULL) {
             lock = waiter->lock;
             kind = waiter->kind;
+            is_lock = 1;
             if (lock == NULL)
                 return NO_CYCLE;
             continue;
@@ -194,6 +200,7 @@ static enum answer follow(const void *lock, enum lock_kind kind, struct chain *c
             return NO_CYCLE;
         lock = (const void *)word;
         kind = LOCK_MUTEX;
+        is_lock = 0;
     }
     return NO_CYCLE;
 }
@@ -251,12 +258,14 @@ HIDDEN void cycle_report(const void *lock, enum lock_kind kind, struct raddle_si
     line_number(&line, (uint64_t)chain.length);
     line_text(&line, chain.length == 1 ? " thread cannot be recovered from: " : " threads cannot be recovered from: ");
     uint32_t waits = self_tid();
+    int is_certain = 1;
     for (int i = 0; i < chain.length; i++) {
+        is_certain &= chain.steps[i].is_certain;
         line_text(&line, i == 0 ? "thread " : "; thread ");
         line_number(&line, waits);
         line_text(&line, " waits for lock ");
         line_hex(&line, (uintptr_t)chain.steps[i].lock);
-        line_text(&line, ", taken by thread ");
+        line_text(&line, chain.steps[i].is_certain ? ", taken by thread " : ", taken, as far as known, by thread ");
         line_number(&line, chain.steps[i].holder);
         line_text(&line, " at ");
         line_place(&line, chain.steps[i].taken_at);
@@ -265,6 +274,6 @@ HIDDEN void cycle_report(const void *lock, enum lock_kind kind, struct raddle_si
     line_write(&line);
     count(DEADLOCKS);
     stats_write();
-    if (on_deadlock == ON_DEADLOCK_ABORT)
+    if (is_certain && on_deadlock == ON_DEADLOCK_ABORT)
         abort();
 }

@@ -236,13 +236,6 @@ int raddle_harden_mutex_trylock_watch(pthread_mutex_t *lock, struct raddle_site 
     return try_lock(lock, site, 0);
 }
 
-/* Called by hardened code where it took a lock by an instruction of its own; NULL if it did not. */
-void raddle_harden_note(void *lock, struct raddle_site *site)
-{
-    if (lock != NULL)
-        owner_note(lock, site);
-}
-
 void raddle_harden_rust_unlock(uint32_t *word)
 {
     int saved = errno;

@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use clap::Args;
 
 mod build;
+mod locks;
 mod packages;
 mod programs;
 mod recovery;
@@ -34,7 +35,7 @@ pub(crate) struct Harden {
     /// Layouts of code and data per ratio: the first is that of the sources, the others are random.
     #[arg(long, default_value_t = 1)]
     layouts: u64,
-    /// Only these: chase, sqlite3, pbzip2, memcached, recovery, ripgrep, coreutils.
+    /// Only these: chase, sqlite3, pbzip2, memcached, locks, recovery, ripgrep, coreutils.
     #[arg(long)]
     only: Vec<String>,
     /// Also build with the setjmp mechanism.
@@ -67,6 +68,9 @@ impl Harden {
         for program in programs::ALL.iter().filter(|one| self.has(one.name)) {
             self.measure(&place, program)
                 .with_context(|| format!("while measuring {}", program.name))?;
+        }
+        if self.has("locks") {
+            locks::print(&place)?;
         }
         if self.has("recovery") {
             recovery::print(&place)?;

@@ -2,7 +2,8 @@
 
 use super::{
     Module, Opcode, Value, rdl_demangle, rdl_is_closed_lock, rdl_is_closed_variable, rdl_is_exact,
-    rdl_is_library_function, rdl_is_open, rdl_keeps_no_pointers, rdl_slot_size, rdl_store_size,
+    rdl_is_library_function, rdl_is_open,
+    rdl_is_the_definition, rdl_keeps_no_pointers, rdl_slot_size, rdl_store_size,
     rdl_strip_constant,
 };
 
@@ -59,6 +60,11 @@ impl Value {
     /// Whether no other definition may take the place of this function.
     pub(crate) fn is_exact(self) -> bool {
         llvm!(rdl_is_exact(self.0))
+    }
+
+    /// Whether this code is what is called, and not that of another object which defines the function, too.
+    pub(crate) fn is_the_definition(self) -> bool {
+        llvm!(rdl_is_the_definition(self.0))
     }
 
     /// The declared function keeps no pointer beyond its return.

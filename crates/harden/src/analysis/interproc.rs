@@ -21,6 +21,9 @@ pub struct Body {
     pub idom: Vec<Option<BlockId>>,
     /// Whether its code may be changed.
     pub is_supported: bool,
+    /// Whether what is called is this very code. Of an inline function that several objects define, the linker may keep
+    /// the copy of one that does not log what callers here count on.
+    pub is_the_one: bool,
 }
 
 /// A module's bodies, and who calls whom.
@@ -87,9 +90,11 @@ impl Marks {
     }
 
     /// A pad above a function that logs must undo what is in the log, whatever failure it was made for: the runtime does
-    /// not choose pads by the kind of failure.
+    /// not choose pads by the kind of failure. The copy of a function from another object may log what this one does not.
     pub fn let_pads_undo(&mut self, program: &Program, logging: &BTreeSet<usize>) {
         let mut logs = logging.clone();
+        let bodies = program.bodies.iter().enumerate();
+        logs.extend(bodies.filter(|(_, body)| !body.is_the_one).map(|(index, _)| index));
         loop {
             let before = logs.len();
             for (index, body) in program.bodies.iter().enumerate() {
@@ -156,7 +161,7 @@ pub fn extend(
 ) -> bool {
     let body = &program.bodies[index];
     let (region, slice) = plan::reach(&body.function, &body.idom, site);
-    if !goes_up(&body.function, &region, site.kind, &slice.args)
+    if !goes_up(body, &region, site.kind, &slice.args)
         || !has_hopeless_path(&body.function, &region, site, &slice.reads)
     {
         return false;
@@ -179,15 +184,16 @@ pub fn extend(
 /// Conditions 1 and 2: nothing destroys between the entry and the site, and a caller can change something. For failures
 /// other than deadlocks nothing is logged, so nothing may have been taken either.
 fn goes_up(
-    function: &Function,
+    body: &Body,
     region: &Region,
     kind: SiteKind,
     parameters: &BTreeSet<usize>,
 ) -> bool {
-    let starts_at_entry =
-        region.points.len() == 1 && region.points.contains(&function.blocks[0].body);
+    let entry = body.function.blocks[0].body;
+    let starts_at_entry = region.points.len() == 1 && region.points.contains(&entry);
+    let can_log = body.is_the_one || !region.uses_log() && region.acquires.is_empty();
     let is_deadlock = kind == SiteKind::Deadlock;
-    starts_at_entry && (is_deadlock || region.acquires.is_empty() && !parameters.is_empty())
+    starts_at_entry && can_log && (is_deadlock || region.acquires.is_empty() && !parameters.is_empty())
 }
 
 /// Condition 3: at least one path from the entry to the site holds nothing that could change.
@@ -256,7 +262,7 @@ fn one_call(program: &Program, call: CallId, values: Vec<Operand>, wish: &Wish) 
         };
     }
     let (region, slice) = plan::reach(&body.function, &body.idom, &site);
-    if !goes_up(&body.function, &region, site.kind, &slice.args) {
+    if !goes_up(body, &region, site.kind, &slice.args) {
         return Marks::default();
     }
     let is_met =

@@ -35,7 +35,7 @@ pub fn apply(
         let mut changed = false;
         for index in 0..bodies.len() {
             if summaries[index] == Summary::Destroys
-                && is_exact(index)
+                && bodies[index].is_the_one
                 && bodies[index].is_supported
             {
                 let mut found = logged(&bodies[index].function, index, &summaries);

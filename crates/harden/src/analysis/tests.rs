@@ -290,6 +290,7 @@ fn body(function: Function) -> Body {
         idom: dominators::immediate(&function),
         function,
         is_supported: true,
+        is_the_one: true,
     }
 }
 

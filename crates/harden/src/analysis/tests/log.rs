@@ -132,6 +132,15 @@ fn summaries_go_from_callees_to_callers() {
     assert_eq!((plan.calls, plan.acquires), (vec![0], vec![]));
 }
 
+/// Another object's copy of the function may be linked, and that need not log.
+#[test]
+fn a_function_that_has_copies_elsewhere_is_not_counted_on_to_log() {
+    let mut bodies = vec![body(line(vec![Take(1)]))];
+    bodies[0].is_the_one = false;
+    let summaries = summary::apply(&mut bodies, &|_| true, &[]);
+    assert_eq!(summaries[0], Summary::Destroys);
+}
+
 #[test]
 fn a_recursive_function_that_takes_a_lock_has_no_bound() {
     let (_, summaries) = apply(vec![line(vec![Take(1), Call(0)])]);

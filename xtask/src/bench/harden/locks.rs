@@ -1,0 +1,176 @@
+//! How many lock sites are hardened in real programs, of those that can be reached with another lock held, and what ends
+//! the regions of the others. The table goes to `bench/harden-locks.md`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use super::Place;
+use super::programs::{self, fetch_debian, shell};
+
+/// Programs that their own build systems build; `CC` and `CXX` are ours.
+const PACKAGES: [(&str, &str); 2] = [
+    (
+        "redis",
+        "make distclean >/dev/null 2>&1; make -s -j2 MALLOC=libc OPTIMIZATION=-O2 CC=\"$CC\"",
+    ),
+    (
+        "leveldb",
+        "rm -rf built && mkdir built && cd built && cmake -DCMAKE_BUILD_TYPE=Release \
+         -DCMAKE_C_COMPILER=\"$CC\" -DCMAKE_CXX_COMPILER=\"$CXX\" -DLEVELDB_BUILD_TESTS=OFF \
+         -DLEVELDB_BUILD_BENCHMARKS=OFF .. >/dev/null && make -s -j2",
+    ),
+];
+
+/// Programs that the other tables measure as well.
+const COMPILED: [&str; 2] = ["memcached", "pbzip2"];
+
+/// Lock sites of one build.
+#[derive(Debug, Default)]
+struct Locks {
+    all: u32,
+    all_hardened: u32,
+    nested: u32,
+    nested_hardened: u32,
+    /// What ends the regions of nested sites that are left alone.
+    ends: BTreeMap<String, u32>,
+}
+
+impl Locks {
+    fn of(report: &Path) -> anyhow::Result<Self> {
+        let text = fs::read_to_string(report)
+            .with_context(|| format!("cannot read {}", report.display()))?;
+        let mut locks = Self::default();
+        for line in text.lines() {
+            let line: Value = serde_json::from_str(line)?;
+            if let Some(site) = line.get("site").filter(|site| site["kind"] == "deadlock") {
+                locks.add(site);
+            }
+        }
+        Ok(locks)
+    }
+
+    fn add(&mut self, site: &Value) {
+        let how = &site["outcome"]["hardened"];
+        let is_hardened = how.is_object() && how["trusts"].as_array().is_none_or(Vec::is_empty);
+        let is_nested = site["nested"] == true;
+        self.all += 1;
+        self.all_hardened += u32::from(is_hardened);
+        self.nested += u32::from(is_nested);
+        self.nested_hardened += u32::from(is_nested && is_hardened);
+        if is_nested && !is_hardened {
+            let ends = site["ended_by"].as_array().into_iter().flatten();
+            let first = ends.filter_map(Value::as_str).next();
+            let end = first.map_or("the beginning of the function", |end| {
+                end.split(" (line").next().unwrap_or(end)
+            });
+            *self.ends.entry(end.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// The most frequent ends.
+    fn reasons(&self) -> String {
+        let mut ends: Vec<_> = self.ends.iter().collect();
+        ends.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let parts = ends
+            .iter()
+            .take(6)
+            .map(|(end, count)| format!("{end} {count}"));
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Measures all programs and writes the table.
+pub(super) fn print(place: &Place) -> anyhow::Result<()> {
+    let mut table = String::from(
+        "| program | `--harden-undo` | lock sites hardened | of those that another lock may be held at | regions of the others end at |\n|---|---|---|---|---|\n",
+    );
+    for undo in ["proven", "plain"] {
+        for name in COMPILED {
+            let program = programs::ALL
+                .iter()
+                .find(|program| program.name == name)
+                .context("the table of programs lacks one")?;
+            let folder = program.fetch(place)?;
+            let options = format!("--harden-undo={undo}");
+            let what = format!("locks-{undo}");
+            let built = place.build(program, &folder, &what, Some(&options))?;
+            add_row(&mut table, name, undo, &Locks::of(&built.report)?);
+        }
+        for (name, commands) in PACKAGES {
+            let report = build_package(place, name, commands, undo)?;
+            add_row(&mut table, name, undo, &Locks::of(&report)?);
+        }
+    }
+    write_results(&table)
+}
+
+fn add_row(table: &mut String, name: &str, undo: &str, locks: &Locks) {
+    let _infallible = writeln!(
+        table,
+        "| {name} | {undo} | {} of {} | {} of {} | {} |",
+        locks.all_hardened,
+        locks.all,
+        locks.nested_hardened,
+        locks.nested,
+        locks.reasons()
+    );
+}
+
+fn build_package(
+    place: &Place,
+    name: &str,
+    commands: &str,
+    undo: &str,
+) -> anyhow::Result<std::path::PathBuf> {
+    let folder = place.work.join(name);
+    if !folder.exists() {
+        fetch_debian(place, name, &folder)?;
+    }
+    let report = place.work.join(format!("{name}-locks-{undo}.jsonl"));
+    if report.exists() {
+        fs::remove_file(&report)?;
+    }
+    let raddle = place.raddle.display();
+    for link in ["raddle-cc", "raddle-c++"] {
+        let at = place.work.join(link);
+        if at.is_symlink() {
+            fs::remove_file(&at)?;
+        }
+        std::os::unix::fs::symlink(&place.raddle, &at)
+            .with_context(|| format!("cannot link {raddle}"))?;
+    }
+    let work = place.work.display();
+    let setting = format!(
+        "export CC={work}/raddle-cc CXX={work}/raddle-c++ \
+         RADDLE_HARDEN_OPTIONS='--harden-undo={undo} --harden-report={}'; ",
+        report.display()
+    );
+    shell(&folder, &format!("{setting}{commands}"))?;
+    Ok(report)
+}
+
+/// The table, with what it takes to make it again.
+#[expect(clippy::print_stdout, reason = "the table is the result")]
+fn write_results(table: &str) -> anyhow::Result<()> {
+    let said = |program: &str, arguments: &[&str]| -> anyhow::Result<String> {
+        let output = Command::new(program).args(arguments).output()?;
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    };
+    let date = said("date", &["-u", "+%Y-%m-%d"])?;
+    let commit = said("git", &["rev-parse", "--short=12", "HEAD"])?;
+    let text = format!(
+        "# Lock sites of real programs\n\n`cargo xtask bench harden --only locks`, {date}, commit {commit}.\n\
+         Sources are Debian's packages, compiled file by file with `-O2`.\n\
+         Sites that count on promises of other objects are not counted as hardened.\n\n{table}"
+    );
+    fs::create_dir_all("bench")?;
+    fs::write("bench/harden-locks.md", &text)?;
+    println!("{text}");
+    Ok(())
+}
