@@ -377,7 +377,7 @@ impl Emitter<'_> {
         if work
             .plan
             .as_ref()
-            .is_some_and(|plan| !plan.useless.is_empty())
+            .is_some_and(|plan| !plan.useless.is_empty() || !plan.trusted.is_empty())
         {
             return None;
         }

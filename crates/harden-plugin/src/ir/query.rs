@@ -2,9 +2,8 @@
 
 use super::{
     Module, Opcode, Value, rdl_demangle, rdl_is_closed_lock, rdl_is_closed_variable, rdl_is_exact,
-    rdl_is_library_function, rdl_is_open,
-    rdl_is_the_definition, rdl_keeps_no_pointers, rdl_slot_size, rdl_store_size,
-    rdl_strip_constant,
+    rdl_is_library_function, rdl_is_open, rdl_is_the_definition, rdl_keeps_no_pointers,
+    rdl_slot_size, rdl_store_size, rdl_strip_constant,
 };
 
 /// Names are cut to so many bytes for the log and the report.

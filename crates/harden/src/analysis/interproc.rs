@@ -94,7 +94,11 @@ impl Marks {
     pub fn let_pads_undo(&mut self, program: &Program, logging: &BTreeSet<usize>) {
         let mut logs = logging.clone();
         let bodies = program.bodies.iter().enumerate();
-        logs.extend(bodies.filter(|(_, body)| !body.is_the_one).map(|(index, _)| index));
+        logs.extend(
+            bodies
+                .filter(|(_, body)| !body.is_the_one)
+                .map(|(index, _)| index),
+        );
         loop {
             let before = logs.len();
             for (index, body) in program.bodies.iter().enumerate() {
@@ -183,17 +187,14 @@ pub fn extend(
 
 /// Conditions 1 and 2: nothing destroys between the entry and the site, and a caller can change something. For failures
 /// other than deadlocks nothing is logged, so nothing may have been taken either.
-fn goes_up(
-    body: &Body,
-    region: &Region,
-    kind: SiteKind,
-    parameters: &BTreeSet<usize>,
-) -> bool {
+fn goes_up(body: &Body, region: &Region, kind: SiteKind, parameters: &BTreeSet<usize>) -> bool {
     let entry = body.function.blocks[0].body;
     let starts_at_entry = region.points.len() == 1 && region.points.contains(&entry);
     let can_log = body.is_the_one || !region.uses_log() && region.acquires.is_empty();
     let is_deadlock = kind == SiteKind::Deadlock;
-    starts_at_entry && can_log && (is_deadlock || region.acquires.is_empty() && !parameters.is_empty())
+    starts_at_entry
+        && can_log
+        && (is_deadlock || region.acquires.is_empty() && !parameters.is_empty())
 }
 
 /// Condition 3: at least one path from the entry to the site holds nothing that could change.
