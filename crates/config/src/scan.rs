@@ -77,6 +77,8 @@ pub struct LockFamily {
     pub rcu: bool,
     /// Holding it means interrupts or preemption are off; there is no lock object.
     pub context: bool,
+    /// Taken several times by one thread, or given back by another.
+    pub counts: bool,
     /// Which argument is the lock; without it there is one lock for all.
     pub argument: Option<usize>,
     pub acquire: Vec<String>,

@@ -17,7 +17,7 @@ const SHIPPED: &[&str] = &[
 ];
 
 /// What a call does to a lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LockAction {
     Acquire,
     /// Returns zero if it succeeded.
@@ -124,6 +124,8 @@ pub(crate) struct Family {
     pub(crate) shared: bool,
     pub(crate) rcu: bool,
     pub(crate) context: bool,
+    /// Taken several times, or given back by somebody else.
+    pub(crate) counts: bool,
     /// The lock is an argument.
     pub(crate) has_object: bool,
 }
@@ -244,6 +246,7 @@ impl Table {
             shared: source.shared,
             rcu: source.rcu,
             context: source.context,
+            counts: source.counts,
             has_object: source.argument.is_some(),
         });
         let groups = [
@@ -321,6 +324,15 @@ impl Table {
         first
             .and_then(|first| u16::try_from(first).ok())
             .unwrap_or(id)
+    }
+
+    /// The family of locks that are known by the names of their functions only.
+    pub(crate) fn named_family(&self) -> Option<u16> {
+        let named = self
+            .families
+            .iter()
+            .position(|family| family.name == "named");
+        named.and_then(|number| u16::try_from(number).ok())
     }
 
     pub(crate) fn family(&self, id: u16) -> &Family {

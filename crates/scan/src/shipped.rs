@@ -23,6 +23,8 @@ shipped! {
     "double-fetch.pdl"
     "missing-barrier.pdl"
     "lock-leak.pdl"
+    "double-lock.pdl"
+    "double-unlock.pdl"
     "stale-after-unlock.pdl"
     "inconsistent-guarding.pdl"
 }

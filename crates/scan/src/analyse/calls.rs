@@ -8,7 +8,7 @@ use super::types::Def;
 use crate::front::ast::{E, Expr};
 use crate::front::event::Kind;
 use crate::front::lex::{at, index};
-use crate::idioms::Start;
+use crate::idioms::{LockAction, Start};
 
 /// A call of a function of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,10 @@ pub(crate) struct Calls {
     pub(crate) classes: Vec<u128>,
     /// Functions whose address is taken other than for a known purpose.
     pub(crate) address_taken: Vec<bool>,
+    /// Called functions whose names come in pairs: `foo_lock` and `foo_unlock`.
+    named_locks: FxHashMap<Name, (LockAction, Name)>,
+    /// The other functions of such pairs.
+    partners: FxHashMap<Name, Vec<Name>>,
 }
 
 /// Candidates of one function pointer that are followed; more mean an interface, whose members are roots.
@@ -71,6 +75,7 @@ impl Calls {
             builder.function(id);
         }
         builder.remaining_roots();
+        builder.named_locks();
         builder.calls
     }
 
@@ -80,10 +85,22 @@ impl Calls {
     }
 
     pub(crate) fn callees_at(&self, id: FnId, event: u32) -> impl Iterator<Item = Call> + '_ {
-        self.of(id)
+        let all = self.of(id);
+        let start = all.partition_point(|call| call.event < event);
+        all[start..]
             .iter()
             .copied()
-            .filter(move |call| call.event == event)
+            .take_while(move |call| call.event == event)
+    }
+
+    /// The functions that release what this one takes, or take what it releases, by their names.
+    pub(crate) fn partners(&self, name: Name) -> &[Name] {
+        self.partners.get(&name).map_or(&[], Vec::as_slice)
+    }
+
+    /// What a function does whose name speaks of a lock, and the name of the one that releases it.
+    pub(crate) fn named_lock(&self, name: Name) -> Option<(LockAction, Name)> {
+        self.named_locks.get(&name).copied()
     }
 }
 
@@ -337,6 +354,31 @@ impl Builder<'_> {
         }
     }
 
+    fn named_locks(&mut self) {
+        let mut found = Vec::new();
+        for name in self.calls.by_name.keys() {
+            let text = self.program.names.text(*name);
+            let Some((action, release)) = lock_name(&text) else {
+                continue;
+            };
+            if let Some(release) = self.program.names.find(release.as_bytes())
+                && self.calls.by_name.contains_key(&release)
+                && self.program.idiom(*name).lock.is_none()
+            {
+                found.push((*name, (action, release)));
+            }
+        }
+        found.sort_unstable();
+        for (name, (action, release)) in found {
+            let partners = &mut self.calls.partners;
+            partners.entry(name).or_default().push(release);
+            partners.entry(release).or_default().push(name);
+            self.calls.named_locks.insert(name, (action, release));
+            let releases = (LockAction::Release, release);
+            self.calls.named_locks.insert(release, releases);
+        }
+    }
+
     fn remaining_roots(&mut self) {
         for id in self.program.function_ids() {
             if self.calls.roots[at(id.0)].is_some() {
@@ -363,4 +405,19 @@ impl Builder<'_> {
             }
         }
     }
+}
+
+/// What a name like `foo_lock` or `foo_trylock_bar` says, and the name of its counterpart.
+fn lock_name(text: &str) -> Option<(LockAction, String)> {
+    let mut parts: Vec<&str> = text.split('_').collect();
+    let place = parts
+        .iter()
+        .rposition(|part| matches!(*part, "lock" | "trylock"))?;
+    let action = if parts[place] == "lock" {
+        LockAction::Acquire
+    } else {
+        LockAction::Try
+    };
+    parts[place] = "unlock";
+    Some((action, parts.join("_")))
 }

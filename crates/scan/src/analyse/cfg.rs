@@ -147,15 +147,26 @@ impl Cfg {
 
     /// Forward successors of `here`; `len()` is the exit.
     pub(crate) fn successors(&self, here: u32) -> impl Iterator<Item = u32> + '_ {
-        let extra = self
-            .more
+        let start = self.more.partition_point(|(from, _)| *from < here);
+        let extra = self.more[start..]
             .iter()
-            .filter(move |(from, _)| *from == here)
+            .take_while(move |(from, _)| *from == here)
             .map(|(_, to)| *to);
         self.succ[at(here)]
             .into_iter()
             .filter(|to| *to != NONE)
             .chain(extra)
+    }
+
+    /// For each event, and the exit, whether several ways lead to it.
+    pub(crate) fn joins(&self) -> Vec<bool> {
+        let mut ways = vec![0_u8; self.succ.len() + 1];
+        for here in 0..index(self.succ.len()) {
+            for next in self.successors(here) {
+                ways[at(next)] = ways[at(next)].saturating_add(1);
+            }
+        }
+        ways.into_iter().map(|ways| ways > 1).collect()
     }
 
     /// Whether control can get from `from` to `to` without a back edge.

@@ -493,6 +493,35 @@ impl<'p> View<'p> {
         })
     }
 
+    /// Calls `each` for the direct parts of an expression.
+    pub(crate) fn each_part(&self, id: E, mut each: impl FnMut(E)) {
+        match self.expr(id) {
+            Expr::Member { base, .. } => each(base),
+            Expr::Index { base, index } => {
+                each(base);
+                each(index);
+            }
+            Expr::Unary { of, .. } | Expr::Step { of } | Expr::Cast { of, .. } => each(of),
+            Expr::Binary { left, right, .. } => {
+                each(left);
+                each(right);
+            }
+            Expr::Assign { to, from, .. } => {
+                each(to);
+                each(from);
+            }
+            Expr::Call { callee, args } => {
+                each(callee);
+                self.unit.exprs.parts(args).iter().copied().for_each(each);
+            }
+            Expr::Choice { parts } | Expr::Comma { parts } | Expr::Init { parts } => {
+                self.unit.exprs.parts(parts).iter().copied().for_each(each);
+            }
+            Expr::Field { value, .. } => each(value),
+            _ => {}
+        }
+    }
+
     /// As the user would write it.
     pub(crate) fn show(&self, id: E) -> String {
         super::super::show::expression(self, id)

@@ -141,33 +141,6 @@ impl Locks {
         self.set(both)
     }
 
-    pub(crate) fn insert(&mut self, set: LockSet, lock: Lock) -> LockSet {
-        if self.members(set).contains(&lock) {
-            return set;
-        }
-        let mut all = self.members(set).to_vec();
-        all.push(lock);
-        self.set(all)
-    }
-
-    /// Without `lock`, in any mode.
-    pub(crate) fn remove(&mut self, set: LockSet, lock: Lock) -> LockSet {
-        if !self
-            .members(set)
-            .iter()
-            .any(|held| held.is_same_object(lock))
-        {
-            return set;
-        }
-        let rest = self
-            .members(set)
-            .iter()
-            .copied()
-            .filter(|held| !held.is_same_object(lock))
-            .collect();
-        self.set(rest)
-    }
-
     /// `from` without all of `gone`.
     pub(crate) fn difference(&mut self, from: LockSet, gone: LockSet) -> LockSet {
         if from == LockSet::EMPTY || gone == LockSet::EMPTY {

@@ -10,7 +10,7 @@ use crate::front::lex::{Sym, at, op};
 use crate::idioms::{LockAction, LockOp};
 
 /// A lock operation found at an event.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub(crate) lock: Lock,
     pub(crate) action: LockAction,

@@ -70,6 +70,8 @@ pub(crate) const IN_CONDITION: u8 = 32;
 pub(crate) const IDEMPOTENT: u8 = 128;
 /// An endless loop: no condition.
 pub(crate) const ENDLESS: u8 = 64;
+/// `do { .. } while (0)`. Loops are no accesses, so the bit is free.
+pub(crate) const RUNS_ONCE: u8 = 2;
 
 /// A function of one file.
 #[derive(Debug, Clone)]
@@ -86,6 +88,8 @@ pub(crate) struct Function {
     pub(crate) is_init: bool,
     pub(crate) damaged: bool,
     pub(crate) from_macro: bool,
+    /// `__acquires(..)` or `__releases(..)`: locks are handed over to or by the caller.
+    pub(crate) hands_over: bool,
     /// The macro that defined it, or 0.
     pub(crate) definer: Sym,
 }

@@ -102,6 +102,8 @@ pub(crate) struct Lexed<'a> {
     pub(crate) macros: Vec<Macro>,
     /// Names of all function-like macros, looked into or not.
     pub(crate) macro_names: Vec<Sym>,
+    /// Places of `__acquires(..)` and `__releases(..)`.
+    pub(crate) hand_overs: Vec<u32>,
 }
 
 /// Longest macro body that is looked into.
@@ -183,6 +185,12 @@ impl<'a> Lexer<'a, '_> {
             Kind::Name => match self.out.names.word(token.sym) {
                 Word::Attribute => return,
                 Word::AttributeCall => {
+                    if matches!(
+                        self.out.names.text(token.sym),
+                        b"__acquires" | b"__releases" | b"__cond_acquires"
+                    ) {
+                        self.out.hand_overs.push(token.pos);
+                    }
                     self.skip_parens();
                     return;
                 }

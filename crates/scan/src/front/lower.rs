@@ -2,8 +2,8 @@
 
 use super::ast::{Body, E, Expr, Exprs, Local, LoopHead, S, Stmt, StmtKind};
 use super::event::{
-    ATOMIC, BY_CALL, DECLARES, ENDLESS, Event, IDEMPOTENT, IN_CONDITION, Kind, TESTS_LAST, TOP,
-    UPDATE,
+    ATOMIC, BY_CALL, DECLARES, ENDLESS, Event, IDEMPOTENT, IN_CONDITION, Kind, RUNS_ONCE,
+    TESTS_LAST, TOP, UPDATE,
 };
 use super::lex::{Names, Sym, at, index, op};
 use crate::idioms::{Table, Touch};
@@ -72,6 +72,18 @@ impl<'l, 'a> Lower<'l, 'a> {
             end: id + 1,
         });
         id
+    }
+
+    /// Control that runs off the end of the function returns.
+    pub(crate) fn end(&mut self, pos: u32) {
+        let is_left = self
+            .events
+            .last()
+            .is_some_and(|last| last.kind == Kind::Return && last.parent == TOP);
+        if !is_left {
+            self.pos = pos;
+            self.emit(Kind::Return, E::NONE, 0, 0);
+        }
     }
 
     /// Moves to the place where `id` stands in the text of the current statement.
@@ -217,6 +229,9 @@ impl<'l, 'a> Lower<'l, 'a> {
         let flags = if head.tests_last { TESTS_LAST } else { 0 }
             | if head.cond == E::NONE || self.is_true(head.cond) {
                 ENDLESS
+            } else if matches!(self.exprs.get(head.cond), Expr::Number(text) if self.names.text(text) == b"0")
+            {
+                RUNS_ONCE
             } else {
                 0
             };

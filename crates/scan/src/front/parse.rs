@@ -12,7 +12,7 @@ use super::ast::{
     Binding, Body, E, Exprs, Invocation, Local, Occurrences, S, Signature, Stmt, StmtKind,
     StructDecl, Ty,
 };
-use super::lex::{Kind, Lexed, Macro, Names, Sym, Token, index, op};
+use super::lex::{Kind, Lexed, Macro, Names, Sym, Token, at, index, op};
 use super::words::Word;
 
 /// Nesting at which the parser gives up on a statement: no human writes this.
@@ -37,8 +37,12 @@ pub(crate) struct FunctionParts<'p> {
     pub(crate) locals: &'p [Local],
     pub(crate) body: &'p Body,
     pub(crate) root: S,
+    /// Where the body ends.
+    pub(crate) end: u32,
     pub(crate) damaged: bool,
     pub(crate) from_macro: bool,
+    /// The declaration says that locks are handed over to or by the caller.
+    pub(crate) hands_over: bool,
 }
 
 /// What a file declares besides functions.
@@ -67,6 +71,9 @@ pub(crate) struct Parser<'t, 'a, K: Sink> {
     errors: u32,
     sink: &'t mut K,
     is_loop: &'t dyn Fn(&[u8]) -> bool,
+    hand_overs: &'t [u32],
+    /// Where the declaration being read begins.
+    declaration: u32,
 }
 
 /// Parses a whole file; functions go to `sink`, the rest is returned.
@@ -87,6 +94,8 @@ pub(crate) fn parse<K: Sink>(
         errors: 0,
         sink,
         is_loop,
+        hand_overs: &lexed.hand_overs,
+        declaration: 0,
     };
     parser.file();
     for definition in &lexed.macros {
@@ -273,6 +282,15 @@ impl<'t, K: Sink> Parser<'t, '_, K> {
     }
 
     fn emit(&mut self, signature: &Signature, root: S, from_macro: bool) {
+        let (start, end) = (
+            self.declaration,
+            self.body.stmts.get(at(root.0)).map_or(0, |body| body.pos),
+        );
+        let hands_over = !from_macro
+            && self
+                .hand_overs
+                .iter()
+                .any(|place| (start..=end).contains(place));
         self.sink.function(
             &self.exprs,
             self.names,
@@ -281,8 +299,10 @@ impl<'t, K: Sink> Parser<'t, '_, K> {
                 locals: &self.locals,
                 body: &self.body,
                 root,
+                end: self.tokens[self.at.saturating_sub(1)].pos,
                 damaged: self.errors > 0,
                 from_macro,
+                hands_over,
             },
         );
     }

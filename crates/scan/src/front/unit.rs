@@ -136,6 +136,9 @@ impl Sink for Collector<'_> {
             function.locals,
         );
         lower.stmt(function.root);
+        if !function.from_macro {
+            lower.end(function.end);
+        }
         let events = lower.events;
         let signature = function.signature;
         self.functions.push(Function {
@@ -149,6 +152,7 @@ impl Sink for Collector<'_> {
             is_init: signature.is_init,
             damaged: function.damaged,
             from_macro: function.from_macro,
+            hands_over: function.hands_over,
             definer: signature.definer,
         });
         self.events.extend(events);

@@ -4,6 +4,7 @@ use super::facts::contains_call;
 use super::{Bound, Engine, Partial};
 use crate::analyse::cfg::Cfg;
 use crate::analyse::keys::{Key, KeyParts, View};
+use crate::analyse::paths::PathFactKind;
 use crate::analyse::program::{EventId, FnId};
 use crate::front::ast::{E, Expr};
 use crate::front::event::{ATOMIC, Event, IDEMPOTENT, IN_CONDITION, Kind, TOP};
@@ -96,6 +97,9 @@ impl Engine<'_> {
                 | Predicate::CommonLock
                 | Predicate::ReturnsHolding
                 | Predicate::ReleasedElsewhere
+                | Predicate::Leaks
+                | Predicate::Relocks
+                | Predicate::Reunlocks
         );
         let needs_alias = matches!(predicate, Predicate::Published | Predicate::Passed);
         (needs_locks && !self.level.locks) || (needs_alias && !self.level.alias)
@@ -324,6 +328,9 @@ impl Ask<'_, '_, '_> {
                 let view = View::new(self.engine.program, place.function);
                 super::facts::compares(&view, expr, 0)
             }
+            Predicate::Leaks => self.leaks()?,
+            Predicate::Relocks => self.on_one_path(PathFactKind::Relocks)?.is_some(),
+            Predicate::Reunlocks => self.on_one_path(PathFactKind::Reunlocks)?.is_some(),
             Predicate::FoundByRcu => self.found_by_rcu()?,
             Predicate::ReadLocked => self.read_locked()?,
             Predicate::Guarded | Predicate::GuardedWrites | Predicate::Type | Predicate::NameOf => {

@@ -110,7 +110,7 @@ impl Ask<'_, '_, '_> {
     ) -> bool {
         let flows = &self.engine.flows;
         self.engine.calls.of(taken.function).iter().any(|call| {
-            let freed = flows.effects[at(call.callee.0)].may_free;
+            let freed = flows.may_free[at(call.callee.0)];
             cfg.reaches(taken.event, call.event)
                 && cfg.reaches(call.event, end.event)
                 && flows
@@ -432,21 +432,7 @@ fn contains(view: &View<'_>, expr: E, wanted: E, depth: u32) -> bool {
 
 /// The direct parts of an expression.
 pub(super) fn children(view: &View<'_>, expr: E) -> Vec<E> {
-    match view.expr(expr) {
-        Expr::Member { base, .. } => vec![base],
-        Expr::Index { base, index } => vec![base, index],
-        Expr::Unary { of, .. } | Expr::Step { of } | Expr::Cast { of, .. } => vec![of],
-        Expr::Binary { left, right, .. } => vec![left, right],
-        Expr::Assign { to, from, .. } => vec![to, from],
-        Expr::Call { callee, args } => {
-            let mut all = vec![callee];
-            all.extend_from_slice(view.unit.exprs.parts(args));
-            all
-        }
-        Expr::Choice { parts } | Expr::Comma { parts } | Expr::Init { parts } => {
-            view.unit.exprs.parts(parts).to_vec()
-        }
-        Expr::Field { value, .. } => vec![value],
-        _ => Vec::new(),
-    }
+    let mut parts = Vec::new();
+    view.each_part(expr, |part| parts.push(part));
+    parts
 }

@@ -6,6 +6,7 @@ mod equal;
 mod facts;
 mod guards;
 mod join;
+mod paths;
 mod syntax;
 
 use std::cell::RefCell;

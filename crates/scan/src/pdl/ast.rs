@@ -211,5 +211,8 @@ predicates! {
     Limits "limits" 1 "the condition compares with `<`, `<=`, `>` or `>=`",
     FoundByRcu "found_by_rcu" 1 "the object hangs on a local that was set by a look-up under RCU in the same function",
     ReadLocked "read_locked" 2 "the usual lock of the object is held at the statement for reading only, and no other lock is",
+    Leaks "leaks" 2 "on some path the lock taken at the first statement is still held at the second, a return, though other ways out release it and the result does not tell",
+    Relocks "relocks" 2 "on some path the lock taken at the first statement is taken again at the second, itself or by what is called there",
+    Reunlocks "reunlocks" 2 "on some path the lock released at the first statement is released again at the second",
     DifferentFunction "different_function" 2 "the two functions are not the same",
 }

@@ -31,6 +31,7 @@ impl<K: Sink> Parser<'_, '_, K> {
         while !self.is_end() {
             let start = self.at;
             self.begin_function();
+            self.declaration = self.here().pos;
             if self.external().is_err() {
                 self.skip_external(start);
             }

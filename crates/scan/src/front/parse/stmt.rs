@@ -226,7 +226,10 @@ impl<K: Sink> Parser<'_, '_, K> {
             return Ok(self.push(StmtKind::Expr(id), pos, mark));
         }
         let is_loop = match self.exprs.get(callee) {
-            Expr::Name(name) => (self.is_loop)(self.names.text(name)),
+            Expr::Name(name) => {
+                let text = self.names.text(name);
+                (self.is_loop)(text) || text.starts_with(b"scoped_")
+            }
             _ => false,
         };
         let occurrences = self.mark();

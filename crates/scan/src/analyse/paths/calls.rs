@@ -1,0 +1,914 @@
+//! What calls do to the locks of a path: lock functions, callees, and functions known by name only.
+
+use super::judge::{PathFact, PathFactKind};
+use super::state::{Done, Freed, Held, State};
+use super::summary::{Outcome, Term, Touched};
+use super::value::{ANY, NEGATIVE, Node, POSITIVE, Signs, Value, ZERO};
+use super::walk::Walk;
+use crate::analyse::keys::{KeyParts, View};
+use crate::analyse::locks::Lock;
+use crate::analyse::operations::{
+    Operation, class_key, is_unconditional, lock_key, operation, substitute,
+};
+use crate::analyse::program::{FnId, Name};
+use crate::front::ast::{E, Expr};
+use crate::front::event::{Event, IN_CONDITION, Kind};
+use crate::front::lex::{Sym, at, index, op};
+use crate::idioms::LockAction;
+
+/// What a call does to one lock.
+#[derive(Debug, Clone, Copy)]
+struct Effect {
+    action: LockAction,
+    lock: Lock,
+    instance: Value,
+}
+
+impl<'p> Walk<'_, 'p> {
+    /// The paths on from a call.
+    pub(super) fn call(&mut self, position: u32, event: Event, state: State) -> Vec<State> {
+        let mut state = state;
+        if self.has_class(event.expr, "never_returns") {
+            return Vec::new();
+        }
+        for (class, truth) in [("stops_if", false), ("stops_unless", true)] {
+            if self.has_class(event.expr, class)
+                && let Some((_, [condition, ..])) = self.view().unit.named_call(event.expr)
+            {
+                return self.eval.assume(state, *condition, truth);
+            }
+        }
+        if let Some((found, instance)) = self.operation(&state, event.expr) {
+            let effect = Effect {
+                action: found.action,
+                lock: found.lock,
+                instance,
+            };
+            return self.guarded(position, event, state, &mut |walk, state| {
+                walk.one_effect(position, event, effect, state)
+            });
+        }
+        let callee = self
+            .calls
+            .callees_at(self.view().id, position)
+            .find(|call| !call.indirect)
+            .map(|call| call.callee);
+        if let Some(callee) = callee {
+            let inner = View::new(self.view().program, callee);
+            if inner.function.from_macro {
+                return self.macro_call(position, event, &inner, state);
+            }
+            let by_name = self.is_known_by_name_only(event.expr);
+            self.doubt_what_callee_doubts(&inner, event.expr, &mut state);
+            if !by_name && !self.summaries[at(callee.0)].is_plain() {
+                return self.guarded(position, event, state, &mut |walk, state| {
+                    walk.known_call(position, event, callee, state)
+                });
+            }
+            self.check_passes(position, event, callee, &state);
+            self.doubt_what_is_told_by_pointer(callee, event.expr, &mut state);
+        }
+        if let Some(effect) = self.named_lock(position, event, &state) {
+            return self.guarded(position, event, state, &mut |walk, state| {
+                walk.one_effect(position, event, effect, state)
+            });
+        }
+        if callee.is_none() {
+            self.may_release(event.expr, &mut state);
+        }
+        self.finish(position, event, &mut state);
+        vec![state]
+    }
+
+    fn has_class(&self, call: E, class: &str) -> bool {
+        let view = self.view();
+        let wanted = view.program.table.class(class).unwrap_or(0);
+        view.unit
+            .named_call(call)
+            .is_some_and(|(name, _)| view.program.idiom(view.name(name)).classes & wanted != 0)
+    }
+
+    /// The lock operation that the call `id` is, and the lock's address.
+    pub(super) fn operation(&mut self, state: &State, id: E) -> Option<(Operation, Value)> {
+        let view = self.view();
+        if !may_be_operation(&view, id) {
+            return None;
+        }
+        let defs: Vec<(Sym, E)> = state
+            .locals
+            .iter()
+            .filter(|slot| slot.source != E::NONE)
+            .map(|slot| (slot.local, slot.source))
+            .collect();
+        let found = operation(view, self.locks, &defs, id)?;
+        let instance = match lock_argument(&view, id) {
+            Some(arg) => self.eval.value(state, arg),
+            None => {
+                let family = u32::from(view.program.table.canonical(self.locks.family(found.lock)));
+                self.eval.values.add(Node::Result(u32::MAX, family))
+            }
+        };
+        Some((found, instance))
+    }
+
+    /// Runs a call that stands in a condition only on paths on which its part of the condition is reached.
+    fn guarded(
+        &mut self,
+        position: u32,
+        event: Event,
+        state: State,
+        run: &mut dyn FnMut(&mut Self, State) -> Vec<State>,
+    ) -> Vec<State> {
+        let mut reached = vec![state];
+        let mut out = Vec::new();
+        if event.flags & IN_CONDITION != 0
+            && let Some(condition) = self.condition_around(position, event)
+        {
+            let mut guards = Vec::new();
+            guards_of(&self.view(), condition, event.expr, &mut guards, 0);
+            for (guard, truth) in guards {
+                let mut next = Vec::new();
+                for state in reached {
+                    out.extend(self.eval.assume(state.clone(), guard, !truth));
+                    next.extend(self.eval.assume(state, guard, truth));
+                }
+                reached = next;
+            }
+        }
+        for state in reached {
+            out.extend(run(self, state));
+        }
+        out
+    }
+
+    /// The condition that the call at `position` is a part of.
+    fn condition_around(&self, position: u32, event: Event) -> Option<E> {
+        let parent = self.events.get(at(event.parent));
+        if let Some(head) = parent
+            && head.kind == Kind::Loop
+            && event.arm == 0
+        {
+            return Some(head.expr);
+        }
+        self.events[at(position)..]
+            .iter()
+            .find(|later| {
+                later.parent == event.parent && matches!(later.kind, Kind::If | Kind::Switch)
+            })
+            .map(|head| head.expr)
+    }
+
+    fn one_effect(
+        &mut self,
+        position: u32,
+        event: Event,
+        effect: Effect,
+        mut state: State,
+    ) -> Vec<State> {
+        self.note(position, effect.lock, effect.action);
+        let success: Signs = match effect.action {
+            LockAction::Release => {
+                self.release(position, effect.lock, effect.instance, &mut state);
+                self.finish(position, event, &mut state);
+                return vec![state];
+            }
+            LockAction::Acquire => ANY,
+            LockAction::AcquireOrError if !self.is_result_used(position, event) => ANY,
+            LockAction::AcquireOrError => ZERO,
+            LockAction::Try => NEGATIVE | POSITIVE,
+        };
+        if success == ANY {
+            self.acquire(position, effect.lock, effect.instance, &mut state);
+            self.finish(position, event, &mut state);
+            return vec![state];
+        }
+        let failed = state.clone();
+        // A try that fails because the lock is held here is no deadlock.
+        self.take(position, effect.lock, effect.instance, &mut state);
+        let mut out = Vec::new();
+        let failure = if success == ZERO { NEGATIVE } else { ZERO };
+        for (mut state, signs) in [(state, success), (failed, failure)] {
+            let value = self.finish(position, event, &mut state);
+            if state.narrow(value, signs, event.expr) {
+                out.push(state);
+            }
+        }
+        out
+    }
+
+    fn is_result_used(&self, position: u32, event: Event) -> bool {
+        if event.flags & IN_CONDITION != 0 {
+            return true;
+        }
+        self.events.get(at(position) + 1).is_some_and(|next| {
+            (next.kind == Kind::Write && next.aux != 0) || next.kind == Kind::Return
+        })
+    }
+
+    /// A call of a function whose effect on locks is known.
+    fn known_call(
+        &mut self,
+        position: u32,
+        event: Event,
+        callee: FnId,
+        state: State,
+    ) -> Vec<State> {
+        let mut state = state;
+        self.check_passes(position, event, callee, &state);
+        self.doubt_what_is_told_by_pointer(callee, event.expr, &mut state);
+        let inner = View::new(self.view().program, callee);
+        let args = self.argument_values(&state, event.expr);
+        let summary = &self.summaries[at(callee.0)];
+        let (outcomes, maybe) = if summary.is_told_by_result() {
+            (summary.outcomes.clone(), None)
+        } else {
+            let (always, sometimes) = summary.split();
+            (vec![always], Some(sometimes))
+        };
+        let several = outcomes.len() > 1;
+        let mut out = Vec::new();
+        for outcome in outcomes {
+            let mut state = state.clone();
+            let from = (&inner, event.expr, args.as_slice());
+            self.apply(position, from, &outcome, true, &mut state);
+            if let Some(maybe) = &maybe {
+                self.apply(position, from, maybe, false, &mut state);
+            }
+            if self.gives_address(event.expr) {
+                for held in state.held.iter_mut().filter(|held| held.by == position) {
+                    held.unsure = true;
+                }
+                self.refresh(&mut state);
+            }
+            let value = self.finish(position, event, &mut state);
+            if !several || state.narrow(value, outcome.signs, event.expr) {
+                out.push(state);
+            }
+        }
+        out
+    }
+
+    /// Whether an argument is the address of a local.
+    fn gives_address(&self, call: E) -> bool {
+        let view = self.view();
+        let Expr::Call { args, .. } = view.expr(call) else {
+            return false;
+        };
+        view.unit.exprs.parts(args).iter().any(|arg| {
+            matches!(view.expr(*arg), Expr::Unary { op: code, of }
+                if code == op("&") && matches!(view.expr(of), Expr::Name(_)))
+        })
+    }
+
+    /// A callee that releases a lock somewhere inside and is given the address of a local may tell by it.
+    fn doubt_what_is_told_by_pointer(&mut self, callee: FnId, call: E, state: &mut State) {
+        if !self.gives_address(call) {
+            return;
+        }
+        for lock in self.summaries[at(callee.0)].releases.clone() {
+            self.doubt(lock, state);
+        }
+    }
+
+    /// Does to the path what one way through a callee does, for sure or perhaps.
+    fn apply(
+        &mut self,
+        position: u32,
+        (inner, call, args): (&View<'_>, E, &[Value]),
+        outcome: &Outcome,
+        is_sure: bool,
+        state: &mut State,
+    ) {
+        for touched in &outcome.frees {
+            let Some((lock, instance)) = self.translate(inner, touched, call, args, state) else {
+                continue;
+            };
+            if is_sure {
+                self.note(position, lock, LockAction::Release);
+                self.release(position, lock, instance, state);
+            } else {
+                self.doubt(lock, state);
+            }
+        }
+        for touched in &outcome.takes {
+            let Some((lock, instance)) = self.translate(inner, touched, call, args, state) else {
+                continue;
+            };
+            if is_sure {
+                self.note(position, lock, LockAction::Acquire);
+            }
+            self.take(position, lock, instance, state);
+            // A lock of something that only the callee knows may come back as part of the result.
+            let is_sure = is_sure && touched.term.is_some();
+            if !is_sure {
+                state.done.retain(|done| !done.lock.is_same_object(lock));
+            }
+            if !is_sure && let Some(held) = state.held.last_mut() {
+                held.unsure = true;
+                self.refresh(state);
+            }
+        }
+    }
+
+    /// The lock may be released from now on.
+    fn doubt(&mut self, lock: Lock, state: &mut State) {
+        let mut is_own = false;
+        for held in &mut state.held {
+            if held.lock.is_same_object(lock) {
+                held.unsure = true;
+                is_own = true;
+            }
+        }
+        if !is_own && !self.doubts.contains(&lock) && self.doubts.len() < 8 {
+            self.doubts.push(lock);
+        }
+        self.refresh(state);
+    }
+
+    /// A callee that may release a lock of its caller's caller.
+    fn doubt_what_callee_doubts(&mut self, inner: &View<'_>, call: E, state: &mut State) {
+        for lock in self.summaries[at(inner.id.0)].doubts.clone() {
+            if let Some(lock) = self.lock_in_callers_terms(inner, lock, call, state) {
+                self.doubt(lock, state);
+            }
+        }
+    }
+
+    fn argument_values(&mut self, state: &State, call: E) -> Vec<Value> {
+        let view = self.view();
+        let Expr::Call { args, .. } = view.expr(call) else {
+            return Vec::new();
+        };
+        let args = view.unit.exprs.parts(args);
+        args.iter()
+            .map(|arg| self.eval.value(state, *arg))
+            .collect()
+    }
+
+    /// A lock of the callee in terms of the caller.
+    fn translate(
+        &mut self,
+        inner: &View<'_>,
+        touched: &Touched,
+        call: E,
+        args: &[Value],
+        state: &State,
+    ) -> Option<(Lock, Value)> {
+        let lock = self.lock_in_callers_terms(inner, touched.lock, call, state)?;
+        let instance = touched
+            .term
+            .as_ref()
+            .and_then(|term| term.value(&mut self.eval.values, args));
+        let instance = instance.unwrap_or_else(|| self.eval.values.add(Node::Other(call)));
+        Some((lock, instance))
+    }
+
+    fn lock_in_callers_terms(
+        &mut self,
+        inner: &View<'_>,
+        lock: Lock,
+        call: E,
+        state: &State,
+    ) -> Option<Lock> {
+        let KeyParts::Local(_, name) = self.locks.key(lock).parts() else {
+            return Some(lock);
+        };
+        let locals = inner.unit.locals_of(inner.function);
+        let number = locals[..at(inner.function.params)]
+            .iter()
+            .position(|local| inner.name(local.name) == name)?;
+        let view = self.view();
+        let Expr::Call { args, .. } = view.expr(call) else {
+            return None;
+        };
+        let arg = *view.unit.exprs.parts(args).get(number)?;
+        let defs: Vec<(Sym, E)> = state
+            .locals
+            .iter()
+            .filter(|slot| slot.source != E::NONE)
+            .map(|slot| (slot.local, slot.source))
+            .collect();
+        let key = lock_key(&view, &defs, arg);
+        let family = self.locks.family(lock);
+        Some(self.locks.lock(view.program, key, family))
+    }
+
+    /// Reports a callee that takes a lock which is held here.
+    fn check_passes(&mut self, position: u32, event: Event, callee: FnId, state: &State) {
+        let passes = self.summaries[at(callee.0)].passes.clone();
+        if passes.is_empty() {
+            return;
+        }
+        let inner = View::new(self.view().program, callee);
+        let args = self.argument_values(state, event.expr);
+        for touched in &passes {
+            let Some(term) = &touched.term else { continue };
+            let Some(instance) = term.value(&mut self.eval.values, &args) else {
+                continue;
+            };
+            let Some(lock) = self.lock_in_callers_terms(&inner, touched.lock, event.expr, state)
+            else {
+                continue;
+            };
+            self.check_relock(position, lock, instance, state);
+            self.pass(position, lock, instance, state);
+        }
+    }
+
+    /// A macro: its unconditional lock operations, with the arguments put in.
+    fn macro_call(
+        &mut self,
+        position: u32,
+        event: Event,
+        inner: &View<'p>,
+        state: State,
+    ) -> Vec<State> {
+        let mut effects = Vec::new();
+        let body = inner.unit.events_of(inner.function);
+        let args = self.argument_values(&state, event.expr);
+        for own in body {
+            if own.kind == Kind::Call
+                && is_unconditional(body, own)
+                && let Some(effect) = self.macro_effect(inner, own.expr, event.expr, &args, &state)
+            {
+                effects.push(effect);
+            }
+        }
+        if let [only] = effects.as_slice()
+            && !body.iter().any(|own| own.kind == Kind::If)
+        {
+            let only = *only;
+            return self.guarded(position, event, state, &mut |walk, state| {
+                walk.one_effect(position, event, only, state)
+            });
+        }
+        let is_conditional = body.iter().any(|own| own.kind == Kind::If);
+        let mut state = state;
+        for effect in effects {
+            self.note(position, effect.lock, effect.action);
+            match effect.action {
+                LockAction::Acquire => {
+                    self.acquire(position, effect.lock, effect.instance, &mut state);
+                    if is_conditional {
+                        self.doubt(effect.lock, &mut state);
+                    }
+                }
+                LockAction::Release => {
+                    self.release(position, effect.lock, effect.instance, &mut state);
+                }
+                _ => {}
+            }
+        }
+        self.finish(position, event, &mut state);
+        vec![state]
+    }
+
+    fn macro_effect(
+        &mut self,
+        inner: &View<'_>,
+        id: E,
+        call: E,
+        args: &[Value],
+        state: &State,
+    ) -> Option<Effect> {
+        let (name, given) = inner.unit.named_call(id)?;
+        let found = inner.program.idiom(inner.name(name)).lock?;
+        let (key, instance) = match found.argument {
+            None => {
+                let family = u32::from(inner.program.table.canonical(found.family));
+                let instance = self.eval.values.add(Node::Result(u32::MAX, family));
+                (class_key(inner.program, found.family), instance)
+            }
+            Some(number) => {
+                let given = *given.get(number)?;
+                let view = self.view();
+                let Expr::Call { args: outer, .. } = view.expr(call) else {
+                    return None;
+                };
+                let defs: Vec<(Sym, E)> = state
+                    .locals
+                    .iter()
+                    .filter(|slot| slot.source != E::NONE)
+                    .map(|slot| (slot.local, slot.source))
+                    .collect();
+                let outer = view.unit.exprs.parts(outer);
+                let key = substitute(inner, &view, &defs, outer, given);
+                (key, self.macro_value(inner, given, args, 0))
+            }
+        };
+        Some(Effect {
+            action: found.action,
+            lock: self.locks.lock(inner.program, key, found.family),
+            instance,
+        })
+    }
+
+    /// The value of an expression of a macro, with the arguments put in.
+    fn macro_value(&mut self, inner: &View<'_>, expr: E, args: &[Value], depth: u32) -> Value {
+        let node = match inner.expr(inner.unit.exprs.peel(expr)) {
+            Expr::Name(name) => match inner.param(name).and_then(|number| args.get(number)) {
+                Some(value) => return *value,
+                None => Node::Global(inner.name(name)),
+            },
+            Expr::Unary { op: code, of } if code == op("&") && depth < 8 => {
+                return self.macro_value(inner, of, args, depth + 1);
+            }
+            Expr::Member { base, field, arrow } if depth < 8 => {
+                let base_value = self.macro_value(inner, base, args, depth + 1);
+                // A pointer inside a pointer is loaded first.
+                let is_path =
+                    matches!(inner.expr(inner.unit.exprs.peel(base)), Expr::Member { .. });
+                let base = if arrow && is_path {
+                    self.eval.values.add(Node::Load(base_value))
+                } else {
+                    base_value
+                };
+                Node::Field(base, inner.name(field))
+            }
+            _ => Node::Pure(
+                Name(0),
+                args.first()
+                    .copied()
+                    .unwrap_or_else(|| self.eval.values.add(Node::Number(0))),
+            ),
+        };
+        self.eval.values.add(node)
+    }
+
+    /// `foo_lock(x)` of which no body is known, or none that takes a lock, if there is a `foo_unlock`.
+    fn named_lock(&mut self, position: u32, event: Event, state: &State) -> Option<Effect> {
+        let view = self.view();
+        let (name, args) = view.unit.named_call(event.expr)?;
+        let name = view.name(name);
+        let (action, release) = self.calls.named_lock(name)?;
+        let action = match action {
+            LockAction::Acquire if self.is_result_used(position, event) => {
+                LockAction::AcquireOrError
+            }
+            action => action,
+        };
+        let family = view.program.table.named_family()?;
+        let key = match args.first() {
+            Some(arg) => {
+                let defs: Vec<(Sym, E)> = Vec::new();
+                lock_key(&view, &defs, *arg)
+            }
+            None => class_key(view.program, family),
+        };
+        let object = match args.first() {
+            Some(arg) => self.eval.value(state, *arg),
+            None => self.eval.values.add(Node::Number(0)),
+        };
+        Some(Effect {
+            action,
+            lock: self.locks.lock(view.program, key, family),
+            instance: self.eval.values.add(Node::Pure(release, object)),
+        })
+    }
+
+    /// Whether one function of a pair `foo_lock`, `foo_unlock` has a body that shows no lock: then the names
+    /// are followed for both.
+    fn is_known_by_name_only(&self, call: E) -> bool {
+        let view = self.view();
+        let Some((name, _)) = view.unit.named_call(call) else {
+            return false;
+        };
+        self.calls.partners(view.name(name)).iter().any(|partner| {
+            let found = view.program.resolve(*partner, view.unit_number);
+            found.is_none_or(|id| {
+                let (_, function) = view.program.function(id);
+                !function.from_macro && self.summaries[at(id.0)].is_plain()
+            })
+        })
+    }
+
+    /// Something unknown whose name says that it unlocks may release what it is given.
+    fn may_release(&mut self, call: E, state: &mut State) {
+        if state.held.is_empty() {
+            return;
+        }
+        let view = self.view();
+        let text = match view.expr(call) {
+            Expr::Call { callee, .. } => match view.expr(callee) {
+                Expr::Name(name) | Expr::Member { field: name, .. } => {
+                    view.program.names.bytes(view.name(name))
+                }
+                _ => return,
+            },
+            _ => return,
+        };
+        if !text.windows(6).any(|part| part == b"unlock") {
+            return;
+        }
+        let args = self.argument_values(state, call);
+        let values = &self.eval.values;
+        let is_given = |held: &Held| {
+            args.iter().any(|arg| {
+                values.bases(held.instance).any(|base| base == *arg)
+                    || values.bases(*arg).any(|base| base == held.instance)
+            })
+        };
+        let any_given = state.held.iter().any(is_given);
+        for held in &mut state.held {
+            if !any_given || is_given(held) {
+                held.unsure = true;
+            }
+        }
+        self.refresh(state);
+    }
+
+    /// The result of the call is a new value; what it got the address of is unknown from now on.
+    fn finish(&mut self, position: u32, event: Event, state: &mut State) -> Value {
+        let view = self.view();
+        let is_lock = self
+            .operations
+            .last()
+            .is_some_and(|last| last.0 == position);
+        let node = if !is_lock && self.uses.is_asked_again(event.expr) {
+            Node::Other(event.expr)
+        } else {
+            Node::Result(position, 0)
+        };
+        let value = self.eval.values.add(node);
+        state.set_result(event.expr, value);
+        let Expr::Call { args, .. } = view.expr(event.expr) else {
+            return value;
+        };
+        for (number, arg) in view.unit.exprs.parts(args).iter().enumerate() {
+            if let Expr::Unary { op: code, of } = view.expr(view.unit.exprs.peel(*arg))
+                && code == op("&")
+                && let Expr::Name(name) = view.expr(of)
+                && view.is_local(name)
+            {
+                self.set_unknown(position, index(number) + 1, name, state);
+            }
+        }
+        value
+    }
+
+    pub(super) fn note(&mut self, position: u32, lock: Lock, action: LockAction) {
+        self.operations.push((position, Operation { lock, action }));
+    }
+
+    fn acquire(&mut self, position: u32, lock: Lock, instance: Value, state: &mut State) {
+        self.check_relock(position, lock, instance, state);
+        self.pass(position, lock, instance, state);
+        self.take(position, lock, instance, state);
+    }
+
+    fn take(&mut self, position: u32, lock: Lock, instance: Value, state: &mut State) {
+        state
+            .done
+            .retain(|done| done.instance != instance || !done.lock.is_same_object(lock));
+        // Whoever takes a lock has pointers that lead to it.
+        for base in self.eval.values.bases(instance) {
+            state.narrow(base, NEGATIVE | POSITIVE, E::NONE);
+        }
+        state.held.push(Held {
+            lock,
+            instance,
+            by: position,
+            unsure: false,
+        });
+        self.refresh(state);
+    }
+
+    /// Notes that callers of this function must not hold the lock.
+    fn pass(&mut self, position: u32, lock: Lock, instance: Value, state: &State) {
+        let is_given_back = state
+            .freed
+            .iter()
+            .any(|freed| freed.lock.is_same_object(lock));
+        if is_given_back
+            || self.depends_on_parameter(state)
+            || self.counts_references()
+            || !is_unconditional(self.events, &self.events[at(position)])
+        {
+            return;
+        }
+        let term = Term::of(&self.eval.values, instance);
+        let touched = Touched { lock, term };
+        if touched.term.is_some() && !self.passes.contains(&touched) && self.passes.len() < 12 {
+            self.passes.push(touched);
+        }
+    }
+
+    /// Whether the path was chosen by a parameter that is no pointer to an object: `if (!locked)`.
+    fn depends_on_parameter(&self, state: &State) -> bool {
+        state
+            .facts
+            .iter()
+            .any(|fact| match self.eval.values.node(fact.value) {
+                Node::Param(_) => fact.signs == ZERO,
+                Node::Binary(_, left, _) => {
+                    matches!(self.eval.values.node(left), Node::Param(_))
+                }
+                _ => false,
+            })
+    }
+
+    /// Whether the function drops references: what it does for the last one, it does not do always.
+    fn counts_references(&self) -> bool {
+        let view = self.view();
+        let table = view.program.table;
+        let counts = table.class("refcount_put").unwrap_or(0)
+            | table.class("counter_put").unwrap_or(0)
+            | table.class("atomic_return").unwrap_or(0);
+        self.calls.classes[at(view.id.0)] & counts != 0
+    }
+
+    fn check_relock(&mut self, position: u32, lock: Lock, instance: Value, state: &State) {
+        let program = self.view().program;
+        let family = program.table.family(self.locks.family(lock));
+        let is_named = Some(self.locks.family(lock)) == program.table.named_family();
+        let excludes = !(lock.is_shared() || family.rcu || family.context || family.counts);
+        if state.joined || is_named || !excludes {
+            return;
+        }
+        let is_unknown = matches!(
+            self.eval.values.node(instance),
+            Node::Other(_) | Node::Result(..)
+        ) && family.has_object;
+        if is_unknown {
+            return;
+        }
+        let held = state
+            .held
+            .iter()
+            .find(|held| held.instance == instance && held.lock.is_same_object(lock));
+        if let Some(held) = held
+            && !held.unsure
+            && held.by != position
+            && !held.lock.is_shared()
+        {
+            self.facts.push(PathFact {
+                kind: PathFactKind::Relocks,
+                first: held.by,
+                second: position,
+                lock,
+            });
+        }
+    }
+
+    pub(super) fn release(
+        &mut self,
+        position: u32,
+        lock: Lock,
+        instance: Value,
+        state: &mut State,
+    ) {
+        let exact = state
+            .held
+            .iter()
+            .rposition(|held| held.instance == instance && held.lock.is_same_object(lock));
+        let alike = exact.or_else(|| {
+            state
+                .held
+                .iter()
+                .rposition(|held| held.lock.is_same_object(lock))
+        });
+        // A lock reached in a way that cannot be followed: any of its family.
+        let alike = alike.or_else(|| {
+            let is_vague = self.locks.is_vague(lock);
+            state.held.iter().rposition(|held| {
+                self.locks.family(held.lock) == self.locks.family(lock)
+                    && (is_vague || self.locks.is_vague(held.lock))
+            })
+        });
+        if let Some(place) = alike {
+            let held = state.held.remove(place);
+            if self.pairs.last() != Some(&(held.by, position)) {
+                self.pairs.push((held.by, position));
+            }
+            state.remember_done(Done {
+                lock: held.lock,
+                instance: held.instance,
+                by: held.by,
+                released: position,
+                is_sure: exact.is_some() && !held.unsure,
+            });
+            return self.refresh(state);
+        }
+        self.check_reunlock(position, lock, instance, state);
+        let freed = Freed {
+            lock,
+            instance,
+            by: position,
+        };
+        if !state.freed.contains(&freed) && state.freed.len() < 8 {
+            state.freed.push(freed);
+        }
+        self.refresh(state);
+    }
+
+    fn check_reunlock(&mut self, position: u32, lock: Lock, instance: Value, state: &State) {
+        let program = self.view().program;
+        let family = program.table.family(self.locks.family(lock));
+        let is_named = Some(self.locks.family(lock)) == program.table.named_family();
+        if state.joined || is_named || family.rcu || family.context || family.counts {
+            return;
+        }
+        let earlier = state
+            .done
+            .iter()
+            .find(|done| done.instance == instance && done.lock.is_same_object(lock));
+        if let Some(done) = earlier
+            && done.is_sure
+            && done.released != position
+        {
+            self.facts.push(PathFact {
+                kind: PathFactKind::Reunlocks,
+                first: done.released,
+                second: position,
+                lock,
+            });
+        }
+    }
+
+    fn refresh(&mut self, state: &mut State) {
+        let held = state.held.iter().map(|held| held.lock).collect();
+        state.held_set = self.locks.set(held);
+        let sure = state.held.iter().filter(|held| !held.unsure);
+        let sure = sure.map(|held| held.lock).collect();
+        state.sure_set = self.locks.set(sure);
+        let freed = state.freed.iter().map(|freed| freed.lock).collect();
+        state.freed_set = self.locks.set(freed);
+    }
+}
+
+/// A quick look whether the call can be a lock operation at all.
+fn may_be_operation(view: &View<'_>, call: E) -> bool {
+    match view.unit.named_call(call) {
+        Some((name, _)) => {
+            let name = view.name(name);
+            view.program.idiom(name).lock.is_some()
+                || view.program.names.bytes(name) == b"scoped_guard"
+        }
+        None => matches!(view.expr(call), Expr::Call { callee, .. }
+            if matches!(view.expr(callee), Expr::Call { .. })),
+    }
+}
+
+/// The argument that is the lock, if there is one.
+fn lock_argument(view: &View<'_>, call: E) -> Option<E> {
+    let Expr::Call { callee, args } = view.expr(call) else {
+        return None;
+    };
+    let args = view.unit.exprs.parts(args);
+    match view.expr(callee) {
+        Expr::Name(name) => {
+            let name = view.name(name);
+            if view.program.names.bytes(name) == b"scoped_guard" {
+                return args.get(1).copied();
+            }
+            let number = view.program.idiom(name).lock?.argument?;
+            args.get(number).copied()
+        }
+        _ => args.first().copied(),
+    }
+}
+
+/// What must hold for `call` to be reached inside `condition`.
+fn guards_of(view: &View<'_>, condition: E, call: E, out: &mut Vec<(E, bool)>, depth: u32) -> bool {
+    if condition == call {
+        return true;
+    }
+    if depth > 16 {
+        return false;
+    }
+    match view.expr(condition) {
+        Expr::Binary {
+            op: code,
+            left,
+            right,
+        } if code == op("&&") || code == op("||") => {
+            if guards_of(view, left, call, out, depth + 1) {
+                return true;
+            }
+            if guards_of(view, right, call, out, depth + 1) {
+                out.insert(0, (left, code == op("&&")));
+                return true;
+            }
+            false
+        }
+        Expr::Choice { parts } => {
+            let parts = view.unit.exprs.parts(parts).to_vec();
+            for (number, part) in parts.iter().enumerate() {
+                if guards_of(view, *part, call, out, depth + 1) {
+                    if number > 0 {
+                        out.insert(0, (parts[0], number == 1));
+                    }
+                    return true;
+                }
+            }
+            false
+        }
+        _ => {
+            let mut found = false;
+            view.each_part(condition, |part| {
+                found = found || guards_of(view, part, call, out, depth + 1);
+            });
+            found
+        }
+    }
+}

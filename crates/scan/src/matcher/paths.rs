@@ -1,0 +1,48 @@
+//! Conditions about what happens on one path.
+
+use super::conditions::Ask;
+use crate::analyse::locks::Lock;
+use crate::analyse::paths::{PathFact, PathFactKind};
+use crate::analyse::program::FnId;
+use crate::front::lex::at;
+use crate::idioms::LockAction;
+
+impl Ask<'_, '_, '_> {
+    /// What the walk found for the two statements.
+    pub(super) fn on_one_path(&self, kind: PathFactKind) -> Option<Option<PathFact>> {
+        let (one, other) = (self.place(0)?, self.place(1)?);
+        if one.function != other.function {
+            return Some(None);
+        }
+        let facts = self.engine.flows.facts(one.function);
+        let found = facts.iter().find(|fact| {
+            fact.kind == kind && fact.first == one.event && fact.second == other.event
+        });
+        Some(found.copied())
+    }
+
+    pub(super) fn leaks(&self) -> Option<bool> {
+        let Some(fact) = self.on_one_path(PathFactKind::Leaks)? else {
+            return Some(false);
+        };
+        let function = self.place(0)?.function;
+        Some(!self.is_released_by_callers(function, fact.lock))
+    }
+
+    /// Whether some caller releases the lock without having taken it: then it knows that it may be held.
+    fn is_released_by_callers(&self, function: FnId, lock: Lock) -> bool {
+        let flows = &self.engine.flows;
+        self.engine.calls.callers[at(function.0)]
+            .iter()
+            .any(|caller| {
+                let operations = flows.operations(*caller);
+                let does = |releases: bool| {
+                    operations.iter().any(|(_, operation)| {
+                        operation.lock.is_same_object(lock)
+                            && (operation.action == LockAction::Release) == releases
+                    })
+                };
+                does(true) && !does(false)
+            })
+    }
+}
