@@ -10,6 +10,7 @@ mod expect;
 mod front;
 pub mod fuzz;
 mod idioms;
+mod judged;
 mod matcher;
 mod pdl;
 mod results;
@@ -19,6 +20,7 @@ mod show;
 mod walk;
 
 pub use expect::{Expectation, TestResult, test_patterns};
+pub use judged::{Judged, Verdict, judged};
 pub use matcher::Level;
 pub use pdl::error::PatternError;
 pub use scan::{

@@ -11,6 +11,7 @@ use crate::analyse::program::{EventId, FnId};
 use crate::front::event::{Event, Kind, UPDATE};
 use crate::front::lex::{at, index};
 use crate::idioms::{Start, glob_matches};
+use crate::judged::Share;
 use crate::matcher::{Bound, Engine, Instance};
 use crate::pdl::ast::{Condition, Pattern, Predicate};
 use crate::scan::{Options, PatternCount, Summary};
@@ -38,6 +39,8 @@ pub(crate) fn findings(
         lines: BTreeMap::new(),
     };
     let mut shown = Vec::new();
+    let sample = crate::judged::judged();
+    let shipped = crate::shipped::names();
     for alternatives in by_name(found) {
         let mut best: BTreeMap<String, Ranked> = BTreeMap::new();
         let all = alternatives
@@ -65,7 +68,13 @@ pub(crate) fn findings(
         ranked
             .retain(|ranked| !is_suppressed(engine, &mut texts, ranked, &options.config.suppress));
         summary.suppressed += raddle_stdx::width::to_u64(before - ranked.len());
-        shown.extend(select(ranked, options.limit, summary));
+        let name = &alternatives[0].0.name;
+        let share = Share::new(&sample, name, !shipped.contains(name));
+        for ranked in &mut ranked {
+            ranked.finding.severity = share.severity(ranked.finding.severity);
+        }
+        let limit = options.limit.map(|limit| share.limit(limit));
+        shown.extend(select(ranked, limit, summary));
     }
     shown.sort_by(|one, other| {
         other

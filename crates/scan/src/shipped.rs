@@ -25,6 +25,14 @@ shipped! {
     "lock-leak.pdl"
     "double-lock.pdl"
     "double-unlock.pdl"
+    "wait-for-handler.pdl"
+    "asserted-lock-not-held.pdl"
+    "called-without-lock.pdl"
+    "irq-unsafe-lock.pdl"
+    "armed-at-free.pdl"
+    "use-after-free.pdl"
+    "rcu-use-after-unlock.pdl"
+    "rcu-free-without-grace-period.pdl"
     "stale-after-unlock.pdl"
     "inconsistent-guarding.pdl"
 }
@@ -42,6 +50,14 @@ pub fn shipped_files() -> Vec<(String, String)> {
     FILES
         .iter()
         .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+        .collect()
+}
+
+/// The names of the shipped patterns: each file is named after its pattern.
+pub(crate) fn names() -> Vec<String> {
+    FILES
+        .iter()
+        .map(|(file, _)| file.trim_end_matches(".pdl").to_owned())
         .collect()
 }
 

@@ -11,6 +11,9 @@ use crate::front::lex::{at, index};
 pub(crate) struct Lock(u32);
 
 impl Lock {
+    /// No lock.
+    pub(crate) const NONE: Lock = Lock(u32::MAX);
+
     const SHARED: u32 = 1;
     const SCOPED: u32 = 2;
 

@@ -100,6 +100,12 @@ impl Engine<'_> {
                 | Predicate::Leaks
                 | Predicate::Relocks
                 | Predicate::Reunlocks
+                | Predicate::UsesFreed
+                | Predicate::UsesAfterRcu
+                | Predicate::Unheld
+                | Predicate::Interruptible
+                | Predicate::InInterrupt
+                | Predicate::CalledUnlocked
         );
         let needs_alias = matches!(predicate, Predicate::Published | Predicate::Passed);
         (needs_locks && !self.level.locks) || (needs_alias && !self.level.alias)
@@ -156,7 +162,7 @@ impl Ask<'_, '_, '_> {
         }
     }
 
-    fn function(&self, number: usize) -> Option<FnId> {
+    pub(super) fn function(&self, number: usize) -> Option<FnId> {
         match self.bound(number)? {
             Bound::Function(id) => Some(id),
             Bound::Object { place, expr, .. } => self.named_function(place, expr),
@@ -331,6 +337,28 @@ impl Ask<'_, '_, '_> {
             Predicate::Leaks => self.leaks()?,
             Predicate::Relocks => self.on_one_path(PathFactKind::Relocks)?.is_some(),
             Predicate::Reunlocks => self.on_one_path(PathFactKind::Reunlocks)?.is_some(),
+            Predicate::UsesFreed => self.on_one_path(PathFactKind::UsesFreed)?.is_some(),
+            Predicate::UsesAfterRcu => self.on_one_path(PathFactKind::UsesAfterRcu)?.is_some(),
+            Predicate::Awaits => {
+                let function = self.function(1)?;
+                self.engine.awaited(self.place(0)?).contains(&function)
+            }
+            Predicate::Called => {
+                let (place, function) = (self.place(0)?, self.function(1)?);
+                let mut callees = self.engine.calls.callees_at(place.function, place.event);
+                callees.any(|call| !call.indirect && call.callee == function)
+            }
+            Predicate::Unheld => self.unheld()?,
+            Predicate::Interruptible => self.interruptible()?,
+            Predicate::InInterrupt => self.in_interrupt()?,
+            Predicate::LeavesArmed => self.leaves_armed()?,
+            Predicate::ArmedIn => {
+                let function = self.function(1)?;
+                let armed = self.engine.left_armed(self.place(0)?);
+                armed.iter().any(|place| place.function == function)
+            }
+            Predicate::CalledUnlocked => self.called_unlocked()?,
+            Predicate::RemoveRoot => self.removes()?,
             Predicate::FoundByRcu => self.found_by_rcu()?,
             Predicate::ReadLocked => self.read_locked()?,
             Predicate::Guarded | Predicate::GuardedWrites | Predicate::Type | Predicate::NameOf => {

@@ -54,7 +54,7 @@ impl Engine<'_> {
         };
         let mut instances = Vec::new();
         for id in self.program.function_ids() {
-            if !job.may_match(&pattern.subs[0], id) {
+            if !job.may_match(&pattern.subs[0], id) || !job.is_possible(id) {
                 continue;
             }
             for partial in job.sub_in(0, id, &job.empty()) {
@@ -74,6 +74,31 @@ impl Job<'_, '_, '_> {
     fn may_match(&self, sub: &Sub, id: FnId) -> bool {
         let (_, function) = self.engine.program.function(id);
         !function.from_macro && self.has_features(&sub.functions[0].body, id)
+    }
+
+    /// A quick look whether conditions that speak of few functions can hold in this one.
+    fn is_possible(&self, id: FnId) -> bool {
+        let engine = self.engine;
+        tests(&self.pattern.conditions)
+            .into_iter()
+            .all(|test| match test.predicate {
+                Predicate::Called => {
+                    let Some(Arg::Variable(wanted)) = test.args.get(1) else {
+                        return true;
+                    };
+                    let sub = self.pattern.subs.iter().find(|sub| {
+                        matches!(sub.functions[0].name, Name::Variable(name) if name == *wanted)
+                    });
+                    sub.is_none_or(|sub| {
+                        let mut calls = engine.calls.of(id).iter();
+                        calls.any(|call| !call.indirect && self.may_match(sub, call.callee))
+                    })
+                }
+                predicate => super::paths::fact_kind(predicate).is_none_or(|kind| {
+                    !engine.level.locks
+                        || engine.flows.facts(id).iter().any(|fact| fact.kind == kind)
+                }),
+            })
     }
 
     fn has_features(&self, stmts: &[Stmt], id: FnId) -> bool {
@@ -267,7 +292,9 @@ impl Job<'_, '_, '_> {
         let sub = &self.pattern.subs[number];
         if let Some(functions) = self.linked_functions(sub, state) {
             for id in functions {
-                out.extend(self.sub_in(number, id, state));
+                if self.may_match(sub, id) {
+                    out.extend(self.sub_in(number, id, state));
+                }
             }
             out.truncate(ACCEPTED_MAX);
             return;
@@ -449,7 +476,14 @@ impl Job<'_, '_, '_> {
             return None;
         };
         for test in tests(&self.pattern.conditions) {
-            if !matches!(test.predicate, Predicate::SameFunction | Predicate::Starts) {
+            if !matches!(
+                test.predicate,
+                Predicate::SameFunction
+                    | Predicate::Starts
+                    | Predicate::Awaits
+                    | Predicate::Called
+                    | Predicate::ArmedIn
+            ) {
                 continue;
             }
             let source = match test.args.as_slice() {
@@ -457,7 +491,16 @@ impl Job<'_, '_, '_> {
                 [Arg::Variable(variable), source] if *variable == wanted => source,
                 _ => continue,
             };
-            if let Some(found) = self.engine.named_functions(source, state) {
+            let found = match (test.predicate, source) {
+                (Predicate::SameFunction | Predicate::Starts, _) => {
+                    self.engine.named_functions(source, state)
+                }
+                (predicate, Arg::Label(label)) => {
+                    state.labels[*label].map(|place| self.engine.partners_of(predicate, place))
+                }
+                _ => None,
+            };
+            if let Some(found) = found {
                 return Some(found);
             }
         }
@@ -505,6 +548,25 @@ impl Job<'_, '_, '_> {
 }
 
 impl Engine<'_> {
+    /// The functions that a predicate links to a statement.
+    fn partners_of(&self, predicate: Predicate, place: EventId) -> Vec<FnId> {
+        match predicate {
+            Predicate::Awaits => self.awaited(place),
+            Predicate::Called => self
+                .calls
+                .callees_at(place.function, place.event)
+                .filter(|call| !call.indirect)
+                .map(|call| call.callee)
+                .collect(),
+            _ => {
+                let armed = self.left_armed(place);
+                let mut functions: Vec<FnId> = armed.iter().map(|place| place.function).collect();
+                functions.dedup();
+                functions
+            }
+        }
+    }
+
     /// The functions that a label (what it starts) or an argument names.
     fn named_functions(&self, source: &Arg, state: &Partial) -> Option<Vec<FnId>> {
         let (place, wanted) = match source {

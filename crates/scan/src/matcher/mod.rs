@@ -5,11 +5,12 @@ mod conditions;
 mod equal;
 mod facts;
 mod guards;
+mod handlers;
 mod join;
 mod paths;
 mod syntax;
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 
 use rustc_hash::FxHashMap;
 
@@ -63,6 +64,8 @@ pub(crate) struct Engine<'p> {
     pub(crate) level: Level,
     guards: RefCell<FxHashMap<Key, guards::Guard>>,
     sets: RefCell<FxHashMap<EventId, Held>>,
+    handlers: OnceCell<handlers::Handlers>,
+    caller_locks: RefCell<FxHashMap<FnId, Option<Lock>>>,
 }
 
 /// Locks at an event over all contexts.
@@ -95,6 +98,8 @@ impl<'p> Engine<'p> {
             level,
             guards: RefCell::default(),
             sets: RefCell::default(),
+            handlers: OnceCell::new(),
+            caller_locks: RefCell::default(),
         }
     }
 

@@ -6,6 +6,19 @@ use crate::analyse::paths::{PathFact, PathFactKind};
 use crate::analyse::program::FnId;
 use crate::front::lex::at;
 use crate::idioms::LockAction;
+use crate::pdl::ast::Predicate;
+
+/// What a condition looks for in the facts of a function's paths.
+pub(super) fn fact_kind(predicate: Predicate) -> Option<PathFactKind> {
+    Some(match predicate {
+        Predicate::Leaks => PathFactKind::Leaks,
+        Predicate::Relocks => PathFactKind::Relocks,
+        Predicate::Reunlocks => PathFactKind::Reunlocks,
+        Predicate::UsesFreed => PathFactKind::UsesFreed,
+        Predicate::UsesAfterRcu => PathFactKind::UsesAfterRcu,
+        _ => return None,
+    })
+}
 
 impl Ask<'_, '_, '_> {
     /// What the walk found for the two statements.

@@ -58,7 +58,9 @@ impl<'p> Walk<'_, 'p> {
             if inner.function.from_macro {
                 return self.macro_call(position, event, &inner, state);
             }
-            let by_name = self.is_known_by_name_only(event.expr);
+            // Whoever sleeps leaves locks as they were.
+            let by_name =
+                self.is_known_by_name_only(event.expr) || self.has_class(event.expr, "sleeps");
             self.doubt_what_callee_doubts(&inner, event.expr, &mut state);
             if !by_name && !self.summaries[at(callee.0)].is_plain() {
                 return self.guarded(position, event, state, &mut |walk, state| {
@@ -620,6 +622,7 @@ impl<'p> Walk<'_, 'p> {
     /// The result of the call is a new value; what it got the address of is unknown from now on.
     fn finish(&mut self, position: u32, event: Event, state: &mut State) -> Value {
         let view = self.view();
+        self.lives_after_call(position, event.expr, state);
         let is_lock = self
             .operations
             .last()
@@ -787,6 +790,7 @@ impl<'p> Walk<'_, 'p> {
                 released: position,
                 is_sure: exact.is_some() && !held.unsure,
             });
+            self.end_of_rcu(position, held.lock, state);
             return self.refresh(state);
         }
         self.check_reunlock(position, lock, instance, state);

@@ -48,6 +48,10 @@ pub(crate) enum PathFactKind {
     Relocks,
     /// The lock released at the first is released again at the second.
     Reunlocks,
+    /// The object freed at the first is used at the second.
+    UsesFreed,
+    /// The object found in the RCU section that ends at the first is used at the second.
+    UsesAfterRcu,
 }
 
 /// Two events on one path.
@@ -59,7 +63,21 @@ pub(crate) struct PathFact {
     pub(crate) lock: Lock,
 }
 
-pub(super) fn summary(eval: &Eval<'_>, exits: &[Exit], passes: &[Touched]) -> Summary {
+/// Events of a function that is there to switch off interrupts or preemption for its caller.
+const WRAPPER_EVENTS_MAX: usize = 12;
+
+pub(super) fn summary(
+    eval: &Eval<'_>,
+    locks: &Locks,
+    events: &[Event],
+    exits: &[Exit],
+    passes: &[Touched],
+) -> Summary {
+    // A larger function that seems to leave preemption off has switched it on in a way that was not seen.
+    let is_kept = |lock: Lock| {
+        events.len() <= WRAPPER_EVENTS_MAX
+            || !eval.view.program.table.family(locks.family(lock)).context
+    };
     let mut summary = Summary {
         passes: passes.to_vec(),
         ..Summary::default()
@@ -82,13 +100,13 @@ pub(super) fn summary(eval: &Eval<'_>, exits: &[Exit], passes: &[Touched]) -> Su
             takes: exit
                 .held
                 .iter()
-                .filter(|held| !held.unsure && !takes_back(held.lock))
+                .filter(|held| !held.unsure && !takes_back(held.lock) && is_kept(held.lock))
                 .map(|held| touched(held.lock, held.instance))
                 .collect(),
             frees: exit
                 .freed
                 .iter()
-                .filter(|freed| !takes_back(freed.lock))
+                .filter(|freed| !takes_back(freed.lock) && is_kept(freed.lock))
                 .map(|freed| touched(freed.lock, freed.instance))
                 .collect(),
         };

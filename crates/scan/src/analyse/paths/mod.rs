@@ -9,6 +9,7 @@
 mod calls;
 mod eval;
 mod judge;
+mod lifetime;
 pub(crate) mod state;
 pub(crate) mod summary;
 mod uses;

@@ -1,5 +1,6 @@
 //! What is known on one path through a function, and how paths are joined.
 
+use super::judge::PathFactKind;
 use super::uses::Uses;
 use super::value::{ANY, Node, Signs, Value, Values};
 use crate::analyse::locks::{Lock, LockSet};
@@ -37,6 +38,15 @@ pub(crate) struct Freed {
     pub(crate) by: u32,
 }
 
+/// An object that must not be used any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gone {
+    pub(super) object: Value,
+    /// Where it went.
+    pub(super) by: u32,
+    pub(super) kind: PathFactKind,
+}
+
 /// What a local holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
@@ -63,6 +73,9 @@ pub(crate) struct State {
     /// Results of the latest calls.
     pub(super) results: Vec<(E, Value)>,
     pub(super) facts: Vec<Fact>,
+    /// Objects found in the RCU section that is open.
+    pub(super) borrowed: Vec<Value>,
+    pub(super) gone: Vec<Gone>,
     pub(crate) held: Vec<Held>,
     pub(crate) freed: Vec<Freed>,
     pub(crate) done: Vec<Done>,
@@ -90,6 +103,8 @@ impl State {
             memory: Vec::new(),
             results: Vec::new(),
             facts: Vec::new(),
+            borrowed: Vec::new(),
+            gone: Vec::new(),
             held: Vec::new(),
             freed: Vec::new(),
             done: Vec::new(),
@@ -193,7 +208,10 @@ impl State {
     }
 
     fn has_same_locks(&self, other: &Self) -> bool {
-        self.held == other.held && self.freed == other.freed && self.done == other.done
+        self.held == other.held
+            && self.freed == other.freed
+            && self.done == other.done
+            && self.gone == other.gone
     }
 
     /// Keeps what both know; a local that differs holds something new.

@@ -120,7 +120,13 @@ impl<'r, 'p> Walk<'r, 'p> {
         for exit in &self.exits {
             may_free = self.locks.union(may_free, exit.freed_set);
         }
-        let mut summary = judge::summary(&self.eval, &self.exits, &self.passes);
+        let mut summary = judge::summary(
+            &self.eval,
+            self.locks,
+            self.events,
+            &self.exits,
+            &self.passes,
+        );
         summary.releases = self.released_locks();
         self.doubts.sort_unstable();
         summary.doubts = std::mem::take(&mut self.doubts);
@@ -370,6 +376,7 @@ impl<'r, 'p> Walk<'r, 'p> {
                 && (number == 0 || view.param(name).is_none())
             {
                 self.set_unknown(position, index(number) + 1, name, state);
+                self.borrow_loop_variable(event.expr, name, state);
             }
         }
     }
@@ -428,7 +435,11 @@ impl<'r, 'p> Walk<'r, 'p> {
         match event.kind {
             Kind::Call => return self.call(position, event, state),
             Kind::ScopeEnd => self.end_scope(position, event, &mut state),
-            Kind::Write => self.write(position, event, &mut state),
+            Kind::Write => {
+                self.check_use(position, event, &state);
+                self.write(position, event, &mut state);
+            }
+            Kind::Read => self.check_use(position, event, &state),
             _ => {}
         }
         vec![state]

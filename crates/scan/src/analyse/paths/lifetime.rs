@@ -1,0 +1,145 @@
+//! Objects that must not be used any more: freed, or found under RCU and used after its end.
+
+use super::judge::{PathFact, PathFactKind};
+use super::state::{Gone, State};
+use super::value::{Node, Value};
+use super::walk::Walk;
+use crate::analyse::locks::Lock;
+use crate::front::ast::{E, Expr};
+use crate::front::event::{BY_CALL, Event, Kind};
+use crate::front::lex::Sym;
+
+/// Objects that are kept in mind on one path.
+const OBJECTS_MAX: usize = 6;
+
+impl Walk<'_, '_> {
+    /// What a call does to the lives of the objects it is given.
+    pub(super) fn lives_after_call(&mut self, position: u32, call: E, state: &mut State) {
+        let view = self.view();
+        let Some((name, args)) = view.unit.named_call(call) else {
+            return;
+        };
+        let global = view.name(name);
+        let classes = view.program.idiom(global).classes;
+        let table = view.program.table;
+        let has = |class: &str| classes & table.class(class).unwrap_or(0) != 0;
+        if has("frees_now") {
+            if let Some(arg) = args.first() {
+                let value = self.eval.value(state, *arg);
+                self.remember_gone(value, position, PathFactKind::UsesFreed, state);
+            }
+            return;
+        }
+        let text = view.program.names.bytes(global);
+        let takes_reference = [&b"get"[..], b"hold", b"ref", b"grab", b"pin"]
+            .iter()
+            .any(|part| text.windows(part.len()).any(|window| window == *part));
+        if takes_reference && !(state.gone.is_empty() && state.borrowed.is_empty()) {
+            let args = args.to_vec();
+            for arg in args {
+                let value = self.eval.value(state, arg);
+                let is_kept =
+                    |object: Value| self.eval.values.bases(value).any(|base| base == object);
+                state.borrowed.retain(|object| !is_kept(*object));
+                state.gone.retain(|gone| !is_kept(gone.object));
+            }
+        }
+        if has("rcu_lookup")
+            && self.is_in_rcu(state)
+            && let Some(arg) = args.first()
+        {
+            let value = self.eval.value(state, *arg);
+            borrow(value, state);
+        }
+    }
+
+    fn is_in_rcu(&self, state: &State) -> bool {
+        state.held.iter().any(|held| self.is_plain_rcu(held.lock))
+    }
+
+    fn is_plain_rcu(&self, lock: Lock) -> bool {
+        let family = self.view().program.table.family(self.locks.family(lock));
+        family.rcu && !family.has_object
+    }
+
+    /// The variable of a loop over an RCU list is an object found under RCU.
+    pub(super) fn borrow_loop_variable(&mut self, head: E, local: Sym, state: &mut State) {
+        let view = self.view();
+        let is_rcu = view
+            .unit
+            .named_call(head)
+            .is_some_and(|(name, _)| view.program.names.bytes(view.name(name)).ends_with(b"_rcu"));
+        if is_rcu
+            && self.is_in_rcu(state)
+            && let Some(slot) = state.local(local)
+        {
+            borrow(slot.value, state);
+        }
+    }
+
+    /// After the outermost section nothing keeps what was found in it.
+    pub(super) fn end_of_rcu(&mut self, position: u32, lock: Lock, state: &mut State) {
+        if !self.is_plain_rcu(lock) || self.is_in_rcu(state) {
+            return;
+        }
+        // Another lock may keep the object.
+        let is_kept = state.held.iter().any(|held| {
+            !self
+                .view()
+                .program
+                .table
+                .family(self.locks.family(held.lock))
+                .context
+        });
+        for object in std::mem::take(&mut state.borrowed) {
+            if !is_kept {
+                self.remember_gone(object, position, PathFactKind::UsesAfterRcu, state);
+            }
+        }
+    }
+
+    fn remember_gone(&mut self, object: Value, by: u32, kind: PathFactKind, state: &mut State) {
+        let is_object = matches!(
+            self.eval.values.node(object),
+            Node::Param(_) | Node::Result(..) | Node::Load(_) | Node::Pure(..)
+        );
+        if is_object && state.gone.len() < OBJECTS_MAX {
+            state.gone.push(Gone { object, by, kind });
+        }
+    }
+
+    /// Reports an access to what is gone.
+    pub(super) fn check_use(&mut self, position: u32, event: Event, state: &State) {
+        if state.gone.is_empty() || state.joined {
+            return;
+        }
+        let view = self.view();
+        let target = view.unit.exprs.peel(event.expr);
+        if event.flags & BY_CALL != 0 && event.kind == Kind::Write {
+            return;
+        }
+        let Expr::Member {
+            arrow: true, base, ..
+        } = view.expr(target)
+        else {
+            return;
+        };
+        let base = self.eval.value(state, base);
+        for gone in &state.gone {
+            if gone.object == base {
+                self.facts.push(PathFact {
+                    kind: gone.kind,
+                    first: gone.by,
+                    second: position,
+                    lock: Lock::NONE,
+                });
+            }
+        }
+    }
+}
+
+fn borrow(value: Value, state: &mut State) {
+    if !state.borrowed.contains(&value) && state.borrowed.len() < OBJECTS_MAX {
+        state.borrowed.push(value);
+    }
+}

@@ -1,0 +1,458 @@
+//! Handlers by what starts them: work items, timers, tasklets and interrupts; who waits for them, who leaves
+//! them running, and which locks they need.
+
+use rustc_hash::FxHashMap;
+
+use super::Engine;
+use super::conditions::Ask;
+use crate::analyse::keys::{Key, KeyParts, View};
+use crate::analyse::locks::Lock;
+use crate::analyse::program::{EventId, FnId, Name};
+use crate::analyse::types::Def;
+use crate::front::ast::E;
+use crate::front::lex::{at, index};
+use crate::idioms::Start;
+
+/// What is known of one work item, timer or the like, over the whole program.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Item {
+    pub(crate) handlers: Vec<FnId>,
+    /// Calls that start it.
+    pub(crate) armed: Vec<EventId>,
+    /// It is cancelled, flushed or deleted somewhere.
+    pub(crate) is_cancelled: bool,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Handlers {
+    items: FxHashMap<Key, Item>,
+    /// Items embedded in a struct.
+    by_struct: FxHashMap<Def, Vec<Key>>,
+    /// Interrupt handlers by the file that requests the interrupt.
+    interrupts: FxHashMap<u32, Vec<FnId>>,
+}
+
+impl Handlers {
+    fn new(engine: &Engine<'_>) -> Self {
+        let mut all = Self::default();
+        let table = engine.program.table;
+        let arms = table.class("arms").unwrap_or(0);
+        let cancels = table.class("cancels").unwrap_or(0);
+        let mut names: Vec<Name> = engine.calls.by_name.keys().copied().collect();
+        names.sort_unstable();
+        for name in names {
+            let idiom = engine.program.idiom(name);
+            if idiom.starts.is_empty() && idiom.classes & (arms | cancels) == 0 {
+                continue;
+            }
+            for (caller, event) in &engine.calls.by_name[&name] {
+                let place = EventId {
+                    function: *caller,
+                    event: *event,
+                };
+                all.add_starts(engine, place);
+                if idiom.classes & arms != 0
+                    && let Some(item) = all.item_at(engine, place)
+                {
+                    item.armed.push(place);
+                }
+                if idiom.classes & cancels != 0
+                    && let Some(item) = all.item_at(engine, place)
+                {
+                    item.is_cancelled = true;
+                }
+            }
+        }
+        all.add_declared(engine);
+        all.index();
+        all
+    }
+
+    fn add_starts(&mut self, engine: &Engine<'_>, place: EventId) {
+        let view = View::new(engine.program, place.function);
+        let Some((name, args)) = view.unit.named_call(engine.program.event(place).expr) else {
+            return;
+        };
+        for start in &engine.program.idiom(view.name(name)).starts {
+            let Some(function) = args.get(start.function) else {
+                continue;
+            };
+            let handlers = engine.functions_given(place, *function);
+            if start.context == Start::HardIrq {
+                let known = self.interrupts.entry(view.unit_number).or_default();
+                known.extend(handlers.iter().copied());
+            }
+            let Some(object) = start.argument.and_then(|number| args.get(number)) else {
+                continue;
+            };
+            let key = view.key(*object);
+            if key.is_shared() {
+                self.items.entry(key).or_default().handlers.extend(handlers);
+            }
+        }
+    }
+
+    /// `DECLARE_WORK(item, handler)` at file level.
+    fn add_declared(&mut self, engine: &Engine<'_>) {
+        for (number, unit) in engine.program.units.iter().enumerate() {
+            let number = index(number);
+            for invocation in &unit.declared.invocations {
+                let name = Name(unit.global(invocation.name));
+                let [item, function, ..] = invocation.args.as_slice() else {
+                    continue;
+                };
+                if engine.program.idiom(name).starts.is_empty() {
+                    continue;
+                }
+                let item = Name(unit.global(*item));
+                let home = engine.program.types.global(item, number);
+                let key = Key::new(KeyParts::Global(item, home.and_then(|(_, home)| home)));
+                let found = engine.program.resolve(Name(unit.global(*function)), number);
+                self.items.entry(key).or_default().handlers.extend(found);
+            }
+        }
+    }
+
+    fn item_at(&mut self, engine: &Engine<'_>, place: EventId) -> Option<&mut Item> {
+        let key = engine.item_key(place)?;
+        Some(self.items.entry(key).or_default())
+    }
+
+    fn index(&mut self) {
+        let mut keys: Vec<Key> = self.items.keys().copied().collect();
+        keys.sort_unstable();
+        for key in keys {
+            if let KeyParts::Field(def, _) = key.parts() {
+                self.by_struct.entry(def).or_default().push(key);
+            }
+        }
+    }
+}
+
+impl Engine<'_> {
+    pub(crate) fn handlers(&self) -> &Handlers {
+        self.handlers.get_or_init(|| Handlers::new(self))
+    }
+
+    /// The key of the work item or timer that a call is about: the first argument that is one.
+    fn item_key(&self, place: EventId) -> Option<Key> {
+        let view = View::new(self.program, place.function);
+        let (_, args) = view.unit.named_call(self.program.event(place).expr)?;
+        let types = self.program.table.class("item_types").unwrap_or(0);
+        args.iter().take(3).find_map(|arg| {
+            let ty = self.program.types.canonical(view.ty(*arg));
+            let key = view.key(*arg);
+            (key.is_shared() && self.program.idiom(ty.base).classes & types != 0).then_some(key)
+        })
+    }
+
+    /// The handlers that the call at `place` waits for.
+    pub(super) fn awaited(&self, place: EventId) -> Vec<FnId> {
+        let handlers = self.handlers();
+        let unit = self.program.unit_of(place.function);
+        let found = match self.item_key(place) {
+            Some(key) => handlers.items.get(&key).map(|item| item.handlers.clone()),
+            None => handlers.interrupts.get(&unit).cloned(),
+        };
+        let mut all = Vec::new();
+        for handler in found.unwrap_or_default() {
+            for id in self.called_from(handler) {
+                if !all.contains(&id) {
+                    all.push(id);
+                }
+            }
+        }
+        all
+    }
+
+    /// Calls that start what is still running when the object of the function at `place` goes away.
+    pub(super) fn left_armed(&self, place: EventId) -> Vec<EventId> {
+        let view = View::new(self.program, place.function);
+        let handlers = self.handlers();
+        let mut out = Vec::new();
+        if self.ends_all_work(place.function) {
+            return out;
+        }
+        for def in self.structs_of_locals(&view) {
+            for key in handlers.by_struct.get(&def).into_iter().flatten() {
+                let item = &handlers.items[key];
+                let is_own = item
+                    .handlers
+                    .iter()
+                    .any(|handler| self.called_from(*handler).contains(&place.function));
+                if !item.is_cancelled && !item.handlers.is_empty() && !is_own {
+                    out.extend(item.armed.first().copied());
+                }
+            }
+        }
+        out
+    }
+
+    fn structs_of_locals(&self, view: &View<'_>) -> Vec<Def> {
+        let mut defs = Vec::new();
+        for local in view.unit.locals_of(view.function) {
+            if let Some(ty) = view.local(local.name) {
+                let def = self.program.types.def(ty, self.program);
+                if def != Def::NONE && !defs.contains(&def) {
+                    defs.push(def);
+                }
+            }
+        }
+        defs
+    }
+
+    /// Whether the function or what it calls flushes or destroys a whole work queue.
+    fn ends_all_work(&self, id: FnId) -> bool {
+        let wanted = self.program.table.class("ends_all_work").unwrap_or(0);
+        self.called_from(id)
+            .iter()
+            .any(|callee| self.calls.classes[at(callee.0)] & wanted != 0)
+    }
+
+    /// Whether a held lock may be the wanted one: by object, or as the lock of the whole object.
+    fn may_be_same(&self, held: Lock, wanted: Lock) -> bool {
+        let locks = &self.flows.locks;
+        let (one, other) = (locks.key(held), locks.key(wanted));
+        let is_whole = matches!(
+            (one.parts(), other.parts()),
+            (KeyParts::Field(a, Name(0)), KeyParts::Field(b, _)) if a == b
+        );
+        held.is_same_object(wanted) || locks.is_vague(held) || one == other || is_whole
+    }
+
+    /// Whether most calls of the function are seen to hold one of the locks: else the lock is taken where
+    /// the analysis does not look.
+    fn is_mostly_held(&self, callee: FnId, wanted: &[Lock]) -> bool {
+        let (mut all, mut under) = (0_u32, 0_u32);
+        for caller in &self.calls.callers[at(callee.0)] {
+            for call in self.calls.of(*caller) {
+                if call.callee != callee || call.indirect {
+                    continue;
+                }
+                let held = self.held(EventId {
+                    function: *caller,
+                    event: call.event,
+                });
+                all += 1;
+                under += u32::from(
+                    held.always
+                        .iter()
+                        .any(|lock| wanted.iter().any(|wanted| self.may_be_same(*lock, *wanted))),
+                );
+            }
+        }
+        under >= 1 && under * 2 >= all
+    }
+
+    /// Locks that an assertion at `place`, a call of a lock assertion, speaks of.
+    pub(super) fn asserted_at(&self, place: EventId) -> Vec<Lock> {
+        let view = View::new(self.program, place.function);
+        let Some((_, args)) = view.unit.named_call(self.program.event(place).expr) else {
+            return Vec::new();
+        };
+        let Some(arg) = args.first() else {
+            return Vec::new();
+        };
+        self.flows.locks.at_key(view.key(*arg)).to_vec()
+    }
+}
+
+impl Ask<'_, '_, '_> {
+    /// Whether the lock asserted at the second statement is in no way held at the first.
+    pub(super) fn unheld(&self) -> Option<bool> {
+        let (place, assertion) = (self.place(0)?, self.place(1)?);
+        let engine = self.engine;
+        let asserted = engine.asserted_at(assertion);
+        let locks = &engine.flows.locks;
+        if asserted.is_empty() || asserted.iter().any(|lock| locks.is_vague(*lock)) {
+            return Some(false);
+        }
+        // Taken inside the callee first, or on some way only: nothing is known.
+        if asserted
+            .iter()
+            .any(|lock| engine.flows.acquires(assertion.function, *lock))
+        {
+            return Some(false);
+        }
+        let event = engine.program.event(assertion);
+        if event.parent != crate::front::event::TOP {
+            return Some(false);
+        }
+        let held = engine.held(place).ever;
+        Some(
+            !held.iter().any(|lock| {
+                asserted
+                    .iter()
+                    .any(|wanted| engine.may_be_same(*lock, *wanted))
+            }) && engine.is_mostly_held(assertion.function, &asserted),
+        )
+    }
+
+    /// Whether the lock is taken at the statement with interrupts on, by a function that no interrupt runs.
+    pub(super) fn interruptible(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let engine = self.engine;
+        let view = View::new(engine.program, place.function);
+        let (name, _) = view.unit.named_call(engine.program.event(place).expr)?;
+        let plain = engine.program.table.class("plain_spin_lock").unwrap_or(0);
+        if engine.program.idiom(view.name(name)).classes & plain == 0 {
+            return Some(false);
+        }
+        let own = engine.flows.at(place.function, place.event);
+        let spins = |set| {
+            engine.flows.locks.members(set).iter().any(|lock| {
+                let family = engine.flows.locks.family(*lock);
+                !engine.program.table.family(family).sleeps
+            })
+        };
+        let contexts = engine.contexts.of(place.function);
+        Some(
+            !spins(own.may)
+                && !contexts.is_empty()
+                && contexts.iter().all(|context| {
+                    !spins(context.may)
+                        && matches!(
+                            context.start,
+                            Start::Thread | Start::Work | Start::Entry | Start::Init
+                        )
+                })
+                && contexts.iter().any(|context| context.start != Start::Init),
+        )
+    }
+
+    /// Whether an interrupt handler, or a timer if `soft`, runs the statement.
+    pub(super) fn in_interrupt(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        Some(
+            self.engine
+                .contexts
+                .of(place.function)
+                .iter()
+                .any(|context| {
+                    matches!(context.start, Start::HardIrq | Start::SoftIrq)
+                        && self.is_rooted_in_interrupt(context.root)
+                }),
+        )
+    }
+
+    fn is_rooted_in_interrupt(&self, root: Option<FnId>) -> bool {
+        root.is_some_and(|root| {
+            self.engine.calls.roots[at(root.0)]
+                .is_some_and(|root| matches!(root.start, Start::HardIrq | Start::SoftIrq))
+        })
+    }
+
+    /// Whether the function is what a driver's table names for removal.
+    pub(super) fn removes(&self) -> Option<bool> {
+        let id = self.function(0)?;
+        let root = self.engine.calls.roots[at(id.0)];
+        let name = self.engine.program.function_name(id).to_lowercase();
+        let is_removal = ["remove", "disconnect", "detach", "exit", "unbind"]
+            .iter()
+            .any(|part| name.contains(part));
+        Some(is_removal && root.is_some_and(|root| root.start == Start::Init))
+    }
+
+    /// Whether the item started by the call at the second statement is left running at the first.
+    pub(super) fn leaves_armed(&self) -> Option<bool> {
+        let (place, started) = (self.place(0)?, self.place(1)?);
+        Some(self.engine.left_armed(place).contains(&started))
+    }
+
+    /// Whether all other callers of what is called at the statement hold a lock that is not held here.
+    pub(super) fn called_unlocked(&self) -> Option<bool> {
+        let place = self.place(0)?;
+        let engine = self.engine;
+        let Some(callee) = engine
+            .calls
+            .callees_at(place.function, place.event)
+            .find(|call| !call.indirect)
+            .map(|call| call.callee)
+        else {
+            return Some(false);
+        };
+        let Some(lock) = engine.lock_of_callers(callee) else {
+            return Some(false);
+        };
+        let locks = &engine.flows.locks;
+        let held = engine.held(place).ever;
+        Some(
+            !engine.is_fresh_call(place)
+                && !held.iter().any(|other| {
+                    other.is_same_object(lock)
+                        || locks.is_vague(*other)
+                        || locks.exclude_each_other(engine.program, *other, lock)
+                }),
+        )
+    }
+}
+
+/// Calls that must agree before the odd one out is reported, and their share in percent.
+const AGREEING_MIN: usize = 4;
+const AGREEING_PERCENT: usize = 80;
+
+impl Engine<'_> {
+    /// The lock that nearly all callers of a function hold.
+    fn lock_of_callers(&self, callee: FnId) -> Option<Lock> {
+        if let Some(known) = self.caller_locks.borrow().get(&callee) {
+            return *known;
+        }
+        let found = self.count_caller_locks(callee);
+        self.caller_locks.borrow_mut().insert(callee, found);
+        found
+    }
+
+    fn count_caller_locks(&self, callee: FnId) -> Option<Lock> {
+        let mut counts: Vec<(Lock, usize)> = Vec::new();
+        let mut all = 0;
+        for caller in &self.calls.callers[at(callee.0)] {
+            if self.contexts.is_init_only(*caller) {
+                continue;
+            }
+            for call in self.calls.of(*caller) {
+                let place = EventId {
+                    function: *caller,
+                    event: call.event,
+                };
+                if call.callee != callee || call.indirect || self.is_fresh_call(place) {
+                    continue;
+                }
+                all += 1;
+                for lock in self.held(place).always {
+                    let family = self.program.table.family(self.flows.locks.family(lock));
+                    if family.rcu
+                        || family.context
+                        || !family.has_object
+                        || self.flows.locks.is_vague(lock)
+                    {
+                        continue;
+                    }
+                    match counts
+                        .iter_mut()
+                        .find(|(known, _)| known.is_same_object(lock))
+                    {
+                        Some((_, count)) => *count += 1,
+                        None => counts.push((lock, 1)),
+                    }
+                }
+            }
+        }
+        let (lock, count) = counts.into_iter().rev().max_by_key(|(_, count)| *count)?;
+        let is_usual = count >= AGREEING_MIN && count * 100 >= all * AGREEING_PERCENT;
+        let is_taken_inside = self.flows.acquires(callee, lock);
+        (is_usual && count < all && !is_taken_inside).then_some(lock)
+    }
+
+    /// Whether a call is about an object that nobody else knows yet.
+    fn is_fresh_call(&self, place: EventId) -> bool {
+        let view = View::new(self.program, place.function);
+        let Some((_, args)) = view.unit.named_call(self.program.event(place).expr) else {
+            return false;
+        };
+        args.iter().any(|arg: &E| {
+            view.root(*arg)
+                .is_some_and(|root| self.flows.is_fresh(place.function, place.event, root))
+        })
+    }
+}
