@@ -10,7 +10,7 @@ const LINES_MAX: usize = 20_000;
 
 /// The lines of the working tree that are not in `revision`.
 pub(crate) fn changed_since(revision: &str) -> anyhow::Result<Vec<Focus>> {
-    let lines = added_lines(&git::changes_since(revision, &[])?);
+    let lines = added_lines(&git::changes_since(revision)?);
     if lines.is_empty() {
         bail!("nothing was added or changed since `{revision}`: there is nothing to focus on");
     }

@@ -18,20 +18,32 @@ const SETTINGS: [&str; 6] = [
 ];
 
 /// The unified diff, without context, between a revision and the working tree.
-pub(crate) fn changes_since(revision: &str, options: &[&str]) -> anyhow::Result<String> {
+pub(crate) fn changes_since(revision: &str) -> anyhow::Result<String> {
+    let changes = diff(revision, &["--no-color", "--unified=0"])?;
+    Ok(String::from_utf8_lossy(&changes).into_owned())
+}
+
+/// The files below the current folder that differ between a revision and the working tree, as paths from it.
+pub(crate) fn changed_files(revision: &str) -> anyhow::Result<Vec<String>> {
+    let names = diff(revision, &["--relative", "--name-only", "-z", "--no-renames"])?;
+    let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect())
+}
+
+/// What a file, by its path from the current folder, held in a revision; none if it was not there.
+pub(crate) fn text_at(revision: &str, file: &str) -> anyhow::Result<Option<Vec<u8>>> {
+    let output = git(&[], &["cat-file", "blob", &format!("{revision}:./{file}")])?;
+    Ok(output.status.success().then_some(output.stdout))
+}
+
+fn diff(revision: &str, options: &[&str]) -> anyhow::Result<Vec<u8>> {
     if revision.starts_with('-') {
         bail!("`{revision}` is no git revision: `--diff` takes what `git diff` takes");
     }
-    let mut arguments = vec![
-        "diff",
-        "--no-color",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--ignore-submodules=all",
-        "--unified=0",
-    ];
-    arguments.extend(options);
-    arguments.extend([revision, "--"]);
+    let plain = ["diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
+    let arguments = [&plain[..], options, &[revision, "--"]].concat();
     let output = git(&without_filters()?, &arguments)?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
@@ -40,7 +52,7 @@ pub(crate) fn changes_since(revision: &str, options: &[&str]) -> anyhow::Result<
             words.lines().next().unwrap_or_default()
         );
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Ok(output.stdout)
 }
 
 /// Settings that take the command away from every filter that the repository's configuration defines. To read the

@@ -277,9 +277,26 @@ fn patterns_are_tested_by_marks() {
     );
 }
 
+/// The callee unlocks on both ways; without that the caller, which does not change, keeps the lock.
+const UNLOCKS_IN_CALLEE: &str = "
+struct t { struct mutex m; int n; };
+static void done(struct t *t) { t->n = 1; mutex_unlock(&t->m); }
+int f(struct t *t)
+{
+    mutex_lock(&t->m);
+    if (t->n) {
+        done(t);
+        return -EBUSY;
+    }
+    mutex_unlock(&t->m);
+    return 0;
+}
+";
+
 #[test]
-fn only_changed_lines_are_reported_with_diff() {
+fn only_what_a_change_brings_is_reported_with_diff() {
     let folder = with("lock-leak/buggy.c");
+    fs::write(folder.path().join("y.c"), UNLOCKS_IN_CALLEE).unwrap();
     let git = |arguments: &[&str]| {
         let done = Command::new("git")
             .args(["-c", "user.name=t", "-c", "user.email=t@example.invalid"])
@@ -294,16 +311,51 @@ fn only_changed_lines_are_reported_with_diff() {
     git(&["commit", "-q", "-m", "old"]);
     let unchanged = raddle(folder.path(), &["scan", "--diff", "HEAD"]);
     assert_eq!(unchanged.status.code(), Some(0), "{}", out(&unchanged));
-    let text = fs::read_to_string(folder.path().join("x.c")).unwrap();
-    fs::write(
-        folder.path().join("x.c"),
-        text.replace("-ENOSPC", "-ENOMEM"),
-    )
-    .unwrap();
+    let without = UNLOCKS_IN_CALLEE.replace("t->n = 1; mutex_unlock(&t->m);", "t->n = 1;");
+    fs::write(folder.path().join("y.c"), without).unwrap();
     let changed = raddle(folder.path(), &["scan", "--diff", "HEAD"]);
-    assert_eq!(changed.status.code(), Some(1), "{}", out(&changed));
+    let shown = out(&changed);
+    assert_eq!(changed.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("finding 1 of 1"), "{shown}");
+    assert!(shown.contains("y.c:9"), "{shown}");
     let bad = raddle(folder.path(), &["scan", "--diff", "no-such-revision"]);
     assert_eq!(bad.status.code(), Some(2));
+}
+
+#[test]
+fn classes_are_listed_with_their_tables() {
+    let folder = with("lock-leak/buggy.c");
+    fs::write(
+        folder.path().join("raddle.toml"),
+        "version = 1\n[scan.idioms.classes]\nsleeps = [\"my_wait\"]\n",
+    )
+    .unwrap();
+    let listed = raddle(folder.path(), &["scan", "--list-class", "sleeps"]);
+    assert_eq!(listed.status.code(), Some(0), "{}", err(&listed));
+    let shown = out(&listed);
+    assert!(
+        shown.contains("my_wait") && shown.contains("raddle.toml"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("msleep") && shown.contains("linux.toml"),
+        "{shown}"
+    );
+    let unknown = raddle(folder.path(), &["scan", "--list-class", "no-such-class"]);
+    assert_eq!(unknown.status.code(), Some(2));
+}
+
+#[test]
+fn lost_functions_are_named() {
+    let folder = with("lock-leak/buggy.c");
+    fs::write(
+        folder.path().join("y.c"),
+        "int 5 broken(int a) { a++; }\nint fine(void) { return 0; }\n",
+    )
+    .unwrap();
+    let output = raddle(folder.path(), &["scan", "."]);
+    let shown = out(&output);
+    assert!(shown.contains("not understood: y.c: broken"), "{shown}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         level: named(&level)?,
         limit: None,
         config: raddle_config::scan::Scan::default(),
-        changed: None,
+        former: Vec::new(),
     };
     let report = raddle_scan::scan(&options, &|_, _, _| {})?;
     let summary = &report.summary;

@@ -10,11 +10,28 @@ use rustc_hash::FxHashMap;
 
 use crate::front::words::Words;
 
-/// The shipped tables.
-const SHIPPED: &[&str] = &[
-    include_str!("../idioms/linux.toml"),
-    include_str!("../idioms/posix.toml"),
+/// The shipped tables: name and text.
+const SHIPPED: &[(&str, &str)] = &[
+    ("linux.toml", include_str!("../idioms/linux.toml")),
+    ("posix.toml", include_str!("../idioms/posix.toml")),
 ];
+
+/// The members of a class, each with the table that names it; nothing if there is no such class.
+pub fn list_class(own: &Idioms, class: &str) -> Option<Vec<(String, &'static str)>> {
+    let mut members = Vec::new();
+    let shipped = SHIPPED.iter().map(|(name, text)| {
+        let table: Idioms = toml::from_str(text).expect("the shipped tables are tested");
+        (*name, table)
+    });
+    for (origin, table) in shipped.chain([("raddle.toml", own.clone())]) {
+        let calls = table.classes.get(class).into_iter().flatten();
+        let accesses = table.accesses.iter().filter(|family| family.class == class);
+        let accesses = accesses.flat_map(|family| &family.calls);
+        members.extend(calls.chain(accesses).map(|name| (name.clone(), origin)));
+    }
+    members.sort_unstable();
+    (!members.is_empty()).then_some(members)
+}
 
 /// What a call does to a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,7 +182,7 @@ impl Table {
     pub(crate) fn new(extra: &Idioms) -> Result<Self, TooManyClasses> {
         let mut table = Self::default();
         table.idioms.push(Idiom::default());
-        for text in SHIPPED {
+        for (_, text) in SHIPPED {
             let shipped: Idioms = toml::from_str(text).expect("the shipped tables are tested");
             table.add(&shipped)?;
         }

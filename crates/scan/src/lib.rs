@@ -20,11 +20,12 @@ mod show;
 mod walk;
 
 pub use expect::{Expectation, TestResult, test_patterns};
+pub use idioms::list_class;
 pub use judged::{Judged, Verdict, judged};
 pub use matcher::Level;
 pub use pdl::error::PatternError;
 pub use scan::{
-    ChangedFile, Options, PatternCount, Phase, Progress, Report, ScanError, Summary, scan,
+    FormerText, Options, PatternCount, Phase, Progress, Report, ScanError, Summary, scan,
 };
 pub use shipped::{Shipped, list_patterns, shipped_files};
 pub use walk::{PathError, check_path};

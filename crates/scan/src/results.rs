@@ -61,9 +61,6 @@ pub(crate) fn findings(
             instances: raddle_stdx::width::to_u64(best.len()),
         });
         let mut ranked: Vec<Ranked> = best.into_values().collect();
-        if let Some(changed) = &options.changed {
-            ranked.retain(|ranked| touches(ranked, changed));
-        }
         let before = ranked.len();
         ranked
             .retain(|ranked| !is_suppressed(engine, &mut texts, ranked, &options.config.suppress));
@@ -111,18 +108,6 @@ fn is_wanted(engine: &Engine<'_>, instance: &Instance) -> bool {
         .trace
         .first()
         .is_some_and(|(_, place)| engine.is_wanted(place.function))
-}
-
-fn touches(ranked: &Ranked, changed: &[crate::scan::ChangedFile]) -> bool {
-    ranked.finding.steps.iter().any(|step| {
-        changed.iter().any(|file| {
-            file.file == step.place.file
-                && file
-                    .lines
-                    .iter()
-                    .any(|(first, last)| (*first..=*last).contains(&step.place.line))
-        })
-    })
 }
 
 /// Best first, few per object, at most `limit`.

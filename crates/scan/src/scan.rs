@@ -33,16 +33,16 @@ pub struct Options {
     /// Findings shown per pattern; the rest is counted.
     pub limit: Option<usize>,
     pub config: Config,
-    /// Only findings that touch these lines (first and last, one-based) of these files.
-    pub changed: Option<Vec<ChangedFile>>,
+    /// Texts to read instead of what is in these files: the tree as it was before a change.
+    pub former: Vec<FormerText>,
 }
 
-/// Lines of a file that a change touches.
+/// What a file held before a change; nothing if there was no such file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChangedFile {
+pub struct FormerText {
     /// As the scanner shows it.
     pub file: String,
-    pub lines: Vec<(u32, u32)>,
+    pub text: Vec<u8>,
 }
 
 /// How far a run is.
@@ -75,6 +75,10 @@ pub struct Summary {
     pub functions_damaged: u64,
     /// Bodies that could not be read at all.
     pub functions_lost: u64,
+    /// The same by file and name.
+    pub lost: Vec<String>,
+    /// Functions with more paths than are followed.
+    pub functions_cut: u64,
     pub patterns: Vec<PatternCount>,
     pub suppressed: u64,
     /// Found, but below the limits; `--all` shows them.
@@ -133,19 +137,14 @@ pub fn scan(options: &Options, progress: Progress<'_>) -> Result<Report, ScanErr
         notes: walk.notes,
         ..Summary::default()
     };
-    let (sources, units) = parse_all(
-        walk.sources,
-        &table,
-        options.jobs,
-        progress,
-        &mut summary.notes,
-    );
+    let (sources, units) = parse_all(walk.sources, &table, options, progress, &mut summary.notes);
     count(&sources, &units, &mut summary);
     progress(Phase::Analyse, 0, 1);
     let program = Program::link(&table, sources, units);
     let engine = Engine::new(&program, options.level);
     summary.lock_visits = engine.contexts.visits;
     summary.lock_cache_hits = engine.contexts.hits;
+    summary.functions_cut = raddle_stdx::width::to_u64(engine.flows.cut.len());
     let mut found = Vec::new();
     for (number, pattern) in patterns.iter().enumerate() {
         progress(Phase::Match, number, patterns.len());
@@ -236,7 +235,7 @@ enum Outcome {
 fn parse_all(
     sources: Vec<Source>,
     table: &Table,
-    jobs: usize,
+    options: &Options,
     progress: Progress<'_>,
     notes: &mut Vec<String>,
 ) -> (Vec<Source>, Vec<Unit>) {
@@ -244,7 +243,7 @@ fn parse_all(
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<(usize, Outcome)>> = Mutex::new(Vec::with_capacity(sources.len()));
     std::thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
+        for _ in 0..options.jobs.max(1) {
             scope.spawn(|| {
                 let mut own = Vec::new();
                 loop {
@@ -252,7 +251,15 @@ fn parse_all(
                     let Some(source) = sources.get(number) else {
                         break;
                     };
-                    own.push((number, parse_one(source, table, &words)));
+                    let former = options
+                        .former
+                        .iter()
+                        .find(|former| former.file == source.shown);
+                    let text = match former {
+                        Some(former) => Ok(former.text.clone()),
+                        None => regular_file::read(&source.path, FILE_BYTES_MAX),
+                    };
+                    own.push((number, parse_one(text, table, &words)));
                     if number.is_multiple_of(64) {
                         progress(Phase::Parse, number, sources.len());
                     }
@@ -286,8 +293,8 @@ fn parse_all(
 /// Larger files are data, not programs.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-fn parse_one(source: &Source, table: &Table, words: &Words) -> Outcome {
-    let text = match regular_file::read(&source.path, FILE_BYTES_MAX) {
+fn parse_one(text: std::io::Result<Vec<u8>>, table: &Table, words: &Words) -> Outcome {
+    let text = match text {
         Ok(text) => text,
         Err(error) => return Outcome::Skipped(error.to_string()),
     };
@@ -310,5 +317,10 @@ fn count(sources: &[Source], units: &[Unit], summary: &mut Summary) {
         summary.functions += unit.stats.functions;
         summary.functions_damaged += unit.stats.damaged;
         summary.functions_lost += unit.stats.lost;
+        for name in &unit.declared.functions_lost {
+            let name = unit.spellings().nth(crate::front::lex::at(name.0));
+            let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
+            summary.lost.push(format!("{}: {name}", source.shown));
+        }
     }
 }

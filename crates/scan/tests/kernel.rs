@@ -170,7 +170,7 @@ fn scan(tree: &Path, paths: &[&str], only: &[&str]) -> Report {
         level: Level::FULL,
         limit: None,
         config: raddle_config::scan::Scan::default(),
-        changed: None,
+        former: Vec::new(),
     };
     raddle_scan::scan(&options, &|_, _, _| {}).expect("a scan of real source works")
 }

@@ -47,7 +47,7 @@ fn check(file: &Path) -> Result<(), Failed> {
         level: Level::FULL,
         limit: None,
         config: raddle_config::scan::Scan::default(),
-        changed: None,
+        former: Vec::new(),
     };
     for result in raddle_scan::test_patterns(file, &options)? {
         if !result.passed() {

@@ -26,7 +26,7 @@ mod diff;
 pub(crate) struct Scan {
     /// Files and folders to scan.
     paths: Vec<PathBuf>,
-    /// Only findings on lines changed since this git revision; the paths (default: .) give the context.
+    /// Only findings that the tree did not have at this git revision; the paths default to the current folder.
     #[arg(long, value_name = "REV")]
     diff: Option<String>,
     /// Use the patterns in this file as well; may be repeated.
@@ -38,6 +38,9 @@ pub(crate) struct Scan {
     /// List the patterns and stop.
     #[arg(long)]
     list_patterns: bool,
+    /// List the functions of a class of the idiom tables, with the table that names each, and stop.
+    #[arg(long, value_name = "NAME")]
+    list_class: Option<String>,
     /// Run the patterns over the C files in this folder and compare with their `//~ name` marks.
     #[arg(long, value_name = "DIR")]
     test_patterns: Option<PathBuf>,
@@ -68,6 +71,8 @@ pub(crate) struct Scan {
 const PATTERN_BYTES_MAX: u64 = 16 << 20;
 /// Findings shown per pattern unless `--all` is given.
 const PER_PATTERN: usize = 200;
+/// Functions that were not understood and are named.
+const LOST_SHOWN: usize = 10;
 
 impl Scan {
     pub(crate) fn run(self) -> Result<Code, Failure> {
@@ -75,14 +80,17 @@ impl Scan {
         if self.list_patterns {
             return list(&options);
         }
+        if let Some(class) = &self.list_class {
+            return list_class(class, &options);
+        }
         if let Some(folder) = &self.test_patterns {
             return test(folder, &options);
         }
-        if let Some(revision) = &self.diff {
+        if self.diff.is_some() {
             if options.paths.is_empty() {
                 options.paths.push(PathBuf::from("."));
             }
-            options.changed = Some(diff::changed_lines(revision)?);
+            options.limit = None;
         }
         if options.paths.is_empty() {
             return Err(anyhow::anyhow!(
@@ -95,6 +103,9 @@ impl Scan {
             raddle_scan::check_path(path)?;
         }
         let mut report = with_progress(|progress| raddle_scan::scan(&options, progress))?;
+        if let Some(revision) = &self.diff {
+            forget_former(revision, &options, &mut report)?;
+        }
         let old = self.forget_known(&mut report)?;
         self.print(&report, old, &options)?;
         Ok(if report.findings.is_empty() {
@@ -126,7 +137,7 @@ impl Scan {
             level: Level::FULL,
             limit: (!self.all).then_some(PER_PATTERN),
             config,
-            changed: None,
+            former: Vec::new(),
         })
     }
 
@@ -179,6 +190,26 @@ impl Scan {
         message::result(&format!("{text}{}", closing(report, old)))?;
         Ok(())
     }
+}
+
+/// Drops what the tree had before the change.
+fn forget_former(revision: &str, options: &Options, report: &mut Report) -> Result<(), Failure> {
+    let former = diff::former_texts(revision)?;
+    if former.is_empty() {
+        report.findings.clear();
+        return Ok(());
+    }
+    let options = Options {
+        former,
+        ..options.clone()
+    };
+    let old = with_progress(|progress| raddle_scan::scan(&options, progress))?;
+    report.findings.retain(|finding| {
+        !old.findings
+            .iter()
+            .any(|known| known.fingerprint == finding.fingerprint)
+    });
+    Ok(())
 }
 
 fn render(findings: &[Finding], concise: bool, style: terminal::Style) -> String {
@@ -236,6 +267,19 @@ fn closing(report: &Report, old: usize) -> String {
             summary.functions_damaged, summary.functions_lost
         ));
     }
+    for lost in summary.lost.iter().take(LOST_SHOWN) {
+        text.push_str(&format!("not understood: {lost}\n"));
+    }
+    if summary.lost.len() > LOST_SHOWN {
+        let more = summary.lost.len() - LOST_SHOWN;
+        text.push_str(&format!("not understood: {more} more (--json names all)\n"));
+    }
+    if summary.functions_cut > 0 {
+        text.push_str(&format!(
+            "{} functions have more paths than are followed\n",
+            summary.functions_cut
+        ));
+    }
     for note in summary.notes.iter().take(10) {
         text.push_str(&format!("not read: {note}\n"));
     }
@@ -249,6 +293,21 @@ fn list(options: &Options) -> Result<Code, Failure> {
     let lines: String = raddle_scan::list_patterns(&options.patterns)?
         .iter()
         .map(|pattern| format!("{:32} {}\n", pattern.name, pattern.title))
+        .collect();
+    message::result(&lines)?;
+    Ok(Code::Clean)
+}
+
+fn list_class(class: &str, options: &Options) -> Result<Code, Failure> {
+    let Some(members) = raddle_scan::list_class(&options.config.idioms, class) else {
+        return Err(anyhow::anyhow!(
+            "no idiom table has a class `{class}`; patterns name them with @, see `docs/src/reference/pattern-language.md`"
+        )
+        .into());
+    };
+    let lines: String = members
+        .iter()
+        .map(|(name, table)| format!("{name:40} {table}\n"))
         .collect();
     message::result(&lines)?;
     Ok(Code::Clean)

@@ -56,7 +56,8 @@ pub(crate) struct Declared {
     pub(crate) results: Vec<(Sym, Ty)>,
     pub(crate) bindings: Vec<Binding>,
     pub(crate) invocations: Vec<Invocation>,
-    pub(crate) functions_lost: u32,
+    /// Functions whose bodies could not be read, by name.
+    pub(crate) functions_lost: Vec<Sym>,
 }
 
 pub(crate) struct Parser<'t, 'a, K: Sink> {

@@ -174,13 +174,14 @@ fn stats(text: &[u8], functions: &[Function], declared: &Declared) -> UnitStats 
     let count = |test: fn(&Function) -> bool| {
         raddle_stdx::width::to_u64(functions.iter().filter(|function| test(function)).count())
     };
+    let lost = raddle_stdx::width::to_u64(declared.functions_lost.len());
     let newlines = text.iter().filter(|byte| **byte == b'\n').count();
     UnitStats {
         bytes: raddle_stdx::width::to_u64(text.len()),
         lines: raddle_stdx::width::to_u64(newlines),
-        functions: count(|function| !function.from_macro) + u64::from(declared.functions_lost),
+        functions: count(|function| !function.from_macro) + lost,
         damaged: count(|function| function.damaged && !function.from_macro),
-        lost: u64::from(declared.functions_lost),
+        lost,
     }
 }
 

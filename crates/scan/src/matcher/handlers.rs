@@ -158,7 +158,9 @@ impl Engine<'_> {
         let mut all = Vec::new();
         for handler in found.unwrap_or_default() {
             for id in self.called_from(handler) {
-                if !all.contains(&id) {
+                // What is done on release is done without the lock.
+                let is_release = self.program.function_name(id).contains("unlock");
+                if !is_release && !all.contains(&id) {
                     all.push(id);
                 }
             }
@@ -224,8 +226,17 @@ impl Engine<'_> {
     /// Whether most calls of the function are seen to hold one of the locks: else the lock is taken where
     /// the analysis does not look.
     fn is_mostly_held(&self, callee: FnId, wanted: &[Lock]) -> bool {
+        if let Some(known) = self.mostly_held.borrow().get(&callee) {
+            return *known;
+        }
+        let found = self.count_held(callee, wanted);
+        self.mostly_held.borrow_mut().insert(callee, found);
+        found
+    }
+
+    fn count_held(&self, callee: FnId, wanted: &[Lock]) -> bool {
         let (mut all, mut under) = (0_u32, 0_u32);
-        for caller in &self.calls.callers[at(callee.0)] {
+        for caller in self.calls.callers[at(callee.0)].iter().take(CALLERS_MAX) {
             for call in self.calls.of(*caller) {
                 if call.callee != callee || call.indirect {
                     continue;
@@ -321,26 +332,21 @@ impl Ask<'_, '_, '_> {
         )
     }
 
-    /// Whether an interrupt handler, or a timer if `soft`, runs the statement.
+    /// Whether an interrupt handler or timer of the same folder runs the statement.
     pub(super) fn in_interrupt(&self) -> Option<bool> {
         let place = self.place(0)?;
-        Some(
-            self.engine
-                .contexts
-                .of(place.function)
-                .iter()
-                .any(|context| {
-                    matches!(context.start, Start::HardIrq | Start::SoftIrq)
-                        && self.is_rooted_in_interrupt(context.root)
-                }),
-        )
-    }
-
-    fn is_rooted_in_interrupt(&self, root: Option<FnId>) -> bool {
-        root.is_some_and(|root| {
-            self.engine.calls.roots[at(root.0)]
-                .is_some_and(|root| matches!(root.start, Start::HardIrq | Start::SoftIrq))
-        })
+        let program = self.engine.program;
+        let folder = |id| program.directory(program.unit_of(id));
+        let contexts = self.engine.contexts.of(place.function);
+        Some(contexts.iter().any(|context| {
+            matches!(context.start, Start::HardIrq | Start::SoftIrq)
+                && context.root.is_some_and(|root| {
+                    folder(root) == folder(place.function)
+                        && self.engine.calls.roots[at(root.0)].is_some_and(|root| {
+                            matches!(root.start, Start::HardIrq | Start::SoftIrq)
+                        })
+                })
+        }))
     }
 
     /// Whether the function is what a driver's table names for removal.
@@ -388,6 +394,9 @@ impl Ask<'_, '_, '_> {
     }
 }
 
+/// Callers of one function that are looked at.
+const CALLERS_MAX: usize = 200;
+
 /// Calls that must agree before the odd one out is reported, and their share in percent.
 const AGREEING_MIN: usize = 4;
 const AGREEING_PERCENT: usize = 80;
@@ -406,7 +415,7 @@ impl Engine<'_> {
     fn count_caller_locks(&self, callee: FnId) -> Option<Lock> {
         let mut counts: Vec<(Lock, usize)> = Vec::new();
         let mut all = 0;
-        for caller in &self.calls.callers[at(callee.0)] {
+        for caller in self.calls.callers[at(callee.0)].iter().take(CALLERS_MAX) {
             if self.contexts.is_init_only(*caller) {
                 continue;
             }

@@ -66,6 +66,7 @@ pub(crate) struct Engine<'p> {
     sets: RefCell<FxHashMap<EventId, Held>>,
     handlers: OnceCell<handlers::Handlers>,
     caller_locks: RefCell<FxHashMap<FnId, Option<Lock>>>,
+    mostly_held: RefCell<FxHashMap<FnId, bool>>,
 }
 
 /// Locks at an event over all contexts.
@@ -100,6 +101,7 @@ impl<'p> Engine<'p> {
             sets: RefCell::default(),
             handlers: OnceCell::new(),
             caller_locks: RefCell::default(),
+            mostly_held: RefCell::default(),
         }
     }
 

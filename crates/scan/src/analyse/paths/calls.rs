@@ -28,11 +28,15 @@ impl<'p> Walk<'_, 'p> {
     /// The paths on from a call.
     pub(super) fn call(&mut self, position: u32, event: Event, state: State) -> Vec<State> {
         let mut state = state;
-        if self.has_class(event.expr, "never_returns") {
+        let classes = self.classes_of(event.expr);
+        if classes & self.classes.never_returns != 0 {
             return Vec::new();
         }
-        for (class, truth) in [("stops_if", false), ("stops_unless", true)] {
-            if self.has_class(event.expr, class)
+        for (class, truth) in [
+            (self.classes.stops_if, false),
+            (self.classes.stops_unless, true),
+        ] {
+            if classes & class != 0
                 && let Some((_, [condition, ..])) = self.view().unit.named_call(event.expr)
             {
                 return self.eval.assume(state, *condition, truth);
@@ -60,7 +64,7 @@ impl<'p> Walk<'_, 'p> {
             }
             // Whoever sleeps leaves locks as they were.
             let by_name =
-                self.is_known_by_name_only(event.expr) || self.has_class(event.expr, "sleeps");
+                self.is_known_by_name_only(event.expr) || classes & self.classes.sleeps != 0;
             self.doubt_what_callee_doubts(&inner, event.expr, &mut state);
             if !by_name && !self.summaries[at(callee.0)].is_plain() {
                 return self.guarded(position, event, state, &mut |walk, state| {
@@ -82,12 +86,11 @@ impl<'p> Walk<'_, 'p> {
         vec![state]
     }
 
-    fn has_class(&self, call: E, class: &str) -> bool {
+    fn classes_of(&self, call: E) -> u128 {
         let view = self.view();
-        let wanted = view.program.table.class(class).unwrap_or(0);
         view.unit
             .named_call(call)
-            .is_some_and(|(name, _)| view.program.idiom(view.name(name)).classes & wanted != 0)
+            .map_or(0, |(name, _)| view.program.idiom(view.name(name)).classes)
     }
 
     /// The lock operation that the call `id` is, and the lock's address.

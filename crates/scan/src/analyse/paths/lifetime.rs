@@ -21,20 +21,15 @@ impl Walk<'_, '_> {
         };
         let global = view.name(name);
         let classes = view.program.idiom(global).classes;
-        let table = view.program.table;
-        let has = |class: &str| classes & table.class(class).unwrap_or(0) != 0;
-        if has("frees_now") {
+        if classes & self.classes.frees_now != 0 {
             if let Some(arg) = args.first() {
                 let value = self.eval.value(state, *arg);
                 self.remember_gone(value, position, PathFactKind::UsesFreed, state);
             }
             return;
         }
-        let text = view.program.names.bytes(global);
-        let takes_reference = [&b"get"[..], b"hold", b"ref", b"grab", b"pin"]
-            .iter()
-            .any(|part| text.windows(part.len()).any(|window| window == *part));
-        if takes_reference && !(state.gone.is_empty() && state.borrowed.is_empty()) {
+        let is_watched = !(state.gone.is_empty() && state.borrowed.is_empty());
+        if is_watched && takes_reference(view.program.names.bytes(global)) {
             let args = args.to_vec();
             for arg in args {
                 let value = self.eval.value(state, arg);
@@ -44,7 +39,7 @@ impl Walk<'_, '_> {
                 state.gone.retain(|gone| !is_kept(gone.object));
             }
         }
-        if has("rcu_lookup")
+        if classes & self.classes.rcu_lookup != 0
             && self.is_in_rcu(state)
             && let Some(arg) = args.first()
         {
@@ -142,4 +137,11 @@ fn borrow(value: Value, state: &mut State) {
     if !state.borrowed.contains(&value) && state.borrowed.len() < OBJECTS_MAX {
         state.borrowed.push(value);
     }
+}
+
+/// Whether a function of this name keeps an object.
+fn takes_reference(text: &[u8]) -> bool {
+    [&b"get"[..], b"hold", b"ref", b"grab", b"pin"]
+        .iter()
+        .any(|part| text.windows(part.len()).any(|window| window == *part))
 }

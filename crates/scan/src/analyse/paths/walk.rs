@@ -14,7 +14,7 @@ use crate::analyse::operations::Operation;
 use crate::front::ast::{E, Expr};
 use crate::front::event::{Event, Kind, TESTS_LAST, TOP, UPDATE};
 use crate::front::lex::{Sym, at, index};
-use crate::idioms::LockAction;
+use crate::idioms::{LockAction, Table};
 
 /// Locks released inside a function that callers are told about.
 const RELEASES_MAX: usize = 16;
@@ -45,6 +45,31 @@ pub(crate) struct Walked {
     pub(crate) is_cut: bool,
 }
 
+/// Bits of the classes that every call is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Classes {
+    pub(super) never_returns: u128,
+    pub(super) stops_if: u128,
+    pub(super) stops_unless: u128,
+    pub(super) sleeps: u128,
+    pub(super) frees_now: u128,
+    pub(super) rcu_lookup: u128,
+}
+
+impl Classes {
+    fn new(table: &Table) -> Self {
+        let bit = |class: &str| table.class(class).unwrap_or(0);
+        Self {
+            never_returns: bit("never_returns"),
+            stops_if: bit("stops_if"),
+            stops_unless: bit("stops_unless"),
+            sleeps: bit("sleeps"),
+            frees_now: bit("frees_now"),
+            rcu_lookup: bit("rcu_lookup"),
+        }
+    }
+}
+
 /// Walks one function.
 #[derive(Debug)]
 pub(crate) struct Walk<'r, 'p> {
@@ -56,6 +81,7 @@ pub(crate) struct Walk<'r, 'p> {
     pub(super) calls: &'r Calls,
     pub(super) locks: &'r mut Locks,
     pub(super) summaries: &'r [Summary],
+    pub(super) classes: Classes,
     pub(super) operations: Vec<(u32, Operation)>,
     pub(super) facts: Vec<PathFact>,
     pub(super) passes: Vec<Touched>,
@@ -84,6 +110,7 @@ impl<'r, 'p> Walk<'r, 'p> {
             calls,
             locks,
             summaries,
+            classes: Classes::new(view.program.table),
             operations: Vec::new(),
             facts: Vec::new(),
             passes: Vec::new(),

@@ -44,7 +44,7 @@ impl<K: Sink> Parser<'_, '_, K> {
     /// After trouble: to the end of this declaration; a body that goes by is a lost function.
     fn skip_external(&mut self, start: usize) {
         self.at = start;
-        let mut last_closed_paren = false;
+        let mut name = None;
         loop {
             if self.is_end() {
                 return;
@@ -53,16 +53,24 @@ impl<K: Sink> Parser<'_, '_, K> {
                 return;
             }
             if self.is(op("{")) {
-                if last_closed_paren {
-                    self.declared.functions_lost += 1;
+                if let Some(name) = name {
+                    self.declared.functions_lost.push(name);
                 }
                 self.skip_group();
-                if last_closed_paren {
+                if name.is_some() {
                     return;
                 }
                 continue;
             }
-            last_closed_paren = self.is(op("("));
+            if self.is(op("(")) {
+                let before = self.at.checked_sub(1).map(|before| self.tokens[before]);
+                name = before
+                    .filter(|token| token.kind == Kind::Name)
+                    .map(|token| token.sym)
+                    .or(name);
+            } else if !self.is_plain_name(self.here()) {
+                name = None;
+            }
             self.skip_group();
         }
     }
@@ -228,7 +236,7 @@ impl<K: Sink> Parser<'_, '_, K> {
             Err(Trouble) => {
                 self.at = body_start;
                 self.skip_group();
-                self.declared.functions_lost += 1;
+                self.declared.functions_lost.push(signature.name);
                 return Ok(());
             }
         };
