@@ -8,6 +8,7 @@
 
 mod calls;
 mod eval;
+mod held;
 mod judge;
 mod lifetime;
 pub(crate) mod state;
