@@ -25,8 +25,13 @@ pub(crate) fn changes_since(revision: &str) -> anyhow::Result<String> {
 
 /// The files below the current folder that differ between a revision and the working tree, as paths from it.
 pub(crate) fn changed_files(revision: &str) -> anyhow::Result<Vec<String>> {
-    let names = diff(revision, &["--relative", "--name-only", "-z", "--no-renames"])?;
-    let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let names = diff(
+        revision,
+        &["--relative", "--name-only", "-z", "--no-renames"],
+    )?;
+    let names = names
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty());
     Ok(names
         .map(|name| String::from_utf8_lossy(name).into_owned())
         .collect())
@@ -42,7 +47,12 @@ fn diff(revision: &str, options: &[&str]) -> anyhow::Result<Vec<u8>> {
     if revision.starts_with('-') {
         bail!("`{revision}` is no git revision: `--diff` takes what `git diff` takes");
     }
-    let plain = ["diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all"];
+    let plain = [
+        "diff",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--ignore-submodules=all",
+    ];
     let arguments = [&plain[..], options, &[revision, "--"]].concat();
     let output = git(&without_filters()?, &arguments)?;
     if !output.status.success() {
