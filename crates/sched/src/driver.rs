@@ -5,7 +5,7 @@
 //! differently: it depends only on blocking, yielding and on the steps since the last switch. Whom the driver
 //! sets aside for spinning, and jumps of the clock, are deviations like any other.
 
-use std::collections::BTreeMap;
+mod profile;
 
 use raddle_stdx::Digest;
 use raddle_trace::{Deviation, Limits, Phase, Position, Schedule, Turn};
@@ -16,7 +16,7 @@ use raddle_world::{
 
 use crate::operation::touch;
 use crate::reads_from_trace::{ReadsFromPair, ReadsFromTrace};
-use crate::scheduler::{Passing, Profile, Reason, Scheduler, View};
+use crate::scheduler::{Passing, Reason, Scheduler, View};
 use crate::waiting::{Progress, Waiting};
 
 /// Time jumps in a row that wake nobody: only periodic timers that nobody hears are left.
@@ -720,43 +720,6 @@ fn half(next: &Pending, is_read: bool) -> Pending {
 /// The one after this one among some who can run.
 fn after(among: &[ContextId], current: ContextId) -> ContextId {
     successor(among, Some(current)).expect("somebody can run")
-}
-
-impl Drive {
-    /// Stops of a run by the paths of its contexts, for a profile.
-    pub fn stops_by_path<W: World>(&self, world: &W) -> Vec<(raddle_trace::Path, u64)> {
-        let table = world.contexts();
-        self.stops
-            .iter()
-            .zip(0..)
-            .filter(|(count, _)| **count > 0)
-            .map(|(count, id)| (table.get(ContextId(id)).path.to_vec(), *count))
-            .collect()
-    }
-
-    /// What this run tells about the size of the program.
-    pub fn profile<W: World>(&self, world: &W) -> Profile {
-        let table = world.contexts();
-        let path = |id| table.get(ContextId(id)).path.to_vec();
-        let mut profile = Profile {
-            decisions: self.decisions,
-            timed_stops: self.timed_stops,
-            stops: self.stops_by_path(world).into_iter().collect(),
-            visits: BTreeMap::new(),
-            kinds: self
-                .kinds
-                .iter()
-                .zip(0..)
-                .map(|(kind, id)| (path(id), *kind))
-                .collect(),
-            trail: self.trail.clone(),
-        };
-        for (who, site) in &self.points {
-            let visits = profile.visits.entry(path(who.0)).or_default();
-            *visits.entry(*site).or_default() += 1;
-        }
-        profile
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod exceptions;
 pub(crate) mod halt;
 mod private_call;
 mod run_digest;
+mod torn;
 
 use raddle_config::hooks::Hook;
 use raddle_mem::{Frames, GuestAddr, SnapshotDepth};
@@ -25,7 +26,7 @@ use crate::observe;
 use crate::serve::FUTEX;
 use crate::setup::{self, Setup, StartError};
 use crate::signal::exception_signal;
-use crate::thread::{Activity, ExceptionInfo, Tid, Torn};
+use crate::thread::{Activity, ExceptionInfo, Tid};
 use crate::time;
 
 pub use describe::describe_status;
@@ -422,62 +423,6 @@ impl LinuxWorld {
         self.kernel.thread_mut(tid).stopped_at_point = Some(pc);
         self.hooks
             .at_point(&mut self.kernel, &mut self.engine, tid, pc);
-    }
-
-    /// Does the read of an instruction that reads and writes one place without a lock.
-    fn tear_next(&mut self, tid: Tid) -> bool {
-        let thread = self.kernel.thread(tid);
-        if thread.torn.is_some() || thread.activity != Activity::User {
-            return false;
-        }
-        let pc = thread.cpu.rip;
-        let (mut found, mut count) = (None, 0);
-        self.peek_accesses(tid, &mut |access| {
-            found = Some(access);
-            count += 1;
-        });
-        let (Some(access), 1) = (found, count) else {
-            return false;
-        };
-        if !access.reads || !access.writes || access.atomic || access.size > 16 {
-            return false;
-        }
-        let mut torn = Torn {
-            pc,
-            addr: access.addr,
-            bytes: [0; 16],
-            size: access.size,
-        };
-        let into = &mut torn.bytes[..usize::from(access.size)];
-        if self
-            .kernel
-            .read_user(tid, GuestAddr(torn.addr), into)
-            .is_err()
-        {
-            return false;
-        }
-        self.kernel.thread_mut(tid).torn = Some(torn);
-        true
-    }
-
-    /// Ends a torn instruction: it finds what it read before, whatever has been written since. Gives the steps
-    /// that may be made: one, unless nothing was torn.
-    fn mend(&mut self, tid: Tid, steps: u64) -> u64 {
-        let Some(torn) = self.kernel.thread_mut(tid).torn.take() else {
-            return steps;
-        };
-        let bytes = &torn.bytes[..usize::from(torn.size)];
-        let is_there = self.kernel.thread(tid).cpu.rip == torn.pc;
-        // Memory that has gone makes the instruction fault, as it should.
-        if is_there
-            && self
-                .kernel
-                .write_user(tid, GuestAddr(torn.addr), bytes)
-                .is_ok()
-        {
-            return 1;
-        }
-        steps
     }
 
     /// The memory accesses of a thread's next instruction.
