@@ -12,7 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hostile_common::{LOST, Ran, compile, raddle, rounds, run};
+use raddle_kernel::campaign::Rules;
+use raddle_kernel::recording::{KernelRecording, MachineInputs, SEMANTICS};
 use raddle_stdx::{Digest, Prng};
+use raddle_trace::{Enveloped, Schedule};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -638,5 +641,80 @@ fn hostile_test_cases_and_kernels_are_refused() {
             &["kernel", "boot", "--kernel", "kernel"],
         ));
         assert!(matches!(ran.code, Some(2 | 3)), "{}", ran.stderr);
+    }
+}
+
+/// A recording of a kernel that names files which are none of its business.
+fn kernel_recording(folder: &Path, guest: &str, host: &str) -> KernelRecording {
+    let kernel = folder.join("kernel");
+    std::fs::write(&kernel, "no kernel").unwrap();
+    KernelRecording {
+        semantics: SEMANTICS,
+        needs: Vec::new(),
+        failure: "oops".into(),
+        fingerprint: "ab".into(),
+        machine: MachineInputs {
+            kernel: kernel.to_str().unwrap().into(),
+            kernel_digest: Digest::of(b"no kernel"),
+            cpus: 2,
+            memory: 1 << 28,
+            command_line: "quiet".into(),
+            seed: 0,
+            initramfs_digest: 2,
+            program: None,
+            files: vec![(guest.into(), host.into())],
+            modules: vec![],
+        },
+        test_path: "a.ktest".into(),
+        test: Some("thread a:\n    getpid()\n".into()),
+        modules: vec![],
+        time_max: 1_000_000,
+        rules: Rules {
+            patience: 1000,
+            steps: 1_000_000,
+            races: None,
+            interrupts: true,
+            pause_window: 3,
+            loop_window: 2,
+        },
+        schedule: Schedule::default(),
+        start_digest: 3,
+        run_digest: 4,
+        state_digest: 5,
+    }
+}
+
+#[test]
+fn a_bundle_takes_nothing_along_that_is_none_of_its_business() {
+    let folder = TempDir::new().unwrap();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "s3cret").unwrap();
+    let names = [
+        "etc/x",
+        "../../planted",
+        "/planted",
+        "a/../../../planted",
+        "",
+    ];
+    let hosts = [secret.to_str().unwrap(), "/dev/zero", "/etc/passwd"];
+    for (guest, host) in names.into_iter().zip(hosts.into_iter().cycle()) {
+        let recording = kernel_recording(folder.path(), guest, host);
+        std::fs::write(folder.path().join("k.kraddle"), recording.to_text()).unwrap();
+        let options = ["kernel", "bundle", "k.kraddle", "--output", "bundle/below"];
+        run(&mut raddle(folder.path(), &options)).expect(2);
+        assert!(!folder.path().join("bundle").exists(), "{guest}");
+        assert!(!folder.path().join("planted").exists(), "{guest}");
+        // With a seal, nothing but what lies beside the recording is read.
+        let ran = run(&mut raddle(
+            folder.path(),
+            &["replay", "--sealed", "k.kraddle"],
+        ))
+        .expect(2);
+        let is_told = ran.stderr.contains("not beside the recording");
+        assert!(
+            is_told || ran.stderr.contains("no path of a file"),
+            "{}",
+            ran.stderr
+        );
     }
 }

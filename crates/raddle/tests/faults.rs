@@ -295,3 +295,67 @@ fn equal_seeds_and_generations_give_equal_results() {
         whole
     );
 }
+
+#[test]
+fn what_a_test_of_rust_shows_survives_a_kill() {
+    let folder = TempDir::new().unwrap();
+    let source = folder.path().join("src");
+    std::fs::create_dir(&source).unwrap();
+    let manifest = "[package]\nname = \"counter\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+    std::fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
+    let test = r"
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+#[test]
+fn counts() {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let add = || COUNTER.store(COUNTER.load(SeqCst) + 1, SeqCst);
+    std::thread::scope(|scope| {
+        scope.spawn(add);
+        scope.spawn(add);
+    });
+    assert_eq!(COUNTER.load(SeqCst), 2);
+}
+";
+    std::fs::write(source.join("lib.rs"), test).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-raddle"));
+    command.current_dir(folder.path()).args(["raddle", "test"]);
+    let mut child = spawn(command.env("CARGO_TARGET_DIR", folder.path().join("target")));
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let kept = until_kept(&mut stderr);
+    kill(&child, "-KILL");
+    child.wait().unwrap();
+    assert_eq!(kept.len(), 1, "the lost count is found");
+    replay(folder.path(), &kept[0]);
+}
+
+#[test]
+fn a_compiler_that_is_killed_leaves_a_whole_file_or_none() {
+    let folder = TempDir::new().unwrap();
+    let function = |number: u32| format!("int f{number}(int *p) {{ return p[{number}] + *p; }}\n");
+    let source: String = (0..3000).map(function).collect();
+    std::fs::write(folder.path().join("big.c"), source).unwrap();
+    let mut prng = Prng::new(8);
+    for round in 0..rounds(4) {
+        let object = folder.path().join("big.o");
+        drop(std::fs::remove_file(&object));
+        let options = ["cc", "-O1", "-c", "big.c", "-o", "big.o"];
+        let mut child = spawn(&mut raddle(folder.path(), &options));
+        std::thread::park_timeout(Duration::from_millis(prng.below(1200)));
+        drop(child.kill());
+        child.wait().unwrap();
+        if object.exists() {
+            let listed = Command::new("nm").arg(&object).output().unwrap();
+            assert!(listed.status.success(), "round {round}");
+            let names = String::from_utf8_lossy(&listed.stdout).into_owned();
+            assert!(names.contains("f2999"), "round {round}");
+        }
+    }
+    // What cannot be written is told, and is not called done.
+    let options = ["cc", "-O1", "-c", "big.c", "-o", "nowhere/big.o"];
+    let ran = run(&mut raddle(folder.path(), &options));
+    assert!(
+        ran.code != Some(0) && ran.stderr.contains("nowhere/big.o"),
+        "{}",
+        ran.stderr
+    );
+}
