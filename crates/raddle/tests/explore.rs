@@ -719,7 +719,6 @@ fn strings_beside_small_freed_blocks_are_no_error() {
 #[test]
 fn threads_that_poll_under_a_lock_do_not_hang() {
     let folder = TempDir::new().expect("a temporary folder");
-    let extra = ["--scheduler", "random", "--schedules", "150"];
-    let (code, text) = explore(folder.path(), "pollers", &extra);
+    let (code, text) = explore(folder.path(), "pollers", &[]);
     assert_eq!(code, 0, "{text}");
 }
