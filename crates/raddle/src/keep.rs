@@ -155,6 +155,7 @@ mod tests {
 
     #[derive(Debug, Serialize, Deserialize)]
     struct Small {
+        semantics: u32,
         subject: String,
         text: String,
     }
@@ -166,7 +167,7 @@ mod tests {
         const SEMANTICS: u32 = 1;
 
         fn semantics(&self) -> u32 {
-            1
+            self.semantics
         }
 
         fn subject(&self) -> String {
@@ -180,7 +181,11 @@ mod tests {
 
     fn small(subject: &str, text: &str) -> Small {
         let [subject, text] = [subject, text].map(str::to_owned);
-        Small { subject, text }
+        Small {
+            semantics: 1,
+            subject,
+            text,
+        }
     }
 
     #[test]
