@@ -88,8 +88,15 @@ impl<'r> Replayer<'r> {
         }
     }
 
-    /// The failure, explained; none if the run does not fail.
-    pub fn explain(&mut self) -> Option<Finding> {
+    /// The failure, explained; none if the run does not fail, or if there is no leave to go on.
+    pub fn explain(&mut self, leave: Leave) -> Option<Finding> {
+        let before = std::mem::replace(&mut self.session.leave, leave);
+        let finding = self.explained();
+        self.session.leave = before;
+        finding
+    }
+
+    fn explained(&mut self) -> Option<Finding> {
         let outcome = follow(&mut self.session, &self.recording.schedule, &self.rules);
         let failure = outcome.failure.clone()?;
         explain::describe_failure(&mut self.session, &failure, &outcome, &self.rules)

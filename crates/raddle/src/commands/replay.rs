@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
+use raddle_campaign::Leave;
 use raddle_explore::{Judge, Relaxed, Replayed, Replayer, changed_files, replay_relaxed};
 use raddle_report::render::terminal;
 use raddle_report::words::counted;
@@ -15,11 +16,13 @@ use super::kernel::{self, Inspection};
 use crate::event_text;
 use crate::exit::{Code, Failure};
 use crate::gdb;
+use crate::interrupt::Interrupt;
 use crate::keep::{RECORDING_BYTES_MAX, shell_quoted};
 use crate::message;
 use crate::output::{Destination, Output};
 use crate::program_options::parse_mappings;
 use crate::sealed;
+use crate::watch::{Budget, Stage, watched};
 
 /// Replay a recording of `raddle explore` or of `raddle kernel explore`.
 #[derive(Debug, Args)]
@@ -42,6 +45,9 @@ pub(crate) struct Replay {
     /// Apply the switches to the program as it is now, though it has changed: at the same lines and visits.
     #[arg(long, conflicts_with_all = ["trace", "times", "gdb"])]
     relaxed: bool,
+    /// Seconds at most for explaining the failure, once it was replayed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    explain_time: u64,
     /// A shell command that reads the standard output and ends with 0 if it is right. A recording may name one: it is
     /// shown, and never run unless it is given here.
     #[arg(long, value_name = "COMMAND")]
@@ -106,9 +112,7 @@ impl Replay {
         if let Some(to) = &self.trace {
             write_trace(&mut replayer, to)?;
         }
-        if let Some(finding) = replayer.explain() {
-            message::result(&terminal::finding(&finding, 1, 1, terminal::Style::PLAIN))?;
-        }
+        self.explain(&recording, &mut replayer, is_judged)?;
         message::result(&format!(
             "replayed {} bit for bit: {} instructions, {}, digest {:016x}\n",
             counted(self.times.into(), "time"),
@@ -124,6 +128,29 @@ impl Replay {
             recording.failure
         ));
         Ok(Code::Vacuous)
+    }
+
+    /// Tells the story of the failure, if that does not take too long.
+    fn explain(
+        &self,
+        recording: &Recording,
+        replayer: &mut Replayer<'_>,
+        is_judged: bool,
+    ) -> anyhow::Result<()> {
+        let budget = Budget::of_seconds(self.explain_time, Some(self.explain_time));
+        let explained = watched(&Interrupt::listen()?, budget, |cancel, stage| {
+            stage.set(Stage::Explaining { number: 1, of: 1 });
+            replayer.explain(Leave::to_explain(cancel, 1))
+        });
+        if let Some(finding) = explained {
+            message::result(&terminal::finding(&finding, 1, 1, terminal::Style::PLAIN))?;
+        } else if is_judged {
+            message::note(&format!(
+                "{}: not explained within {} s; --explain-time gives it more",
+                recording.failure, self.explain_time
+            ));
+        }
+        Ok(())
     }
 
     /// Leaves the guest nothing but the recorded program, its libraries and what the user maps now.
