@@ -8,12 +8,13 @@ use raddle_sched::{
 };
 use raddle_stdx::Prng;
 use raddle_world::Site;
+use serde::{Deserialize, Serialize};
 
 /// Jumps of the clock in one schedule, where timers run.
 const JUMPS_MAX: u64 = 2;
 
 /// A scheduling algorithm with what it is to do in one schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Algorithm {
     /// The default order: nobody is interrupted.
     Default,

@@ -1,20 +1,45 @@
-//! What a campaign on a program and one on a kernel have in common: schedules in generations, on several workers,
-//! with results that do not depend on how many.
+//! The campaign: schedules in generations on several workers, until something fails or the budget is used up, then
+//! the explanation of what failed. It knows what it explores only as a [`Subject`], and its results do not depend on
+//! how many workers there are.
 //!
-//! Reading order: [`generation`] (the workers), [`algorithm`] (what runs one schedule), [`portfolio`] (which
-//! algorithm runs which schedule), [`learning`] (what the runs teach for the next ones), [`failures`],
-//! [`cancel`] (ending early).
+//! Reading order: [`subject`] (what can be explored), [`outcome`] (what goes to a worker and comes back),
+//! [`mod@explore`] (the campaign), [`generation`] and `worker` (who does the work), [`algorithm`] and [`portfolio`] (what
+//! runs which schedule), [`learning`] and [`feedback`] (what the runs teach for the next ones), [`findings`],
+//! [`minimise`], [`serial`], [`failures`], [`cancel`] (ending early).
 
 pub mod algorithm;
 pub mod cancel;
+pub mod exhaustive;
+pub mod explore;
 pub mod failures;
+pub mod feedback;
+pub mod findings;
 pub mod generation;
 pub mod learning;
+pub mod minimise;
+pub mod options;
+pub mod outcome;
 pub mod portfolio;
+pub mod serial;
+pub mod spent;
+pub mod subject;
+mod symptom;
+mod worker;
 
 pub use algorithm::{Algorithm, Material, scheduler};
 pub use cancel::{Cancel, Leave, Urgency};
+pub use exhaustive::Exhaustive;
+pub use explore::{Begun, ReportOf, begin, explore, sample};
 pub use failures::{Failures, Kept, as_found_note};
+pub use findings::{Findings, follow};
 pub use generation::{Director, Generation, Worker, run_generations};
 pub use learning::Learning;
+pub use minimise::{Budget, Effort};
+pub use options::{Listener, News, Options, Phase, Progress, Report};
+pub use outcome::{Digests, Job, Outcome, Shared};
 pub use portfolio::Portfolio;
+pub use spent::{Clock, Spent, Stopwatch};
+pub use subject::{
+    Confirmed, Found, FoundOf, Habits, Learned, OutcomeOf, RacyOf, Rules, Run, RunOf, Sighting,
+    Stage, Subject, Symptom, Tally, Watch,
+};

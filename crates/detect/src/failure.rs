@@ -2,11 +2,12 @@
 
 use raddle_stdx::Digest;
 use raddle_world::{Crash, Site};
+use serde::{Deserialize, Serialize};
 
 const SIGABRT: i32 = 6;
 
 /// A run that went wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Failure {
     /// Killed by a signal that is not an abort.
     Crash {
@@ -25,8 +26,7 @@ pub enum Failure {
     },
     /// Heap memory was used or freed wrongly.
     Heap {
-        /// `use-after-free` and the like.
-        kind: &'static str,
+        fault: HeapFault,
         /// The wrong instruction, or the return address of the wrong call.
         site: Site,
     },
@@ -34,6 +34,27 @@ pub enum Failure {
     Deadlock { calls: Vec<Site> },
     /// The run did not end although everybody got their turns; where the contexts stood, sorted.
     Hang { sites: Vec<Site> },
+}
+
+/// What was wrong about a use of the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HeapFault {
+    UseAfterFree,
+    DoubleFree,
+    InvalidFree,
+    Overflow,
+}
+
+impl HeapFault {
+    /// Kebab-case name of the kind.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::UseAfterFree => "use-after-free",
+            Self::DoubleFree => "double-free",
+            Self::InvalidFree => "invalid-free",
+            Self::Overflow => "heap-overflow",
+        }
+    }
 }
 
 impl Failure {
@@ -75,7 +96,7 @@ impl Failure {
             Self::Assertion { .. } => "assertion",
             Self::WrongExit { .. } => "wrong-exit",
             Self::WrongOutput { .. } => "wrong-output",
-            Self::Heap { kind, .. } => kind,
+            Self::Heap { fault, .. } => fault.kind(),
             Self::Deadlock { .. } => "deadlock",
             Self::Hang { .. } => "hang",
         }

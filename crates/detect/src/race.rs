@@ -14,12 +14,13 @@ use raddle_world::{
     Access, AccessKind, ContextId, Event, EventKind, GRANULE_BYTES, Location, PageKey, Site,
 };
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::reading::{HandOver, Readings};
 use crate::shadow::{Epoch, Shadow};
 
 /// Two conflicting accesses that nothing orders.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Race {
     pub addr: u64,
     pub size: u8,
@@ -30,7 +31,7 @@ pub struct Race {
 }
 
 /// One of the two accesses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Side {
     pub context: ContextId,
     pub step: u64,

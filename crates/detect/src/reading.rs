@@ -9,9 +9,10 @@
 use std::collections::BTreeMap;
 
 use raddle_world::Site;
+use serde::{Deserialize, Serialize};
 
 /// The store and the load by which two accesses are ordered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HandOver {
     /// Instruction that stores, by the context of the earlier access and behind it.
     pub store: Site,

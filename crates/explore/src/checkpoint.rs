@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use raddle_campaign::follow;
 use raddle_sched::Drive;
 use raddle_stdx::{Digest, regular_file};
 use raddle_trace::{Checkpoint, HostFile, Limits, Recording, Schedule};
 use raddle_world::World;
 
 use crate::judge::Rules;
-use crate::minimise::follow;
 use crate::session::Session;
 
 /// Checkpoints of one recording.
@@ -74,10 +74,7 @@ fn state_at(session: &mut Session, schedule: &Schedule, rules: &Rules, steps: u6
         steps,
         ..rules.limits
     };
-    let cut = Rules {
-        limits,
-        ..rules.clone()
-    };
+    let cut = Rules { limits, ..*rules };
     follow(session, schedule, &cut);
     Checkpoint {
         steps,

@@ -6,17 +6,19 @@
 
 use std::collections::BTreeSet;
 
-use raddle_campaign::{Failures, Kept, Leave, Urgency};
+use raddle_campaign::{
+    Exhaustive, Findings, News, Options, Phase, Progress, Stage as _, Urgency, Watch,
+};
 use raddle_linux::{Effect, LinuxWorld};
 use raddle_sched::dpor::{SharedLog, Touched, Transition};
 use raddle_sched::{Dpor, End};
 use raddle_stdx::width::to_u64;
+use raddle_trace::Recording;
 use raddle_world::{ContextId, Event, EventKind, Site, World};
 
 use crate::attribution::Attribution;
-use crate::campaign::{News, Options, Phase, Progress, Report};
-use crate::explain;
 use crate::judge::Rules;
+use crate::program::{HABITS, ProgramReport};
 use crate::schedule_run::{Outcome, block_places, run_watched};
 use crate::session::Session;
 
@@ -34,41 +36,28 @@ const BLOCK_MAX: u64 = 1 << 20;
 /// Pages of one call that are looked at: as many as a program can have by default.
 const PAGES_MAX: usize = 1 << 20;
 
-/// How far an exhaustive search came.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Exhaustive {
-    pub interleavings: u64,
-    /// How many there probably are.
-    pub estimate: f64,
-    /// Whether all were explored.
-    pub is_complete: bool,
-    /// Runs that were not explored to their end, because they did not end.
-    pub cut_short: u64,
-}
-
 /// Searches until everything is explored, the schedules are used up, or an end is asked for.
 pub(crate) fn search(
     session: &mut Session,
     options: &Options,
     rules: &Rules,
-    report: &mut Report,
-    news: &mut dyn FnMut(News<'_>),
+    report: &mut ProgramReport,
+    news: &mut dyn FnMut(News<'_, Recording>),
 ) {
     let mut search = Search {
         points: BTreeSet::new(),
-        failures: Failures::default(),
+        findings: Findings::default(),
         dpor: Dpor::default(),
         cut_short: 0,
         classes: BTreeSet::new(),
         interrupted: BTreeSet::new(),
     };
-    let mut kept = Kept::default();
     let mut has_enough = false;
     while !search.dpor.is_over() && report.schedules < options.schedules && !has_enough {
         search.run(session, rules, report);
-        explain::keep_new(&mut kept, &search.failures, session, (rules, options), news);
+        search.findings.keep_new(session, rules, options, news);
         news(News::Progress(search.progress(Phase::Exploring, report)));
-        let is_found = options.until_found && !search.failures.is_empty();
+        let is_found = options.until_found && !search.findings.is_empty();
         has_enough = is_found || options.cancel.is_asked(Urgency::TimeIsUp);
     }
     report.note_end(&options.cancel);
@@ -82,20 +71,24 @@ pub(crate) fn search(
         is_complete: search.dpor.is_over() && search.cut_short == 0,
         cut_short: search.cut_short,
     });
-    let of = to_u64(search.failures.len().min(options.findings_max));
-    for (number, outcome) in (1..=of).zip(search.failures.iter()) {
-        let phase = Phase::Explaining { number, of };
-        news(News::Progress(search.progress(phase, report)));
-        session.leave = Leave::to_explain(&options.cancel, number);
-        let explained = explain::finding(session, outcome, rules, options);
-        report.note_finding(explained, &kept);
-    }
-    report.unexplained = to_u64(search.failures.len()) - of;
+    let progress = search.progress(Phase::Exploring, report);
+    search.findings.explain(
+        session,
+        rules,
+        (options, &HABITS.effort),
+        report,
+        &mut |number, of| {
+            news(News::Progress(Progress {
+                phase: Phase::Explaining { number, of },
+                ..progress
+            }));
+        },
+    );
 }
 
 struct Search {
     points: BTreeSet<Site>,
-    failures: Failures<Outcome>,
+    findings: Findings<Session>,
     dpor: Dpor,
     cut_short: u64,
     classes: BTreeSet<u64>,
@@ -103,12 +96,12 @@ struct Search {
 }
 
 impl Search {
-    fn progress(&self, phase: Phase, report: &Report) -> Progress {
+    fn progress(&self, phase: Phase, report: &ProgramReport) -> Progress {
         Progress {
             phase,
             schedules: report.schedules,
             distinct: self.dpor.interleavings(),
-            failures: to_u64(self.failures.len()),
+            failures: to_u64(self.findings.len()),
             points: to_u64(self.points.len()),
             interrupted: self.points_interrupted(),
             classes: to_u64(self.classes.len()),
@@ -120,40 +113,39 @@ impl Search {
     }
 
     /// One run, and what follows from it.
-    fn run(&mut self, session: &mut Session, rules: &Rules, report: &mut Report) {
+    fn run(&mut self, session: &mut Session, rules: &Rules, report: &mut ProgramReport) {
         let (mut scheduler, log) = self.dpor.next_run();
         let mut attribution = Attribution::new(&session.territory).without_limit();
         session.world.set_tracing(true);
-        let mut outcome = run_watched(
+        let run = run_watched(
             session,
             &mut scheduler,
             rules,
-            true,
+            Watch::MEMORY,
             &mut |world, events| note_events(world, events, &log, &mut attribution),
         );
         session.world.set_tracing(false);
-        if outcome.drive.end == End::Abandoned {
+        if run.drive.end == End::Abandoned {
             return;
         }
-        outcome.index = report.schedules;
+        let is_cut_short = matches!(run.drive.end, End::Hanging | End::Unsupported(_));
+        let mut outcome = Outcome::new(report.schedules, run);
         report.schedules += 1;
-        report.steps += outcome.drive.steps;
+        report.steps += outcome.steps;
         report.contexts = report.contexts.max(outcome.contexts);
-        report.decisions = report.decisions.max(outcome.drive.decisions);
-        self.classes.insert(outcome.drive.class);
-        self.interrupted.extend(&outcome.drive.interrupted);
-        if matches!(outcome.drive.end, End::Hanging | End::Unsupported(_)) {
-            self.cut_short += 1;
-        }
-        if let End::Unsupported(what) = &outcome.drive.end {
+        report.decisions = report.decisions.max(outcome.decisions);
+        self.classes.insert(outcome.class);
+        self.interrupted.extend(&outcome.interrupted);
+        self.cut_short += u64::from(is_cut_short);
+        if let Some(what) = &outcome.unsupported {
             let entry = report.unsupported.get_or_insert((what.clone(), 0));
             entry.1 += 1;
         }
-        if let Some(failure) = &outcome.failure {
+        if outcome.failure.is_some() {
             report.failing += 1;
-            let fingerprint = failure.fingerprint();
-            outcome.note_digests(&mut session.world);
-            self.failures.note(fingerprint, &outcome);
+            report.first_failing.get_or_insert(outcome.index);
+            outcome.digests = Some(session.digests());
+            self.findings.note(&outcome);
         }
         if self.learn(session, &outcome, report) {
             self.dpor = Dpor::default();
@@ -163,7 +155,12 @@ impl Search {
     }
 
     /// Whether there are new communication points.
-    fn learn(&mut self, session: &mut Session, outcome: &Outcome, report: &mut Report) -> bool {
+    fn learn(
+        &mut self,
+        session: &mut Session,
+        outcome: &Outcome,
+        report: &mut ProgramReport,
+    ) -> bool {
         let Some(learned) = &outcome.learned else {
             return false;
         };

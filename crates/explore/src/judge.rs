@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use raddle_detect::{Failure, assertion_message};
+use raddle_detect::{Failure, HeapFault, assertion_message};
 use raddle_linux::{Halt, HeapErrorKind, LinuxWorld};
 use raddle_sched::{Drive, End};
-use raddle_trace::Limits;
+use raddle_trace::{Limits, Recording};
 use raddle_world::{ContextId, Event, EventKind, Liveness, Site, World};
+use serde::{Deserialize, Serialize};
 
 /// Bytes of standard error that are kept for a judgement.
 const WORDS_MAX: usize = 16 << 10;
@@ -41,13 +42,21 @@ impl fmt::Debug for Judge {
 }
 
 /// How to run and to judge.
-#[derive(Debug, Clone)]
-pub(crate) struct Rules {
-    pub(crate) limits: Limits,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rules {
+    pub limits: Limits,
     /// The right exit status; none if any will do.
-    pub(crate) expected_exit: Option<i32>,
-    /// Has the last word on a run that ended as it should.
-    pub(crate) judge: Option<Judge>,
+    pub expected_exit: Option<i32>,
+}
+
+impl Rules {
+    /// Those of a recording.
+    pub(crate) fn recorded(recording: &Recording) -> Self {
+        Self {
+            limits: recording.limits,
+            expected_exit: Some(recording.expected.exit),
+        }
+    }
 }
 
 /// What a program writes, as far as a judgement needs it.
@@ -75,18 +84,18 @@ impl Writing {
 pub(crate) fn judge(
     world: &LinuxWorld,
     drive: &Drive,
-    rules: &Rules,
+    (rules, judge): (&Rules, Option<&Judge>),
     writing: &Writing,
 ) -> Option<Failure> {
     match (&drive.end, world.halt()) {
         (End::Exited { .. }, Some(Halt::Heap(error))) => Some(Failure::Heap {
-            kind: heap_kind(error.kind),
+            fault: heap_fault(error.kind),
             site: Site::new(world.image(error.context), error.pc),
         }),
         (End::Exited { .. }, Some(Halt::Cycle(contexts))) => Some(Failure::Deadlock {
             calls: sites(world, contexts.iter().copied()),
         }),
-        (End::Exited { status }, None) => judge_status(world, *status, rules, writing),
+        (End::Exited { status }, None) => judge_status(world, *status, (rules, judge), writing),
         (End::Stuck, _) => Some(Failure::Deadlock {
             calls: sites(world, live(world)),
         }),
@@ -100,7 +109,7 @@ pub(crate) fn judge(
 fn judge_status(
     world: &LinuxWorld,
     status: i32,
-    rules: &Rules,
+    (rules, judge): (&Rules, Option<&Judge>),
     writing: &Writing,
 ) -> Option<Failure> {
     let code = status >> 8 & 0xFF;
@@ -118,8 +127,7 @@ fn judge_status(
         world.crash(),
     );
     failure.or_else(|| {
-        let judge = rules.judge.as_ref()?;
-        let reason = (judge.0)(Result {
+        let reason = (judge?.0)(Result {
             status: code,
             stdout: &writing.output,
         })?;
@@ -128,12 +136,12 @@ fn judge_status(
 }
 
 /// The kind of finding that an error of the heap is.
-fn heap_kind(kind: HeapErrorKind) -> &'static str {
+fn heap_fault(kind: HeapErrorKind) -> HeapFault {
     match kind {
-        HeapErrorKind::UseAfterFree { .. } => "use-after-free",
-        HeapErrorKind::DoubleFree => "double-free",
-        HeapErrorKind::InvalidFree => "invalid-free",
-        HeapErrorKind::Overflow { .. } => "heap-overflow",
+        HeapErrorKind::UseAfterFree { .. } => HeapFault::UseAfterFree,
+        HeapErrorKind::DoubleFree => HeapFault::DoubleFree,
+        HeapErrorKind::InvalidFree => HeapFault::InvalidFree,
+        HeapErrorKind::Overflow { .. } => HeapFault::Overflow,
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use raddle_campaign::Watch;
 use raddle_sched::{Clock, Follow, Passing, Scheduler, View, Wrap};
 use raddle_symbols::SymbolSpace;
 use raddle_symbols::demangle::{demangle, path_of};
@@ -191,7 +192,7 @@ fn marks(
         marks: Vec::new(),
         is_natural,
     };
-    run_schedule(session, &mut marking, rules, false);
+    run_schedule(session, &mut marking, rules, Watch::NOTHING);
     marking.marks
 }
 

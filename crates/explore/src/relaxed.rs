@@ -8,7 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use raddle_campaign::algorithm::default_order;
-use raddle_campaign::{Learning, Leave, Material, scheduler};
+use raddle_campaign::minimise::orders_at;
+use raddle_campaign::{Budget, Learned, Learning, Leave, Material, Watch, scheduler};
+use raddle_detect::Race;
 use raddle_report::Finding;
 use raddle_sched::{Clock, Given, Scheduler, View};
 use raddle_symbols::SymbolSpace;
@@ -18,12 +20,15 @@ use raddle_world::{Context, ContextId, Site};
 use crate::explain;
 use crate::judge::{Judge, Rules};
 use crate::landmark::{Standing, Visits, locate};
-use crate::minimise::orders_at;
 use crate::portfolio::PORTFOLIO;
-use crate::schedule_run::{Learned, Outcome, run_schedule};
-use crate::session::{Session, StartFailure};
-use crate::snapshot::SnapshotAt;
+use crate::schedule_run::{Run, run_schedule};
+use crate::session::{About, Session, StartFailure};
 
+/// Orders with as few switches as the recording at most, and their steps.
+const ORDERS: Budget = Budget {
+    replays: 1_000,
+    steps: 150_000_000,
+};
 /// Schedules of the portfolio at most, and their steps.
 const PORTFOLIO_MAX: u64 = 2_000;
 const PORTFOLIO_STEPS_MAX: u64 = 300_000_000;
@@ -48,13 +53,8 @@ pub fn replay_relaxed(
     recording: &Recording,
     judge: Option<Judge>,
 ) -> Result<Relaxed, StartFailure> {
-    let Ok(at) = recording.snapshot_at.parse::<SnapshotAt>();
-    let mut session = Session::start(&recording.inputs, &at, recording.checks, Leave::endless())?;
-    let rules = Rules {
-        limits: recording.limits,
-        expected_exit: Some(recording.expected.exit),
-        judge,
-    };
+    let mut session = Session::start(&About::recorded(recording, judge), Leave::endless())?;
+    let rules = Rules::recorded(recording);
     let symbols = session.world.symbols(ContextId(0)).unwrap_or_default();
     let Located {
         coming,
@@ -73,17 +73,22 @@ pub fn replay_relaxed(
         torn: None,
         made: 0,
     };
-    let outcome = run_schedule(&mut session, &mut marked, &rules, true);
+    let outcome = run_schedule(&mut session, &mut marked, &rules, Watch::MEMORY);
     let learned = outcome.learned.clone();
-    let is_same = |outcome: &Outcome| {
+    let is_same = |outcome: &Run| {
         let failure = outcome.failure.as_ref();
         failure.is_some_and(|failure| recording.kind == failure.kind())
     };
     let (mut failing, mut others) = (is_same(&outcome).then_some((outcome, true)), 0);
     if let (None, Some(learned)) = (&failing, learned) {
         let learning = learn_points(&mut session, &rules, &learned);
-        let preemptions = recording.preemptions;
-        let (count, mut found) = orders_at(&mut session, &rules, sites, preemptions, &is_same);
+        let (count, mut found) = orders_at(
+            &mut session,
+            &rules,
+            (sites, recording.preemptions),
+            ORDERS,
+            &is_same,
+        );
         others = count;
         if found.is_none() {
             let (count, more) = try_portfolio(&mut session, &rules, learning, &is_same);
@@ -106,9 +111,9 @@ pub fn replay_relaxed(
 }
 
 /// Makes the places where contexts met in a run, and in the default order, decision points.
-fn learn_points(session: &mut Session, rules: &Rules, learned: &Learned) -> Learning {
+fn learn_points(session: &mut Session, rules: &Rules, learned: &Learned<Race>) -> Learning {
     let mut learning = Learning::default();
-    let alone = run_schedule(session, &mut default_order(), rules, true);
+    let alone = run_schedule(session, &mut default_order(), rules, Watch::MEMORY);
     for learned in alone.learned.iter().chain([learned]) {
         learned
             .meetings
@@ -124,9 +129,9 @@ fn try_portfolio(
     session: &mut Session,
     rules: &Rules,
     mut learning: Learning,
-    is_wanted: &dyn Fn(&Outcome) -> bool,
-) -> (u64, Option<Outcome>) {
-    let alone = run_schedule(session, &mut default_order(), rules, false);
+    is_wanted: &dyn Fn(&Run) -> bool,
+) -> (u64, Option<Run>) {
+    let alone = run_schedule(session, &mut default_order(), rules, Watch::NOTHING);
     learning.profile = alone.drive.profile(&session.world);
     let groups = learning.groups();
     let mut steps = 0;
@@ -141,7 +146,7 @@ fn try_portfolio(
             is_stepwise: false,
         };
         let mut scheduler = scheduler(algorithm, turn, material);
-        let outcome = run_schedule(session, &mut *scheduler, rules, false);
+        let outcome = run_schedule(session, &mut *scheduler, rules, Watch::NOTHING);
         steps += outcome.drive.steps;
         if is_wanted(&outcome) {
             return (turn + 1, Some(outcome));

@@ -1,22 +1,21 @@
 //! Replay: runs a recording again and checks that it is the same run.
 
-use raddle_campaign::Leave;
+use raddle_campaign::{Leave, Watch, follow};
+use raddle_detect::Race;
 use raddle_linux::{LinuxWorld, Observe};
 use raddle_report::Finding;
 use raddle_sched::travel::Rerun;
 use raddle_sched::{Follow, drive};
 use raddle_trace::{Limits, Recording, Schedule};
-use raddle_world::{ContextId, Event, EventKind, World};
+use raddle_world::{ContextId, Event, EventKind, Site, World};
 
 use crate::attribution::Attribution;
 use crate::checkpoint::divergence;
-use crate::explain;
+use crate::explain::{self, DATA_RACE};
 use crate::judge::{Judge, Rules};
-use crate::minimise::follow;
 use crate::names::label;
-use crate::schedule_run::Outcome;
-use crate::session::{Session, StartFailure};
-use crate::snapshot::SnapshotAt;
+use crate::schedule_run::{Outcome, Run, run_schedule};
+use crate::session::{About, Session, StartFailure};
 use crate::stack::{describe, own_place, place_of};
 use crate::steps;
 
@@ -57,15 +56,10 @@ pub struct Replayer<'r> {
 impl<'r> Replayer<'r> {
     /// Runs the program to its snapshot. `judge` acts on what the recording says about right results.
     pub fn start(recording: &'r Recording, judge: Option<Judge>) -> Result<Self, StartFailure> {
-        let Ok(at) = recording.snapshot_at.parse::<SnapshotAt>();
         Ok(Self {
             recording,
-            session: Session::start(&recording.inputs, &at, recording.checks, Leave::endless())?,
-            rules: Rules {
-                limits: recording.limits,
-                expected_exit: Some(recording.expected.exit),
-                judge,
-            },
+            session: Session::start(&About::recorded(recording, judge), Leave::endless())?,
+            rules: Rules::recorded(recording),
         })
     }
 
@@ -75,7 +69,10 @@ impl<'r> Replayer<'r> {
         let (outcome, missed) = self.follow();
         let world = &mut self.session.world;
         let (run_digest, state_digest) = (world.run_digest(), world.state_digest());
-        let fingerprint = outcome.failure.as_ref().map(|f| f.fingerprint());
+        let fingerprint = match &outcome.failure {
+            Some(failure) => Some(failure.fingerprint()),
+            None => self.race().map(|race| race.fingerprint),
+        };
         Replayed {
             same_start: self.session.digest == recording.snapshot_digest,
             same_run: run_digest == recording.run_digest && state_digest == recording.state_digest,
@@ -98,8 +95,42 @@ impl<'r> Replayer<'r> {
 
     fn explained(&mut self) -> Option<Finding> {
         let outcome = follow(&mut self.session, &self.recording.schedule, &self.rules);
-        let failure = outcome.failure.clone()?;
-        explain::describe_failure(&mut self.session, &failure, &outcome, &self.rules)
+        match &outcome.failure {
+            Some(failure) => {
+                explain::describe_failure(&mut self.session, failure, &outcome, &self.rules)
+            }
+            None => self.race(),
+        }
+    }
+
+    /// The recorded race, if that is what was recorded and the run shows it.
+    fn race(&mut self) -> Option<Finding> {
+        let Recording {
+            kind,
+            schedule,
+            fingerprint,
+            ..
+        } = self.recording;
+        if kind != DATA_RACE {
+            return None;
+        }
+        let session = &mut self.session;
+        // What is atomic is asked at decision points only: the first run tells where they are.
+        let mut observed = || {
+            let follow = &mut Follow::new(schedule);
+            let run = run_schedule(session, follow, &self.rules, Watch::MEMORY);
+            let learned = run.learned.clone()?;
+            let points: Vec<Site> = learned.meetings.into_iter().flatten().collect();
+            session.add_points(&points);
+            Some((learned.races, Outcome::new(0, run)))
+        };
+        observed()?;
+        let (races, outcome) = observed()?;
+        let witnessed: Vec<(Race, Outcome)> = races
+            .into_iter()
+            .map(|race| (race, outcome.clone()))
+            .collect();
+        explain::race_again(session, &witnessed, &self.rules, fingerprint)
     }
 
     /// Steps up to which the run is certainly the recorded one, and steps at which it is not, if known.
@@ -145,15 +176,11 @@ impl<'r> Replayer<'r> {
         world.set_tracing(false);
     }
 
-    fn follow(&mut self) -> (Outcome, u64) {
+    fn follow(&mut self) -> (Run, u64) {
         let mut scheduler = Follow::new(&self.recording.schedule);
-        let outcome = crate::schedule_run::run_schedule(
-            &mut self.session,
-            &mut scheduler,
-            &self.rules,
-            false,
-        );
-        (outcome, scheduler.missed())
+        let session = &mut self.session;
+        let run = run_schedule(session, &mut scheduler, &self.rules, Watch::NOTHING);
+        (run, scheduler.missed())
     }
 }
 

@@ -1,115 +1,61 @@
 //! One schedule, from the snapshot to its end and to a judgement.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
-use raddle_detect::communication::Meetings;
-use raddle_detect::{Communication, Failure, Race, Races};
+use raddle_campaign::{Learned, Spent, Stopwatch, Watch};
+use raddle_detect::{Communication, Race, Races};
 use raddle_linux::{LinuxWorld, Observe};
-use raddle_sched::{AbstractSchedule, Drive, Profile, Scheduler, drive_while};
+use raddle_sched::{Scheduler, drive_while};
 use raddle_stdx::width::to_u64;
-use raddle_world::{ContextId, Event, EventKind, GRANULE_BYTES, Location, Site, World};
+use raddle_world::{ContextId, Event, EventKind, GRANULE_BYTES, Location, World};
 
 use crate::atomics::Atomics;
 use crate::attribution::Attribution;
 use crate::judge::{Rules, Writing, judge};
 use crate::session::Session;
-use crate::timing::{Spent, Stopwatch};
 
 /// A schedule that was run.
-#[derive(Debug, Clone)]
-pub(crate) struct Outcome {
-    pub(crate) index: u64,
-    /// Whether nobody was interrupted on purpose.
-    pub(crate) is_default: bool,
-    pub(crate) drive: Drive,
-    pub(crate) failure: Option<Failure>,
-    /// Only if nobody was interrupted on purpose.
-    pub(crate) profile: Option<Profile>,
-    /// Whether reads-from guidance ran it.
-    pub(crate) is_guided: bool,
-    /// What was wished for then.
-    pub(crate) wishes: AbstractSchedule,
-    pub(crate) contexts: u64,
-    /// Digests of the run and of the world at its end, for a failure that may be recorded.
-    pub(crate) digests: Option<Digests>,
-    /// Only if memory was observed.
-    pub(crate) learned: Option<Learned>,
-    pub(crate) spent: Spent,
-}
+pub(crate) type Run = raddle_campaign::RunOf<Session>;
+/// What a worker tells of one.
+pub(crate) type Outcome = raddle_campaign::OutcomeOf<Session>;
 
-/// What a replay must come to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Digests {
-    /// Of the whole run.
-    pub(crate) run: u64,
-    /// Of registers and memory at its end.
-    pub(crate) state: u64,
-}
-
-impl Digests {
-    pub(crate) fn of(world: &mut LinuxWorld) -> Self {
-        Self {
-            run: world.run_digest(),
-            state: world.state_digest(),
-        }
-    }
-}
-
-impl Outcome {
-    /// Right after the run: what a replay of it must come to.
-    pub(crate) fn note_digests(&mut self, world: &mut LinuxWorld) {
-        self.digests = Some(Digests::of(world));
-    }
-}
-
-/// What an observed run told.
-#[derive(Debug, Clone)]
-pub(crate) struct Learned {
-    pub(crate) meetings: Meetings,
-    pub(crate) shared_places: u64,
-    /// Instructions at meeting places that wrote.
-    pub(crate) writers: BTreeSet<Site>,
-    pub(crate) races: Vec<Race>,
-}
-
-/// Runs one schedule. With `observes`, memory accesses are watched for communication points and races.
+/// Runs one schedule.
 pub(crate) fn run_schedule(
     session: &mut Session,
     scheduler: &mut dyn Scheduler,
     rules: &Rules,
-    observes: bool,
-) -> Outcome {
-    run_watched(session, scheduler, rules, observes, &mut |_, _| {})
+    watch: Watch,
+) -> Run {
+    run_watched(session, scheduler, rules, watch, &mut |_, _| {})
 }
 
-/// Runs one schedule; somebody else sees the events, too.
+/// Runs one schedule; `also` sees the events, too.
 pub(crate) fn run_watched(
     session: &mut Session,
     scheduler: &mut dyn Scheduler,
     rules: &Rules,
-    observes: bool,
-    watch: &mut dyn FnMut(&LinuxWorld, &[Event]),
-) -> Outcome {
+    watch: Watch,
+    also: &mut dyn FnMut(&LinuxWorld, &[Event]),
+) -> Run {
     let mut stopwatch = Stopwatch::start(session.clock);
     let mut spent = Spent::default();
     session.restore();
-    session.world.set_observe(if observes {
+    session.world.set_observe(if watch.memory {
         Observe::Addr
     } else {
         Observe::None
     });
     spent.restore = stopwatch.lap();
-    let mut observer = Observer::new(session, observes);
+    let mut observer = Observer::new(session, watch.memory);
     let atomics = &mut session.atomics;
     let clock = session.clock;
-    let driven = drive_while(
+    let drive = drive_while(
         &mut session.world,
         scheduler,
         rules.limits,
         &mut |world, events| {
             let mut inside = Stopwatch::start(clock);
-            watch(world, events);
+            also(world, events);
             for event in events {
                 observer.event(world, event, atomics);
             }
@@ -119,20 +65,17 @@ pub(crate) fn run_watched(
     );
     spent.run = stopwatch.lap().saturating_sub(spent.detect);
     session.world.set_observe(Observe::None);
-    let learned = observes.then(|| observer.learned(session));
-    let failure = judge(&session.world, &driven, rules, &observer.writing);
+    let learned = watch.memory.then(|| observer.learned(session));
+    let judged_by = (rules, session.about.judge.as_ref());
+    let failure = judge(&session.world, &drive, judged_by, &observer.writing);
     spent.detect += stopwatch.lap();
-    Outcome {
-        index: 0,
-        is_default: false,
+    Run {
         failure,
-        profile: None,
-        is_guided: false,
-        wishes: Vec::new(),
+        profile: watch.points.then(|| drive.profile(&session.world)),
         contexts: to_u64(session.world.contexts().iter().count()),
-        digests: None,
-        drive: driven,
+        drive,
         learned,
+        tally: (),
         spent,
     }
 }
@@ -185,7 +128,7 @@ impl Observer {
         }
     }
 
-    fn learned(&self, session: &Session) -> Learned {
+    fn learned(&self, session: &Session) -> Learned<Race> {
         Learned {
             meetings: self
                 .communication

@@ -5,16 +5,16 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use raddle_campaign::Leave;
+use raddle_campaign::{Clock, Leave};
 use raddle_linux::{HeapWatch, LinuxWorld, Mapping, Setup, StartError, Watch, describe_status};
-use raddle_trace::{Checks, Inputs};
+use raddle_trace::{Checks, Inputs, Recording};
 use raddle_world::{ContextId, ImageId, SeededChoices, Site, Snapshot, Unsupported, World};
 use thiserror::Error;
 
 use crate::atomics::Atomics;
 use crate::attribution::Territory;
+use crate::judge::Judge;
 use crate::snapshot::{SnapshotAt, reach};
-use crate::timing::Clock;
 
 /// Code on which decisions are concentrated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,9 +93,39 @@ pub(crate) enum Stacks {
     Whole,
 }
 
+/// A program, and what its recordings say of it.
+#[derive(Debug, Clone)]
+pub struct About {
+    pub inputs: Inputs,
+    pub snapshot_at: SnapshotAt,
+    /// What ends a run at the moment it goes wrong.
+    pub checks: Checks,
+    /// The right standard output and the command that judges it, for the recording; `judge` acts on them.
+    pub expected_output: Option<String>,
+    pub oracle: Option<String>,
+    /// Has the last word on a run that ended as it should.
+    pub judge: Option<Judge>,
+}
+
+impl About {
+    /// What a recording says; `judge` acts on what it says about right results.
+    pub(crate) fn recorded(recording: &Recording, judge: Option<Judge>) -> Arc<Self> {
+        let Ok(snapshot_at) = recording.snapshot_at.parse();
+        Arc::new(Self {
+            inputs: recording.inputs.clone(),
+            snapshot_at,
+            checks: recording.checks,
+            expected_output: recording.expected.output.clone(),
+            oracle: recording.expected.oracle.clone(),
+            judge,
+        })
+    }
+}
+
 /// A world and the moment it comes back to before each schedule.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub struct Session {
+    pub(crate) about: Arc<About>,
     pub(crate) world: LinuxWorld,
     snapshot: Snapshot,
     /// Digest of the run up to the snapshot.
@@ -114,12 +144,13 @@ pub(crate) struct Session {
 
 impl Session {
     /// Runs a program to its snapshot point.
-    pub(crate) fn start(
-        inputs: &Inputs,
-        at: &SnapshotAt,
-        checks: Checks,
-        leave: Leave,
-    ) -> Result<Self, StartFailure> {
+    pub(crate) fn start(about: &Arc<About>, leave: Leave) -> Result<Self, StartFailure> {
+        let About {
+            inputs,
+            snapshot_at,
+            checks,
+            ..
+        } = &**about;
         let mut world = LinuxWorld::new(setup(inputs))?;
         world.set_hooks(raddle_config::hooks::with_standard(&inputs.hooks));
         world.set_watch(Watch {
@@ -130,7 +161,7 @@ impl Session {
             },
             cycles: true,
         });
-        reach(&mut world, at, &leave)?;
+        reach(&mut world, snapshot_at, &leave)?;
         world.take_events();
         let territory = Arc::new(Territory::new(&mut world));
         let atomics = Atomics::new(world.symbols(ContextId(0)).unwrap_or_default());
@@ -139,6 +170,7 @@ impl Session {
         let snapshot = world.snapshot();
         let image = world.image(ContextId(0));
         Ok(Self {
+            about: Arc::clone(about),
             image,
             world,
             snapshot,

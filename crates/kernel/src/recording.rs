@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::campaign::Rules;
 
 /// Raised whenever an old recording would run differently.
-pub const SEMANTICS: u32 = 2;
+pub const SEMANTICS: u32 = 3;
 
 /// The machine and what it boots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

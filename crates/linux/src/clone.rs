@@ -124,7 +124,7 @@ fn check(request: &Request) -> Result<(), Trouble> {
     }
     if has(flags::THREAD) && !(has(flags::FILES) && has(flags::FS)) {
         return Err(Trouble::Unsupported(Lacking::Arguments(
-            "clone of a thread with descriptors or a directory of its own (CLONE_THREAD without CLONE_FILES or CLONE_FS)",
+            "clone of a thread with descriptors or a directory of its own (CLONE_THREAD without CLONE_FILES or CLONE_FS)".into(),
         )));
     }
     Ok(())

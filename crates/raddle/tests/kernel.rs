@@ -130,7 +130,9 @@ fn a_loop_without_pause_is_noticed_if_it_fits_into_the_window() {
         let schedules = ["--schedules", "100", "--json"];
         let (code, text) = explore(folder.path(), test, &[&schedules, window].concat());
         assert_eq!(code, 0, "{text}");
-        let told: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        // Progress is told on standard error, which comes behind the document.
+        let document = text.split("\nraddle: ").next().expect("it has a beginning");
+        let told: serde_json::Value = serde_json::from_str(document).expect("JSON");
         let times = |heuristic: usize| told["summary"][0]["liveness"][heuristic].as_u64();
         let [Some(looping), Some(starving)] = [2, 3].map(times) else {
             panic!("no counts in {text}");
@@ -153,7 +155,7 @@ fn a_race_that_fails_nothing_is_seen_as_a_race() {
     let folder = TempDir::new().expect("a folder");
     let schedules = ["--schedules", "40", "--races"];
     let (code, text) = explore(folder.path(), "bugs/counter", &schedules);
-    assert_eq!(code, 0, "races alone are no failures: {text}");
+    assert_eq!(code, 0, "one that may be on purpose is no failure: {text}");
     assert!(
         text.contains("data race between counter_call and counter_call"),
         "{text}"
@@ -209,17 +211,17 @@ fn a_race_is_on_a_variable_with_a_name() {
 fn a_message_behind_a_flag_is_not_called_harmful() {
     let folder = TempDir::new().expect("a folder");
     let schedules = ["--races", "--schedules", "150"];
-    let judged = |test: &str| {
+    let judged = |test: &str, status: i32| {
         let (code, text) = explore(folder.path(), test, &schedules);
-        assert_eq!(code, 0, "{text}");
+        assert_eq!(code, status, "{text}");
         let (_, report) = text
             .split_once("data race between publish_call and publish_call")
             .unwrap_or_else(|| panic!("the flag itself is a race:\n{text}"));
         report.lines().take(40).collect::<Vec<_>>().join("\n")
     };
-    let early = judged("bugs/publish");
+    let early = judged("bugs/publish", 1);
     assert!(early.contains("probably harmful: both write"), "{early}");
-    let behind = judged("bugs/publish-fixed");
+    let behind = judged("bugs/publish-fixed", 0);
     assert!(
         behind.contains("perhaps benign: one aligned word that hands over"),
         "{behind}"
@@ -227,6 +229,38 @@ fn a_message_behind_a_flag_is_not_called_harmful() {
     assert!(
         behind.contains("ordered by what was read before"),
         "{behind}"
+    );
+}
+
+/// A race is a finding with a recording, like any other.
+#[test]
+fn a_race_is_replayed_and_decides_the_exit_status_unless_told_otherwise() {
+    let folder = TempDir::new().expect("a folder");
+    let options = ["--races", "--schedules", "60", "--no-fail-on-races"];
+    let (code, text) = explore(folder.path(), "bugs/publish", &options);
+    assert_eq!(code, 0, "{text}");
+    let recordings = std::fs::read_dir(folder.path()).expect("a folder");
+    let recordings = recordings.map(|entry| entry.expect("an entry").path());
+    let ours = text
+        .lines()
+        .find(|line| line.contains("publish_call and publish_call"));
+    let id = ours.and_then(|line| line.split_whitespace().last());
+    let id = id.expect("the race has a name");
+    let recording = recordings
+        .map(|path| path.display().to_string())
+        .find(|path| path.contains(id))
+        .unwrap_or_else(|| panic!("no recording of {id}:\n{text}"));
+    let cache = cache();
+    let arguments = ["kernel", "replay", "--cache", &cache, &recording];
+    let (code, text) = raddle(folder.path(), &arguments);
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains("the same run as recorded, bit for bit; the same failure"),
+        "{text}"
+    );
+    assert!(
+        text.contains("data race between publish_call and publish_call"),
+        "{text}"
     );
 }
 

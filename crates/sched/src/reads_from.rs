@@ -9,6 +9,7 @@
 use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_world::{ContextId, Site};
+use serde::{Deserialize, Serialize};
 
 use crate::operation::touch;
 use crate::pos::Pos;
@@ -19,7 +20,7 @@ use crate::scheduler::{Scheduler, View};
 const WISHES_MAX: usize = 8;
 
 /// That a read reads from a write (0: from nobody), or that it does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Wish {
     pub pair: ReadsFromPair,
     pub is_wanted: bool,

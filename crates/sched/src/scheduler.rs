@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use raddle_trace::{Path, Position};
 use raddle_world::{Context, ContextId, ContextTable, Pending, Site, successor};
+use serde::{Deserialize, Serialize};
 
 /// Why somebody has to be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,20 +138,47 @@ pub trait Passing {
 }
 
 /// What earlier runs of the same program told about its size.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Profile {
     /// Decisions in a run: PCT's k.
     pub decisions: u64,
     /// Stops while a timer or time-out was running.
     pub timed_stops: u64,
     /// Stops of each context.
+    #[serde(with = "as_pairs")]
     pub stops: BTreeMap<Path, u64>,
     /// Stops of each context by the program point at which it stood.
+    #[serde(with = "as_pairs")]
     pub visits: BTreeMap<Path, BTreeMap<Site, u64>>,
     /// What each context did, as a digest: equal ones run the same code, so far as it was seen.
+    #[serde(with = "as_pairs")]
     pub kinds: BTreeMap<Path, u64>,
     /// Where the current context stood at each decision of the default order.
     pub trail: Vec<Site>,
+}
+
+/// Maps whose keys are lists, in formats whose keys are words.
+mod as_pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<K: Serialize, V: Serialize, S: Serializer>(
+        map: &BTreeMap<K, V>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, K, V, D>(from: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        let pairs = Vec::<(K, V)>::deserialize(from)?;
+        Ok(pairs.into_iter().collect())
+    }
 }
 
 impl Profile {

@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use raddle_stdx::width::{low_u32, to_u64};
+use serde::{Deserialize, Serialize};
 
 /// A small handle for a context, valid in one world. Contexts are numbered in the order of their creation,
 /// which depends on the schedule; what is stable across schedules is the [`Context::path`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ContextId(pub u32);
 
 /// One context as schedulers and reports see it.

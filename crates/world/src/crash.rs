@@ -1,12 +1,13 @@
 //! A thread that died of what its own instruction did.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use crate::context::ContextId;
 use crate::site::Site;
 
 /// A thread as a user knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadName {
     /// The number that the program itself sees.
     pub number: u32,
@@ -20,7 +21,7 @@ impl fmt::Display for ThreadName {
 }
 
 /// Where and why a thread died.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crash {
     pub context: ContextId,
     pub thread: ThreadName,
@@ -60,14 +61,14 @@ impl fmt::Display for Crash {
 }
 
 /// An access that memory did not allow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryFault {
     pub doing: Doing,
     pub addr: u64,
 }
 
 /// What an instruction does with memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Doing {
     Reading,
     Writing,

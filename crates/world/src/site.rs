@@ -1,10 +1,13 @@
 //! Instructions, under names that several programs in one world do not share.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A program of a world: what an `execve` put in place. Position-independent programs all load at one base, so an
 /// address alone does not say whose instruction it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct ImageId(u16);
 
 impl ImageId {
@@ -29,7 +32,7 @@ impl ImageId {
 /// ```
 /// Canonical addresses repeat bit 47 in the sixteen bits above it, which are therefore free for the image. Sites of the
 /// first image are equal to their addresses, and the sites of one image are ordered as their addresses are.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Site(u64);
 
 const ADDRESS_BITS: u32 = 48;

@@ -1,11 +1,13 @@
 //! What a program or kernel asked for and a world does not have.
 
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::crash::ThreadName;
 
 /// Something that a world does not have, with everything that a report of it needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unsupported {
     /// A thread came to an instruction that the machine does not implement.
     Instruction {
@@ -24,7 +26,7 @@ pub enum Unsupported {
         call: CallMade,
         lacking: Lacking,
         /// What the table of supported calls says about it; empty if nothing.
-        note: &'static str,
+        note: Cow<'static, str>,
     },
     /// A system call in the way of 32-bit programs.
     Call32 { thread: u32, number: u64 },
@@ -33,19 +35,19 @@ pub enum Unsupported {
 }
 
 /// A system call that a thread made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallMade {
     pub thread: ThreadName,
     pub number: u32,
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub arguments: [u64; 6],
 }
 
 /// What a system call asked for in vain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Lacking {
     /// A flag, a policy, a combination of arguments.
-    Arguments(&'static str),
+    Arguments(Cow<'static, str>),
     /// A timer on this execution-time clock.
     TimerOnClock(i32),
     /// One more thread or process than the limit allows.
@@ -144,7 +146,7 @@ mod tests {
                 name: "bank".into(),
             },
             number: 425,
-            name: "io_uring_setup",
+            name: "io_uring_setup".into(),
             arguments: [8, 0x1000, 0, 0, 0, 0],
         }
     }
@@ -162,9 +164,9 @@ mod tests {
             note,
         };
         let plain = format!("{made}: timer_create on the execution-time clock 2");
-        assert_eq!(used("").to_string(), plain);
+        assert_eq!(used("".into()).to_string(), plain);
         let noted = format!("{plain} (the table of calls says: no rings)");
-        assert_eq!(used("no rings").to_string(), noted);
+        assert_eq!(used("no rings".into()).to_string(), noted);
     }
 
     #[test]

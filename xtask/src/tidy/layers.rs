@@ -27,8 +27,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("report", &[]),
     ("trace", &["stdx", "config"]),
     ("sched", &["stdx", "world", "trace"]),
-    ("campaign", &["stdx", "world", "sched"]),
     ("detect", &["stdx", "world", "trace"]),
+    (
+        "campaign",
+        &["stdx", "world", "trace", "sched", "detect", "report"],
+    ),
     (
         "explore",
         &[

@@ -1,5 +1,6 @@
 //! Runs that end: crashes, assertions, wrong results.
 
+use raddle_campaign::follow;
 use raddle_detect::Failure;
 use raddle_report::Finding;
 use raddle_report::finding::Step;
@@ -8,9 +9,8 @@ use raddle_world::ContextId;
 
 use super::stack_note;
 use crate::judge::Rules;
-use crate::minimise::follow;
 use crate::names::{label, short_file};
-use crate::schedule_run::Outcome;
+use crate::schedule_run::Run;
 use crate::session::Session;
 use crate::stack::{self, Line, describe, own};
 
@@ -31,17 +31,14 @@ pub(super) fn describe_end(
     session: &mut Session,
     failure: &Failure,
     complaint: Option<(ContextId, Vec<Line>)>,
-    (outcome, rules): (&Outcome, &Rules),
+    (outcome, rules): (&Run, &Rules),
     finding: &mut Finding,
 ) {
     let limits = Limits {
         steps: outcome.drive.steps,
         ..rules.limits
     };
-    let last_moment = Rules {
-        limits,
-        ..rules.clone()
-    };
+    let last_moment = Rules { limits, ..*rules };
     let stopped = follow(session, &outcome.drive.schedule, &last_moment);
     let last = stopped.drive.last.0;
     // A panic in one thread often ends the program in another, much later.

@@ -9,27 +9,25 @@ mod kept;
 mod races;
 mod waits;
 
-use raddle_detect::Failure;
+use raddle_campaign::minimise::impatient;
+use raddle_campaign::{Confirmed, Digests, Found, follow};
+use raddle_detect::{Failure, Race};
 use raddle_linux::Halt;
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Severity};
-use raddle_report::words::counted;
-use raddle_stdx::width::to_u64;
 use raddle_trace::recording::SEMANTICS;
-use raddle_trace::{Expected, Recording};
+use raddle_trace::{Expected, Recording, Schedule};
 
-use crate::campaign::Options;
 use crate::checkpoint;
 use crate::judge::Rules;
 use crate::landmark::landmarks;
-use crate::minimise::{follow, impatient, minimise};
-use crate::schedule_run::{Digests, Outcome};
-use crate::session::{Session, Stacks};
+use crate::schedule_run::{Outcome, Run};
+use crate::session::{About, Session, Stacks};
 use crate::stack::{self, describe};
 use crate::steps;
 
-pub(crate) use kept::keep_new;
-pub(crate) use races::races;
+pub(crate) use kept::as_found;
+pub(crate) use races::{DATA_RACE, race_again, races};
 
 /// Frames of a stack in a note.
 const FRAMES_SHOWN: usize = 8;
@@ -38,66 +36,55 @@ const FRAMES_SHOWN: usize = 8;
 pub(crate) fn finding(
     session: &mut Session,
     failing: &Outcome,
+    confirmed: Confirmed<Failure, Race, ()>,
     rules: &Rules,
-    options: &Options,
-) -> Option<(Finding, Recording)> {
-    session.leave.still()?;
-    let minimised = minimise(session, failing, rules);
-    session.leave.still()?;
-    let is_reproduced = minimised.is_some();
-    let is_minimal = minimised.as_ref().is_some_and(|m| m.is_minimal);
-    let preemptions = minimised.as_ref().map_or(0, |m| m.preemptions);
-    let outcome = minimised.map_or_else(|| failing.clone(), |m| m.outcome);
-    let digests: Vec<Digests> = (0..2)
-        .map(|_| {
-            follow(session, &outcome.drive.schedule, rules);
-            Digests::of(&mut session.world)
-        })
-        .collect();
-    let is_confirmed = is_reproduced && digests[0] == digests[1];
+) -> Option<Found<Recording>> {
     let failure = failing.failure.as_ref()?;
-    let mut finding = describe_failure(session, failure, &outcome, rules)?;
-    finding.confidence = if is_confirmed {
-        Confidence::Confirmed
-    } else {
-        Confidence::Predicted
-    };
-    finding.notes.push(if is_confirmed {
-        size_note(failing.index, &outcome, preemptions, is_minimal)
-    } else {
-        "the replay of this run did not fail in the same way".into()
-    });
-    finding.notes.extend(special_notes(&outcome));
+    let run = confirmed.run;
+    let finding = describe_failure(session, failure, &run, rules)?;
     let recording = Recording {
-        checkpoints: checkpoint::checkpoints(session, &outcome.drive, rules),
-        preemptions,
-        landmarks: landmarks(session, &outcome.drive.schedule, rules),
-        ..recording(session, &finding, &outcome, digests[0], rules, options)
+        checkpoints: checkpoint::checkpoints(session, &run.drive, rules),
+        preemptions: confirmed.preemptions,
+        landmarks: landmarks(session, &run.drive.schedule, rules),
+        ..recording(
+            session,
+            &finding,
+            &run.drive.schedule,
+            confirmed.digests,
+            rules,
+        )
     };
     session.leave.still()?;
-    Some((finding, recording))
+    Some(Found { finding, recording })
 }
 
 /// What is needed to have a run again, without what helps to find out why it could not be had.
 fn recording(
     session: &Session,
     finding: &Finding,
-    outcome: &Outcome,
+    schedule: &Schedule,
     digests: Digests,
     rules: &Rules,
-    options: &Options,
 ) -> Recording {
+    let About {
+        inputs,
+        snapshot_at,
+        checks,
+        expected_output,
+        oracle,
+        ..
+    } = &*session.about;
     Recording {
         semantics: SEMANTICS,
         needs: Vec::new(),
-        snapshot_at: options.snapshot_at.to_string(),
-        inputs: options.inputs.clone(),
+        snapshot_at: snapshot_at.to_string(),
+        inputs: inputs.clone(),
         limits: rules.limits,
-        checks: options.checks,
+        checks: *checks,
         expected: Expected {
             exit: rules.expected_exit.unwrap_or(0),
-            output: options.expected_output.clone(),
-            oracle: options.oracle.clone(),
+            output: expected_output.clone(),
+            oracle: oracle.clone(),
         },
         snapshot_digest: session.digest,
         files: checkpoint::files(session),
@@ -105,68 +92,29 @@ fn recording(
         run_digest: digests.run,
         state_digest: digests.state,
         failure: finding.title.clone(),
-        preemptions: outcome.drive.switches,
+        preemptions: 0,
         fingerprint: finding.fingerprint.clone(),
         kind: finding.kind.clone(),
         landmarks: Vec::new(),
-        schedule: outcome.drive.schedule.clone(),
+        schedule: schedule.clone(),
     }
-}
-
-/// What is unusual about the order.
-fn special_notes(outcome: &Outcome) -> Vec<String> {
-    let schedule = &outcome.drive.schedule;
-    let (torn, jumps) = (to_u64(schedule.torn()), to_u64(schedule.clock_jumps()));
-    let mut notes = Vec::new();
-    if torn > 0 {
-        notes.push(format!(
-            "{torn} of the switches come{} between the read and the write of one instruction without LOCK, which is not atomic on a machine with several processors",
-            if torn == 1 { "s" } else { "" }
-        ));
-    }
-    if jumps > 0 {
-        notes.push(format!(
-            "needs {} of the clock: a timer or time-out comes while others could still run, as on a machine that is busy for that long",
-            counted(jumps, "jump")
-        ));
-    }
-    notes
-}
-
-/// How big the order is that is left.
-fn size_note(schedule: u64, outcome: &Outcome, preemptions: u64, is_minimal: bool) -> String {
-    let left = if is_minimal {
-        "minimal"
-    } else {
-        "not yet minimal, since the search was cut short"
-    };
-    format!(
-        "{left}: {}, {} in all; found in schedule {schedule}, reproduced in 2 of 2 replays",
-        counted(preemptions, "preemption"),
-        counted(outcome.drive.switches, "context switch"),
-    )
 }
 
 /// The finding of a failing run, without what minimisation knows; nothing if the time for it is used up.
 pub(crate) fn describe_failure(
     session: &mut Session,
     failure: &Failure,
-    outcome: &Outcome,
+    run: &Run,
     rules: &Rules,
 ) -> Option<Finding> {
     session.keep_stacks(Stacks::Whole);
-    let described = told(session, failure, outcome, rules);
+    let described = told(session, failure, run, rules);
     session.keep_stacks(Stacks::Callers);
     described
 }
 
-fn told(
-    session: &mut Session,
-    failure: &Failure,
-    outcome: &Outcome,
-    rules: &Rules,
-) -> Option<Finding> {
-    follow(session, &outcome.drive.schedule, rules);
+fn told(session: &mut Session, failure: &Failure, run: &Run, rules: &Rules) -> Option<Finding> {
+    follow(session, &run.drive.schedule, rules);
     let halt = session.world.halt().cloned();
     let block = match &halt {
         Some(Halt::Heap(error)) => error.block.as_ref().map(|block| block.addr),
@@ -174,9 +122,9 @@ fn told(
     };
     // To tell every round of a loop until it counts as hanging takes long and tells nothing more.
     let impatient =
-        matches!(failure, Failure::Hang { .. }).then(|| impatient(session, outcome, rules));
+        matches!(failure, Failure::Hang { .. }).then(|| impatient(session, run.contexts, rules));
     let telling = impatient.as_ref().unwrap_or(rules);
-    let story = steps::tell(session, &outcome.drive.schedule, telling, block);
+    let story = steps::tell(session, &run.drive.schedule, telling, block);
     // Where a run was broken off, the world does not stand where it failed.
     session.leave.still()?;
     let mut finding = Finding {
@@ -208,7 +156,7 @@ fn told(
         }
         _ => {
             let complaint = story.complaint;
-            ending::describe_end(session, failure, complaint, (outcome, rules), &mut finding);
+            ending::describe_end(session, failure, complaint, (run, rules), &mut finding);
         }
     }
     finding.notes.extend(story.creations);

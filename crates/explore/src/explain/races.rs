@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use raddle_campaign::{Digests, Found, Stage as _};
 use raddle_detect::{Race, Races, Side};
 use raddle_linux::Observe;
 use raddle_report::Finding;
@@ -10,14 +11,19 @@ use raddle_report::words::counted;
 use raddle_sched::{Follow, drive_while};
 use raddle_stdx::Digest;
 use raddle_symbols::SymbolSpace;
+use raddle_trace::{Recording, Schedule};
 use raddle_world::{ContextId, EventKind, Site};
 
+use super::recording;
 use crate::attribution::{Attribution, Own};
 use crate::judge::Rules;
 use crate::names::{label, name_of, short_file};
 use crate::schedule_run::Outcome;
 use crate::session::{Session, Stacks};
 use crate::stack::{self, describe, is_own_code, own, own_place};
+
+/// The kind of findings that are data races.
+pub(crate) const DATA_RACE: &str = "data-race";
 
 /// Pairs of a group that are listed besides the first.
 const PAIRS_SHOWN: usize = 6;
@@ -32,6 +38,9 @@ struct Seen {
     pattern: Option<&'static str>,
     schedule: u64,
     pair: (Site, Site),
+    order: Schedule,
+    /// What the run that showed it again came to.
+    digests: Digests,
 }
 
 struct SeenSide {
@@ -44,12 +53,44 @@ struct SeenSide {
 /// One finding for each group of instructions that race with each other, directly or by way of others.
 pub(crate) fn races(
     session: &mut Session,
-    races: &BTreeMap<(Site, Site), (Race, Outcome)>,
+    races: &[(Race, Outcome)],
     rules: &Rules,
-) -> Vec<Finding> {
+) -> Vec<Found<Option<Recording>>> {
+    let seen = look_at_all(session, races, rules);
+    let mut found: Vec<Found<Option<Recording>>> = groups(&seen)
+        .iter()
+        .map(|group| told(session, group, rules))
+        .collect();
+    found.sort_by_key(|found| std::cmp::Reverse(found.finding.severity));
+    found
+}
+
+/// The race with this fingerprint among those of one run.
+pub(crate) fn race_again(
+    session: &mut Session,
+    races: &[(Race, Outcome)],
+    rules: &Rules,
+    fingerprint: &str,
+) -> Option<Finding> {
+    let seen = look_at_all(session, races, rules);
+    let mut findings = seen.iter().map(|race| finding(&[race], race));
+    findings.find(|finding| finding.fingerprint == fingerprint)
+}
+
+/// A finding for a group, with the recording of the run that shows its speaker.
+fn told(session: &Session, group: &[&Seen], rules: &Rules) -> Found<Option<Recording>> {
+    let speaker = speaker(group);
+    let finding = finding(group, speaker);
+    let recording = recording(session, &finding, &speaker.order, speaker.digests, rules);
+    let recording = Some(recording);
+    Found { finding, recording }
+}
+
+/// Runs the schedule of each race again.
+fn look_at_all(session: &mut Session, races: &[(Race, Outcome)], rules: &Rules) -> Vec<Seen> {
     session.keep_stacks(Stacks::Whole);
     let mut seen: Vec<Seen> = Vec::new();
-    for (race, outcome) in races.values() {
+    for (race, outcome) in races {
         if session.leave.is_over() {
             break;
         }
@@ -57,9 +98,7 @@ pub(crate) fn races(
         seen.extend(again);
     }
     session.keep_stacks(Stacks::Callers);
-    let mut findings: Vec<Finding> = groups(&seen).iter().map(|group| finding(group)).collect();
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    findings
+    seen
 }
 
 /// What was seen at the two instructions of a race.
@@ -83,6 +122,7 @@ fn look_again(
     session.restore();
     let symbols = session.world.symbols(ContextId(0))?;
     let seen = witness(session, pair, outcome, rules);
+    let digests = session.digests();
     let sorted = (pair[0].min(pair[1]), pair[0].max(pair[1]));
     let found = seen.detector.of_pair(sorted)?;
     let world = &session.world;
@@ -110,6 +150,8 @@ fn look_again(
         sides: [side(&found.first), side(&found.second)],
         schedule: outcome.index,
         pair: sorted,
+        order: outcome.kept_schedule().clone(),
+        digests,
     })
 }
 
@@ -141,7 +183,7 @@ fn witness(session: &mut Session, pair: [Site; 2], outcome: &Outcome, rules: &Ru
     };
     let mut attribution = Attribution::new(&session.territory);
     let atomics = &mut session.atomics;
-    let mut follow = Follow::new(&outcome.drive.schedule);
+    let mut follow = Follow::new(outcome.kept_schedule());
     drive_while(
         &mut session.world,
         &mut follow,
@@ -228,14 +270,15 @@ fn groups(seen: &[Seen]) -> Vec<Vec<&Seen>> {
     groups.into_iter().map(|(_, members)| members).collect()
 }
 
-fn finding(group: &[&Seen]) -> Finding {
-    // The most suspicious pair of those that are certain speaks for the group.
+/// The most suspicious pair of those that are certain speaks for the group.
+fn speaker<'a>(group: &[&'a Seen]) -> &'a Seen {
     let is_certain = group.iter().any(|race| race.is_own);
-    let speakers = || group.iter().filter(|race| race.is_own == is_certain);
-    let suspicious = speakers().find(|race| race.pattern.is_none());
-    let first = suspicious
-        .or_else(|| speakers().next())
-        .unwrap_or(&group[0]);
+    let mut speakers = group.iter().filter(|race| race.is_own == is_certain);
+    let suspicious = speakers.clone().find(|race| race.pattern.is_none());
+    suspicious.or_else(|| speakers.next()).unwrap_or(&group[0])
+}
+
+fn finding(group: &[&Seen], first: &Seen) -> Finding {
     let place = |side: &SeenSide| side.place.clone().unwrap_or_default();
     let places = first.sides.each_ref().map(place);
     let mut notes = Vec::new();
@@ -258,7 +301,7 @@ fn finding(group: &[&Seen]) -> Finding {
         first.schedule,
         counted(raddle_stdx::width::to_u64(group.len()), "pair")
     ));
-    let is_harmless = suspicious.is_none();
+    let is_harmless = first.pattern.is_some();
     // The same race whichever side came first.
     let mut digest = Digest::default();
     let mut sides = side_texts(first);
@@ -266,7 +309,7 @@ fn finding(group: &[&Seen]) -> Finding {
     digest.bytes(first.object.as_bytes());
     sides.iter().for_each(|side| digest.bytes(side.as_bytes()));
     Finding {
-        kind: "data-race".into(),
+        kind: DATA_RACE.into(),
         severity: if is_harmless {
             Severity::Note
         } else {

@@ -2,24 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use raddle_campaign::Leave;
+use raddle_campaign::{Confirmed, Digests, Found, Stage as _, Watch, follow};
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Place, Severity, Step};
 use raddle_report::words::counted;
+use raddle_sched::Follow;
 use raddle_stdx::Digest;
 use raddle_stdx::width::to_u64;
 use raddle_trace::Schedule;
 
 use super::failure::Failure;
-use super::minimise::{follow, minimise};
 use super::names::Names;
 use super::race_rules::Rank;
-use super::run::{Digests, Outcome, Rules};
-use super::session::Session;
+use super::run::{Outcome, Rules, run_schedule};
+use super::session::{Recordable, Session};
 use super::ski_race::{RaceGroup, RacePair, group};
-use super::{Found, Options};
+use crate::recording::KernelRecording;
 use crate::test_case::TestCase;
-use crate::world::{KERNEL_HALF, Switch};
+use crate::world::{Heuristics, KERNEL_HALF, Switch};
 
 /// Lines of the kernel's own report that are shown.
 const SPLAT_LINES: usize = 24;
@@ -28,98 +28,63 @@ const STEPS_MAX: usize = 12;
 /// Pairs of a race group that are shown.
 const PAIRS_MAX: usize = 6;
 
-/// Makes findings of outcomes.
+/// Makes findings of runs.
 #[derive(Debug)]
 pub struct Explainer<'a, 'b> {
     session: &'a mut Session<'b>,
     names: Names<'b>,
-    seed: u64,
 }
 
 impl<'a, 'b> Explainer<'a, 'b> {
-    pub fn new(session: &'a mut Session<'b>, seed: u64) -> Self {
+    pub fn new(session: &'a mut Session<'b>) -> Self {
         let names = Names::of(session);
-        Self {
-            session,
-            names,
-            seed,
-        }
+        Self { session, names }
     }
 
-    /// Minimises, replays and explains a failing outcome, the one with this number from 1; nothing if the time for it
-    /// is used up.
+    /// Explains a failing run; nothing if the time for it is used up.
     pub(super) fn found(
         &mut self,
-        number: u64,
-        outcome: &Outcome,
-        options: &Options,
-        kept: &Found,
-    ) -> Option<Found> {
-        self.session.leave = Leave::to_explain(&options.cancel, number);
+        failing: &Outcome,
+        confirmed: &Confirmed<Failure, RacePair, Heuristics>,
+        rules: Rules,
+    ) -> Option<Found<KernelRecording>> {
+        let failure = failing.failure.as_ref()?;
+        let schedule = &confirmed.run.drive.schedule;
+        let (finding, digests) = self.describe(failure, schedule, rules);
         self.session.leave.still()?;
-        let rules = kept.rules;
-        let minimised = minimise(self.session, outcome, rules);
-        self.session.leave.still()?;
-        let (best, note, confidence) = match minimised {
-            Some((best, true)) => (best, None, Confidence::Confirmed),
-            Some((best, false)) => (
-                best,
-                Some(
-                    "the schedule may not be minimal: the limit of replays was reached".to_owned(),
-                ),
-                Confidence::Confirmed,
-            ),
-            None => (
-                outcome.clone(),
-                Some(
-                    "the schedule did not fail again when it was replayed: please report this"
-                        .to_owned(),
-                ),
-                Confidence::Predicted,
-            ),
-        };
-        let schedule = best.drive.schedule.clone();
-        let (finding, digests) = self.describe(&best, rules, confidence, note);
-        self.session.leave.still()?;
-        Some(Found {
-            finding,
+        let run = Recordable {
             schedule,
             rules,
-            start_digest: kept.start_digest,
+            start_digest: self.session.start_digest(),
             digests,
-        })
+        };
+        let recording = self.session.target.recording(&finding, run);
+        Some(Found { finding, recording })
     }
 
     /// Runs a schedule once more, writing down its switches, and tells what happened.
     fn describe(
         &mut self,
-        outcome: &Outcome,
+        failure: &Failure,
+        schedule: &Schedule,
         rules: Rules,
-        confidence: Confidence,
-        note: Option<String>,
     ) -> (Finding, Digests) {
+        let why = failure.why(self.session.serial_runs(&rules));
         self.session.world.note_switches(true);
-        let again = follow(self.session, &outcome.drive.schedule, rules);
+        follow(self.session, schedule, &rules);
         self.session.world.note_switches(false);
-        let digests = Digests::of(&mut self.session.world);
-        let failure = outcome
-            .failure
-            .clone()
-            .or(again.failure)
-            .unwrap_or(Failure::Reset);
+        let digests = self.session.digests();
         let switches = self.session.world.switches().to_vec();
-        let mut notes = self.notes(&failure);
-        notes.extend(note);
         let test = self.session.target.test.as_ref();
         let finding = Finding {
             kind: failure.rule().to_owned(),
             severity: Severity::Error,
-            confidence,
+            confidence: Confidence::Confirmed,
             title: failure.title(test),
             objects: test.iter().map(|test| test.path.clone()).collect(),
             steps: self.steps(&switches),
-            why: failure.why().to_owned(),
-            notes,
+            why,
+            notes: self.notes(failure),
             fingerprint: failure.fingerprint(),
             replay: None,
         };
@@ -218,8 +183,65 @@ impl<'a, 'b> Explainer<'a, 'b> {
         statement.map_or_else(String::new, |statement| format!("in `{}`", statement.text))
     }
 
-    /// Data races as findings, one for each group, without those inside of lock functions.
-    pub fn races(&self, pairs: &[RacePair]) -> Vec<Finding> {
+    /// Data races as findings, one for each group, without those inside of lock functions. Each is confirmed by a replay
+    /// of the run that showed it, as long as there is time.
+    pub(super) fn races(
+        &mut self,
+        races: &[(RacePair, Outcome)],
+        rules: Rules,
+    ) -> Vec<Found<Option<KernelRecording>>> {
+        let witnesses: BTreeMap<(u64, u64), &Outcome> =
+            races.iter().map(|(pair, run)| (pair.key(), run)).collect();
+        let pairs: Vec<RacePair> = races.iter().map(|(pair, _)| pair.clone()).collect();
+        let mut found = Vec::new();
+        for (mut finding, speaker) in self.race_findings(&pairs) {
+            let witness = witnesses.get(&speaker.key());
+            let recording = witness.and_then(|run| self.confirm(&finding, &speaker, run, rules));
+            if recording.is_none() {
+                finding.confidence = Confidence::Predicted;
+                finding.notes.push(
+                    "seen once, and not run again: there was no time, or it did not show again"
+                        .to_owned(),
+                );
+            }
+            found.push(Found { finding, recording });
+        }
+        found
+    }
+
+    /// Runs the schedule that showed a race once more; its recording, if the race is there again.
+    fn confirm(
+        &mut self,
+        finding: &Finding,
+        race: &RacePair,
+        witness: &Outcome,
+        rules: Rules,
+    ) -> Option<KernelRecording> {
+        self.session.leave.still()?;
+        let schedule = witness.kept_schedule();
+        let start_digest = self.session.start_digest();
+        let run = run_schedule(
+            self.session,
+            &mut Follow::new(schedule),
+            rules,
+            Watch::MEMORY,
+        );
+        let races = run.learned?.races;
+        let is_there = races.iter().any(|seen| seen.key() == race.key());
+        let digests = self.session.digests();
+        is_there.then(|| {
+            let run = Recordable {
+                schedule,
+                rules,
+                start_digest,
+                digests,
+            };
+            self.session.target.recording(finding, run)
+        })
+    }
+
+    /// The findings of races, each with the pair that speaks for it.
+    fn race_findings(&self, pairs: &[RacePair]) -> Vec<(Finding, RacePair)> {
         let data: Vec<RacePair> = pairs
             .iter()
             .filter(|pair| !self.is_lock(pair.first_pc) && !self.is_lock(pair.second_pc))
@@ -241,11 +263,11 @@ impl<'a, 'b> Explainer<'a, 'b> {
             .map(|by| (by.store.pc(), by.load.pc()))
             .map(|(store, load)| (store.min(load), store.max(load)))
             .collect();
-        let mut findings: Vec<Finding> = groups
+        let mut findings: Vec<(Finding, RacePair)> = groups
             .values()
-            .map(|group| self.race_finding(group, &flags))
+            .map(|group| (self.race_finding(group, &flags), group.pairs[0].clone()))
             .collect();
-        findings.sort_by(|a, b| {
+        findings.sort_by(|(a, _), (b, _)| {
             b.severity
                 .cmp(&a.severity)
                 .then_with(|| a.title.cmp(&b.title))
@@ -265,10 +287,9 @@ impl<'a, 'b> Explainer<'a, 'b> {
             count => format!(" ({count} of them ordered by what was read before)"),
         };
         format!(
-            "{} of instructions in this group, seen {}{handed_over}; seed {}",
+            "{} of instructions in this group, seen {}{handed_over}",
             counted(to_u64(group.pairs.len()), "pair"),
             counted(sum(|pair| pair.count), "time"),
-            self.seed
         )
     }
 
@@ -297,7 +318,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
             Rank::Harmful(why) => (Severity::Warning, format!("probably harmful: {why}")),
             // A module is the user's own code: nothing in it is on purpose until he says so.
             Rank::Benign(why) if in_module => (
-                Severity::Warning,
+                Severity::Note,
                 format!("in a module, perhaps benign: {why}"),
             ),
             Rank::Benign(why) => (Severity::Note, format!("probably benign: {why}")),
@@ -349,22 +370,49 @@ pub struct Replayed {
     pub console: String,
 }
 
-/// Replays a schedule and explains it.
-pub fn replay(session: &mut Session<'_>, schedule: &Schedule, rules: Rules) -> Replayed {
-    let mut explainer = Explainer::new(session, 0);
-    let outcome = follow(explainer.session, schedule, rules);
-    let mut digests = Digests::of(&mut explainer.session.world);
+/// Replays a schedule and explains it: the failure or the race with this fingerprint, or else what fails.
+pub fn replay(
+    session: &mut Session<'_>,
+    schedule: &Schedule,
+    rules: Rules,
+    fingerprint: &str,
+) -> Replayed {
+    let mut explainer = Explainer::new(session);
+    let run = follow(explainer.session, schedule, &rules);
+    let mut digests = explainer.session.digests();
     let console = explainer.session.world.console().test_text();
-    let finding = outcome.failure.is_some().then(|| {
-        let (finding, again) = explainer.describe(&outcome, rules, Confidence::Confirmed, None);
+    let mut finding = None;
+    let is_it = |failure: &Failure| failure.fingerprint() == fingerprint;
+    if !run.failure.as_ref().is_some_and(is_it) && rules.races.is_some() {
+        finding = explainer.race_again(schedule, rules, fingerprint);
+    }
+    if let (Some(failure), None) = (&run.failure, &finding) {
+        let (told, again) = explainer.describe(failure, schedule, rules);
+        finding = Some(told);
         digests = again;
-        finding
-    });
+    }
     Replayed {
         finding,
         digests,
-        steps: outcome.drive.steps,
-        switches: outcome.drive.switches,
+        steps: run.drive.steps,
+        switches: run.drive.switches,
         console,
+    }
+}
+
+impl Explainer<'_, '_> {
+    /// The race with this fingerprint, if a run of the schedule shows it.
+    fn race_again(
+        &mut self,
+        schedule: &Schedule,
+        rules: Rules,
+        fingerprint: &str,
+    ) -> Option<Finding> {
+        let follow = &mut Follow::new(schedule);
+        let run = run_schedule(self.session, follow, rules, Watch::MEMORY);
+        let races = run.learned?.races;
+        let findings = self.race_findings(&races).into_iter();
+        let mut findings = findings.map(|(finding, _)| finding);
+        findings.find(|finding| finding.fingerprint == fingerprint)
     }
 }

@@ -1,14 +1,16 @@
 //! What counts as wrong in a run of a kernel.
 
 use raddle_stdx::Digest;
+use serde::{Deserialize, Serialize};
 
+use super::serial::SerialRuns;
 use super::session::OUT_OF_MEMORY;
 use crate::program::ResultKind;
 use crate::test_case::TestCase;
 use crate::world::{KernelWorld, RunEnd, Splat};
 
 /// A run that went wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Failure {
     /// The kernel complained about itself.
     Splat(Splat),
@@ -137,27 +139,26 @@ impl Failure {
         }
     }
 
-    /// One sentence on why that is wrong.
-    pub(super) fn why(&self) -> &'static str {
+    /// One sentence on why that is wrong, with what was seen of the serial orders.
+    pub(super) fn why(&self, serial: Option<&SerialRuns>) -> String {
+        let serial = SerialRuns::says(serial, &self.fingerprint());
         match self {
-            Self::Splat(splat) if splat.title.starts_with(OUT_OF_MEMORY) => {
-                "in this order the calls need more memory at once than the guest has, and not when one runs after the other: if they may, give it more with --memory"
-            }
+            Self::Splat(splat) if splat.title.starts_with(OUT_OF_MEMORY) => format!(
+                "in this order the calls need more memory at once than the guest has: if they may, give it more with --memory; {serial}"
+            ),
             Self::Splat(_) => {
-                "the kernel's own check failed in this order of the two processors, and does not fail when one runs after the other"
+                format!("the kernel's own check failed in this order of the processors; {serial}")
             }
             Self::Stuck { .. } => {
-                "no order of these calls may leave a thread waiting for something that never comes"
+                format!("a thread waits for something that never comes; {serial}")
             }
-            Self::WrongResult { .. } => {
-                "no serial order of these calls gives this result, says the test"
-            }
+            Self::WrongResult { .. } => format!("the test does not allow this result; {serial}"),
             Self::Check { .. } => {
-                "the check after the test found a state that no serial order leaves"
+                format!("the check after the test found a state that it does not allow; {serial}")
             }
-            Self::Reset => {
-                "a kernel resets the machine only after a fault that it could not handle"
-            }
+            Self::Reset => format!(
+                "a kernel resets the machine only after a fault that it could not handle; {serial}"
+            ),
         }
     }
 }
@@ -179,8 +180,8 @@ mod tests {
         };
         let small =
             panic("Kernel panic - not syncing: Out of memory: compulsory panic_on_oom is enabled");
-        assert!(small.why().contains("--memory"), "{}", small.why());
+        assert!(small.why(None).contains("--memory"), "{}", small.why(None));
         let other = panic("Kernel panic - not syncing: Fatal exception");
-        assert!(!other.why().contains("--memory"), "{}", other.why());
+        assert!(!other.why(None).contains("--memory"), "{}", other.why(None));
     }
 }

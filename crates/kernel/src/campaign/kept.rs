@@ -1,25 +1,25 @@
 //! Failures as they were found: on disk before anything else is done with them.
 
-use raddle_campaign::as_found_note;
+use raddle_campaign::Found;
 use raddle_report::Finding;
 use raddle_report::finding::{Confidence, Severity};
 
-use super::Found;
 use super::run::{Outcome, Rules};
-use super::session::Session;
+use super::session::{Recordable, Session};
+use crate::recording::KernelRecording;
 
 /// A failure that was neither replayed nor made small nor explained.
 pub(super) fn as_found(
     session: &mut Session<'_>,
     failing: &Outcome,
     rules: Rules,
-    seed: u64,
-) -> Found {
+) -> Found<KernelRecording> {
     let failure = failing.failure.as_ref();
     let failure = failure.expect("only failing runs are kept");
     let digests = failing.digests;
     let digests = digests.expect("the first failing run of a kind has its digests");
-    let test = session.target.test.as_ref();
+    let target = session.target;
+    let test = target.test.as_ref();
     let finding = Finding {
         kind: failure.rule().to_owned(),
         severity: Severity::Error,
@@ -27,20 +27,17 @@ pub(super) fn as_found(
         title: failure.title(test),
         objects: test.iter().map(|test| test.path.clone()).collect(),
         steps: Vec::new(),
-        why: failure.why().to_owned(),
-        notes: vec![as_found_note(
-            failing.index,
-            failing.drive.schedule.len(),
-            seed,
-        )],
+        why: failure.why(session.serial_runs(&rules)),
+        notes: Vec::new(),
         fingerprint: failure.fingerprint(),
         replay: None,
     };
-    Found {
-        finding,
-        schedule: failing.drive.schedule.clone(),
+    let run = Recordable {
+        schedule: failing.kept_schedule(),
         rules,
         start_digest: session.start_digest(),
         digests,
-    }
+    };
+    let recording = target.recording(&finding, run);
+    Found { finding, recording }
 }

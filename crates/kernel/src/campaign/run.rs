@@ -1,12 +1,9 @@
 //! One schedule, from the start line to its end and to a judgement.
 
-use std::time::Duration;
-
-use raddle_detect::communication::Meetings;
+use raddle_campaign::{Learned, Spent, Stopwatch, Watch};
 use raddle_detect::{Communication, Races};
-use raddle_sched::{
-    Drive, End, Passing, Policy, Profile, Reason, Scheduler, View, Wrap, drive_while,
-};
+use raddle_sched::{End, Passing, Policy, Reason, Scheduler, View, Wrap, drive_while};
+use raddle_stdx::width::to_u64;
 use raddle_trace::Limits;
 use raddle_world::{ContextId, Event, EventKind, Site, World};
 use serde::{Deserialize, Serialize};
@@ -69,75 +66,9 @@ impl Rules {
 }
 
 /// A schedule that was run.
-#[derive(Debug, Clone)]
-pub struct Outcome {
-    pub index: u64,
-    /// Whether nobody was interrupted on purpose.
-    pub is_default: bool,
-    pub drive: Drive,
-    pub failure: Option<Failure>,
-    /// What the run tells about the size of the test, if it stopped at every point.
-    pub profile: Option<Profile>,
-    pub heuristics: Heuristics,
-    pub cost: Cost,
-    /// Only if memory was observed.
-    pub learned: Option<Learned>,
-    /// What a replay must come to, for a failure that may be recorded.
-    pub digests: Option<Digests>,
-}
-
-/// What a replay must come to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Digests {
-    /// Of the whole run.
-    pub run: u64,
-    /// Of the guest at its end.
-    pub state: u64,
-}
-
-impl Digests {
-    pub(super) fn of(world: &mut KernelWorld) -> Self {
-        Self {
-            run: world.run_digest(),
-            state: world.state_digest(),
-        }
-    }
-}
-
-/// What an observed run told.
-#[derive(Debug, Clone)]
-pub struct Learned {
-    pub meetings: Meetings,
-    pub shared_places: u64,
-    pub races: Vec<RacePair>,
-}
-
-/// The time, from some moment on; what a run does never depends on it.
-pub type Clock = fn() -> Duration;
-
-/// What schedules cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cost {
-    pub restore: Duration,
-    pub detectors: Duration,
-    /// With what is above.
-    pub total: Duration,
-    /// Instructions of all processors, the checks among them.
-    pub instructions: u64,
-    /// Pages of memory that were brought back.
-    pub pages: u64,
-}
-
-impl Cost {
-    /// Adds that of another run.
-    pub(super) fn add(&mut self, other: &Self) {
-        self.restore += other.restore;
-        self.detectors += other.detectors;
-        self.total += other.total;
-        self.instructions += other.instructions;
-        self.pages += other.pages;
-    }
-}
+pub(super) type Run = raddle_campaign::Run<Failure, RacePair, Heuristics>;
+/// What a worker tells of one.
+pub type Outcome = raddle_campaign::Outcome<Failure, RacePair, Heuristics>;
 
 /// Lets a scheduler choose from those who may run, and counts why processors were passed over.
 struct Counting<'a> {
@@ -197,15 +128,6 @@ impl Passing for Counting<'_> {
     }
 }
 
-/// How closely a run is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Watch {
-    /// Memory accesses, for communication points and races.
-    pub(super) memory: bool,
-    /// Every visit of a point, for what schedulers need to know of the size of the test.
-    pub(super) points: bool,
-}
-
 /// What looks at the memory accesses of a run.
 struct Detectors<'a> {
     communication: Communication,
@@ -241,9 +163,10 @@ impl Detectors<'_> {
         self.ordered.event(&event);
     }
 
-    fn learned(self) -> Learned {
+    fn learned(self) -> Learned<RacePair> {
         Learned {
             meetings: self.communication.meetings(&mut |_| true),
+            writers: self.communication.writers(),
             shared_places: self.communication.shared_places(),
             races: match self.mode {
                 Some(RaceMode::HappensBefore) => self.ordered.found().map(RacePair::of).collect(),
@@ -260,23 +183,22 @@ pub(super) fn run_schedule(
     scheduler: &mut dyn Scheduler,
     rules: Rules,
     watch: Watch,
-    clock: Clock,
-) -> Outcome {
-    let begun = clock();
+) -> Run {
+    let mut stopwatch = Stopwatch::start(session.clock);
+    let mut spent = Spent::default();
     session.restore();
-    let restored = clock();
+    spent.restore = stopwatch.lap();
     let (pages, instructions) = session.restored();
     session.world.set_observe(watch.memory);
-    session
-        .world
-        .tell_asides(rules.races == Some(RaceMode::HappensBefore));
+    let races = rules.races.filter(|_| watch.memory);
+    let has_order = races == Some(RaceMode::HappensBefore);
+    session.world.tell_asides(has_order);
     rules.apply(&mut session.world);
-    let mut detecting = Duration::ZERO;
     let mut detectors = Detectors {
         communication: Communication::default(),
         ordered: Races::default(),
         close: SkiRaces::default(),
-        mode: rules.races.filter(|_| watch.memory),
+        mode: races,
         lock_code: &mut session.lock_code,
         target: session.target,
     };
@@ -289,48 +211,40 @@ pub(super) fn run_schedule(
         heuristics: Heuristics::default(),
         stops_everywhere: watch.points,
     };
-    let leave = &session.leave;
-    let driven = drive_while(
+    let (leave, clock) = (&session.leave, session.clock);
+    let drive = drive_while(
         &mut session.world,
         &mut counting,
         rules.policy(),
         &mut |world, events| {
-            let begun = clock();
+            let mut inside = Stopwatch::start(clock);
             for event in events {
                 detectors.event(world, event);
             }
-            detecting += clock() - begun;
+            spent.detect += inside.lap();
         },
         &|| !leave.is_over(),
     );
     let mut heuristics = counting.heuristics;
     heuristics.outside = counting.eligible.outside;
     heuristics.add(&session.world.take_heuristics());
-    let driven_at = clock();
+    spent.run = stopwatch.lap().saturating_sub(spent.detect);
     session.world.set_observe(false);
     let learned = watch.memory.then(|| detectors.learned());
     // Where it was broken off tells nothing.
-    let failure = (driven.end != End::Abandoned)
+    let failure = (drive.end != End::Abandoned)
         .then(|| Failure::of_run(&mut session.world))
         .flatten();
-    let ended = clock();
-    let cost = Cost {
-        restore: restored - begun,
-        // What is left to do of an observed run is the detectors' work.
-        detectors: detecting + (ended - driven_at) * u32::from(watch.memory),
-        total: ended - begun,
-        instructions: session.world.instructions() - instructions,
-        pages,
-    };
-    Outcome {
-        index: 0,
-        is_default: false,
+    spent.detect += stopwatch.lap();
+    spent.instructions = session.world.instructions() - instructions;
+    spent.pages = pages;
+    Run {
         failure,
-        profile: watch.points.then(|| driven.profile(&session.world)),
-        drive: driven,
-        heuristics,
-        cost,
+        profile: watch.points.then(|| drive.profile(&session.world)),
+        contexts: to_u64(session.world.contexts().iter().count()),
+        drive,
         learned,
-        digests: None,
+        tally: heuristics,
+        spent,
     }
 }

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use raddle_campaign::Leave;
+use raddle_campaign::{Clock, Digests, Leave};
 use raddle_pc::machine::LoadError;
+use raddle_report::Finding;
 use raddle_stdx::width::to_usize;
+use raddle_trace::Schedule;
 use raddle_world::{Snapshot, World};
 
 use super::allowed::ContextSet;
 use super::race_rules::{LockCode, RaceRules};
+use super::run::Rules;
+use super::serial::SerialRuns;
 use crate::program::{Program, ResultKind, TooLarge};
+use crate::recording::{KernelRecording, MachineInputs, ModuleInput, SEMANTICS};
 use crate::store::BootSnapshot;
 use crate::symbols::Symbols;
 use crate::test_case::TestCase;
@@ -30,6 +35,53 @@ pub struct Target {
     pub contexts: Option<ContextSet>,
     /// Virtual nanoseconds of a test at most.
     pub time_max: u64,
+    /// What recordings say of where all of it came from.
+    pub origin: Origin,
+}
+
+/// What recordings say of a test and its machine.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    pub machine: MachineInputs,
+    /// Modules that the test loads.
+    pub modules: Vec<ModuleInput>,
+}
+
+impl Target {
+    /// The test, as it is named.
+    pub fn test_path(&self) -> &str {
+        let test = self.test.as_ref();
+        test.map_or("agent-program", |test| test.path.as_str())
+    }
+
+    /// The recording of a run.
+    pub(super) fn recording(&self, finding: &Finding, run: Recordable<'_>) -> KernelRecording {
+        KernelRecording {
+            semantics: SEMANTICS,
+            needs: Vec::new(),
+            failure: finding.title.clone(),
+            fingerprint: finding.fingerprint.clone(),
+            machine: self.origin.machine.clone(),
+            test_path: self.test_path().to_owned(),
+            test: self.test.as_ref().map(|test| test.text.clone()),
+            modules: self.origin.modules.clone(),
+            time_max: self.time_max,
+            rules: run.rules,
+            schedule: run.schedule.clone(),
+            start_digest: run.start_digest,
+            run_digest: run.digests.run,
+            state_digest: run.digests.state,
+        }
+    }
+}
+
+/// What only the run itself tells of its recording.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recordable<'a> {
+    pub(super) schedule: &'a Schedule,
+    pub(super) rules: Rules,
+    pub(super) start_digest: u64,
+    pub(super) digests: Digests,
 }
 
 /// Why a test cannot be explored.
@@ -63,6 +115,10 @@ pub struct Session<'a> {
     pages: u64,
     /// How long runs may go on.
     pub(super) leave: Leave,
+    /// Measures where the time goes, if the caller lends one.
+    pub(super) clock: Option<Clock>,
+    start_digest: Option<u64>,
+    serial: Option<SerialRuns>,
 }
 
 impl<'a> Session<'a> {
@@ -85,13 +141,20 @@ impl<'a> Session<'a> {
             start,
             pages: 0,
             leave: Leave::endless(),
+            clock: None,
+            start_digest: None,
+            serial: None,
         })
     }
 
-    /// Digest of the guest at the start line. Reads all of its memory.
+    /// Digest of the guest at the start line, to which it goes back if that was not asked for before: all of its memory
+    /// is read.
     pub fn start_digest(&mut self) -> u64 {
+        if let Some(digest) = self.start_digest {
+            return digest;
+        }
         self.restore();
-        self.world.machine().digest()
+        *self.start_digest.insert(self.world.machine().digest())
     }
 
     pub fn restore(&mut self) {
@@ -101,15 +164,31 @@ impl<'a> Session<'a> {
 
     /// A processor and the thread of the test that runs on it.
     pub(super) fn label(&self, cpu: usize) -> String {
-        let threads = self.world.thread_cpus();
-        let name = threads.iter().find(|(_, at)| *at == cpu).and_then(|found| {
-            let test = self.target.test.as_ref()?;
-            test.threads.get(to_usize(found.0))
-        });
-        match name {
+        match self.thread_on(cpu) {
             Some(name) => format!("CPU {cpu} `{name}`"),
             None => format!("CPU {cpu}"),
         }
+    }
+
+    /// The thread of the test that runs on a processor, or else the processor.
+    pub(super) fn thread_name(&self, cpu: usize) -> String {
+        let name = self.thread_on(cpu);
+        name.map_or_else(|| format!("CPU {cpu}"), str::to_owned)
+    }
+
+    fn thread_on(&self, cpu: usize) -> Option<&str> {
+        let threads = self.world.thread_cpus();
+        let found = threads.iter().find(|(_, at)| *at == cpu)?;
+        let test = self.target.test.as_ref()?;
+        test.threads.get(to_usize(found.0)).map(String::as_str)
+    }
+
+    /// What was seen of the serial orders, which are run when that is first asked for; nothing if there is no time.
+    pub(super) fn serial_runs(&mut self, rules: &Rules) -> Option<&SerialRuns> {
+        if self.serial.is_none() {
+            self.serial = SerialRuns::of(self, rules);
+        }
+        self.serial.as_ref()
     }
 
     /// Right after [`Self::restore`]: the pages that it copied back, and the instructions made up to the start line.

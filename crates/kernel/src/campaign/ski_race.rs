@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use raddle_detect::{HandOver, Race};
 use raddle_world::{AccessKind, Event, EventKind, Granule};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 /// Accesses of all processors between the two of a pair at most.
 const WINDOW: u64 = 2_000;
@@ -17,7 +18,7 @@ const WINDOW: u64 = 2_000;
 const KEPT: usize = 4;
 
 /// Two instructions that touched the same bytes from two processors, one of them writing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RacePair {
     pub first_pc: u64,
     pub second_pc: u64,
@@ -57,7 +58,7 @@ impl RacePair {
     }
 
     /// Takes what another run saw of the same two instructions.
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(super) fn note(&mut self, other: &Self) {
         self.count += other.count;
         self.handed_over += other.handed_over;
         self.by = self.by.or(other.by);

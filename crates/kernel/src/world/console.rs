@@ -1,5 +1,7 @@
 //! What the kernel printed, and the reports of its own checkers in it.
 
+use serde::{Deserialize, Serialize};
+
 /// Text that is kept at most; the end is what matters.
 const KEPT_MAX: usize = 1 << 20;
 /// Lines of one report at most.
@@ -17,7 +19,7 @@ pub struct Console {
 }
 
 /// Which checker spoke.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SplatKind {
     Panic,
     Oops,
@@ -30,7 +32,7 @@ pub enum SplatKind {
 }
 
 /// A report of the kernel about itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Splat {
     pub kind: SplatKind,
     /// Its first line, without time stamps and addresses.
@@ -134,7 +136,10 @@ impl Console {
     }
 
     fn has_last_words(&self) -> bool {
-        let text = String::from_utf8_lossy(&self.text[self.mark..]);
+        // Half a line depends on where a slice ended.
+        let text = &self.text[self.mark..];
+        let lines = text.iter().rposition(|byte| *byte == b'\n');
+        let text = String::from_utf8_lossy(&text[..lines.map_or(0, |end| end + 1)]);
         if text.contains("Kernel panic - not syncing") {
             return text.contains("---[ end Kernel panic") || text.contains("Rebooting");
         }

@@ -144,7 +144,7 @@ impl KernelWorld {
                     site: Site::first(pc.0),
                 })
             }
-            MachineStop::LogFull => None,
+            MachineStop::LogFull | MachineStop::Line => None,
             // News only if somebody new can be chosen.
             MachineStop::Arrival => {
                 (self.dispatchable() > self.state.could_dispatch).then_some(Stop::Sync)
@@ -226,6 +226,12 @@ impl KernelWorld {
     /// Whether a run was stopped for a debugger only, where otherwise nobody would have looked.
     fn is_at_breakpoint(&self, cpu: usize) -> bool {
         self.is_debugged && self.state.at_point[cpu] == Some(self.machine.cpu(cpu).rip)
+    }
+
+    /// Nanoseconds that the test still has.
+    fn time_left(&self) -> u64 {
+        let passed = self.machine.now() - self.state.test_began;
+        self.time_max.saturating_sub(passed)
     }
 
     /// Ends the run if the kernel has died or the time is over.
@@ -361,9 +367,13 @@ impl PassPoints for KernelWorld {
             // Points behind the end of a thread are nobody's.
             let has_ended = self.has_ended(cpu);
             self.state.could_dispatch = self.dispatchable();
+            // The end of the time is no matter of how a run is cut into slices, and neither is the kernel's death, of which
+            // whole lines tell.
+            let time_left = self.time_left().saturating_add(1);
             let bounds = Bounds {
-                steps: left,
+                steps: left.min(time_left),
                 stop_at_pause: true,
+                stop_at_line: true,
                 skip_point: at_point == Some(self.machine.cpu(cpu).rip),
                 pass_points: if has_ended { u64::MAX } else { points_left },
                 interrupts: self.interrupt_mode(),
@@ -376,7 +386,8 @@ impl PassPoints for KernelWorld {
             self.state.contexts.get_mut(who).steps += ran.steps;
             self.drain_accesses(who, steps);
             self.drain_console();
-            if let Some(stop) = self.explored_stop(cpu, ran.stop) {
+            let is_time_only = ran.stop == MachineStop::Steps && left > 0;
+            if let Some(stop) = self.explored_stop(cpu, ran.stop).filter(|_| !is_time_only) {
                 break stop;
             }
         };

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 /// Which heuristic spoke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heuristic {
@@ -36,7 +38,7 @@ impl Pause {
 }
 
 /// How often each heuristic spoke, and at which instructions.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Heuristics {
     pub counts: [u64; 4],
     pub places: [BTreeSet<u64>; 4],

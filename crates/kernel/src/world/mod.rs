@@ -322,6 +322,7 @@ impl KernelWorld {
     }
 }
 
-fn context_of(cpu: usize) -> ContextId {
+/// What a processor does outside of interrupts.
+pub fn context_of(cpu: usize) -> ContextId {
     ContextId(raddle_stdx::width::low_u32(raddle_stdx::width::to_u64(cpu)))
 }

@@ -280,6 +280,7 @@ impl KernelWorld {
                 cpu,
                 Bounds {
                     stop_at_pause: true,
+                    stop_at_line: false,
                     skip_point: true,
                     pass_points: u64::MAX,
                     ..Bounds::steps(turn_left.min(left))
@@ -317,6 +318,7 @@ impl KernelWorld {
             }
             MachineStop::Point(_)
             | MachineStop::LogFull
+            | MachineStop::Line
             | MachineStop::Arrival
             | MachineStop::Window
             | MachineStop::InterruptDone => None,

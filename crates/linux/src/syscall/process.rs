@@ -94,7 +94,7 @@ fn execveat(call: &mut Call<'_>) -> SysResult {
     let name = call.kernel.read_string(call.tid, path, 4095)?;
     if flags != 0 || (call.int(0) != CURRENT_DIRECTORY && !name.starts_with(b"/")) {
         return Err(Trouble::Unsupported(Lacking::Arguments(
-            "execveat with a descriptor or flags",
+            "execveat with a descriptor or flags".into(),
         )));
     }
     run(call, path, arguments, environment)

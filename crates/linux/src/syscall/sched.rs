@@ -203,7 +203,7 @@ fn sched_setattr(call: &mut Call<'_>) -> SysResult {
     let (policy, nice, priority) = (word(4), word(16).cast_signed(), word(20));
     if policy == 6 {
         return Err(Trouble::Unsupported(Lacking::Arguments(
-            "sched_setattr with SCHED_DEADLINE",
+            "sched_setattr with SCHED_DEADLINE".into(),
         )));
     }
     check_priority(policy, priority)?;

@@ -189,7 +189,7 @@ fn setitimer(call: &mut Call<'_>) -> SysResult {
         1 | 2 if value == 0 => (0, 0),
         1 | 2 => {
             return Err(Trouble::Unsupported(Lacking::Arguments(
-                "setitimer with ITIMER_VIRTUAL or ITIMER_PROF",
+                "setitimer with ITIMER_VIRTUAL or ITIMER_PROF".into(),
             )));
         }
         _ => return Err(Errno::EINVAL.into()),

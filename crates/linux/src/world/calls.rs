@@ -92,7 +92,7 @@ impl LinuxWorld {
                 Flow::Stop(Stop::Unsupported(Box::new(Unsupported::UseOfCall {
                     call: self.call_made(tid, number, args),
                     lacking,
-                    note: entry.note,
+                    note: entry.note.into(),
                 })))
             }
         }
@@ -132,7 +132,7 @@ impl LinuxWorld {
         CallMade {
             thread: self.kernel.thread(tid).called(tid),
             number,
-            name: raddle_calls::name(number),
+            name: raddle_calls::name(number).into(),
             arguments,
         }
     }

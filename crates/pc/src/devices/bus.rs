@@ -219,6 +219,11 @@ impl Bus {
         self.uart.take_output()
     }
 
+    /// Whether the console output since the last [`Self::take_console`] ends with a line.
+    pub fn ends_a_line(&self) -> bool {
+        self.uart.ends_a_line()
+    }
+
     fn deliver_message(&mut self, message: Message) {
         self.deliver(
             message.target,

@@ -100,6 +100,11 @@ impl Uart {
             && self.modem_control & (GATE | LOOP) == GATE
     }
 
+    /// Whether what was written since the last [`Self::take_output`] ends with a line.
+    pub(super) fn ends_a_line(&self) -> bool {
+        self.output.last() == Some(&b'\n')
+    }
+
     /// What was written since the last call.
     pub(super) fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.output)

@@ -28,6 +28,8 @@ pub enum MachineStop {
     Window,
     /// With [`Interrupts::Hold`]: the innermost interrupt in progress is over.
     InterruptDone,
+    /// With [`Bounds::stop_at_line`]: the guest has just ended a line of its console.
+    Line,
     /// The observation log is full.
     LogFull,
     /// The guest asked for a reset of the machine.
@@ -62,6 +64,8 @@ pub enum Interrupts {
 pub struct Bounds {
     pub steps: u64,
     pub stop_at_pause: bool,
+    /// Stop when the guest ends a line of its console, and before it does anything else.
+    pub stop_at_line: bool,
     /// Do not stop at a program point on the very first instruction.
     pub skip_point: bool,
     /// Program points that may be passed without a stop.
@@ -75,6 +79,7 @@ impl Bounds {
         Self {
             steps,
             stop_at_pause: false,
+            stop_at_line: false,
             skip_point: false,
             pass_points: 0,
             interrupts: Interrupts::Take,
@@ -145,6 +150,9 @@ impl Machine {
             left.pass_points -= outcome.passed;
             if let Some(stop) = self.stop_of(cpu, outcome.exit, holds) {
                 return stop;
+            }
+            if left.stop_at_line && self.bus.ends_a_line() {
+                return MachineStop::Line;
             }
         }
     }

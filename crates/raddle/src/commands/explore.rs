@@ -3,23 +3,25 @@
 pub(crate) mod kinds;
 mod options;
 pub(crate) mod oracle;
-mod progress;
 mod summary;
 
 use std::io::{IsTerminal, Read};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use clap::Args;
-use raddle_explore::{News, Phase, Report, SnapshotAt, StartFailure, explore, libtest};
+use raddle_campaign::{Found, News, Phase, Report};
+use raddle_explore::{About, ProgramReport, SnapshotAt, StartFailure, explore, libtest};
 use raddle_linux::StartError;
 use raddle_report::Finding;
-use raddle_report::finding::{Confidence, Severity};
 use raddle_report::render::{json, junit, sarif, terminal};
 use raddle_stdx::regular_file;
 use raddle_trace::{Inputs, Recording};
 
+use super::campaign::progress::{Bounds, Line};
+use super::campaign::verdict::{self, Verdict};
 use super::kind;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
@@ -28,7 +30,6 @@ use crate::message;
 use crate::program_options::ProgramOptions;
 use crate::watch::{Budget, Stage, StageNow, watched};
 pub(crate) use options::ExploreOptions;
-use progress::{Bounds, Line};
 
 /// Find the interleavings that make a program fail.
 #[derive(Debug, Args)]
@@ -44,7 +45,7 @@ pub(crate) struct Explore {
 
 impl Explore {
     pub(crate) fn run(self) -> Result<Code, Failure> {
-        let inputs = self.program.inputs(self.options.seed)?;
+        let inputs = self.program.inputs(self.options.seed())?;
         let program = self.program.name();
         let interrupt = Interrupt::listen()?;
         let tests = if self.program.has_arguments() {
@@ -101,7 +102,7 @@ impl Case {
 /// A case that was explored.
 struct Explored {
     name: String,
-    report: Report,
+    report: ProgramReport,
     findings: Vec<Finding>,
     /// Why nothing was tested, if nothing was.
     vacuous: Option<Vacuous>,
@@ -147,7 +148,7 @@ pub(crate) fn run_cases(
     interrupt: &Interrupt,
 ) -> Result<Code, Failure> {
     let is_single = cases.len() == 1 && cases[0].test.is_none();
-    let keeper = Keeper::open(&options.output)?;
+    let keeper = Keeper::open(&options.campaign.output)?;
     let mut explored = Vec::new();
     let count = cases.len();
     for (case, number) in cases.into_iter().zip(1..) {
@@ -163,7 +164,7 @@ pub(crate) fn run_cases(
     if let Some(path) = &options.junit {
         write_junit(path, program, &explored)?;
     }
-    code(&explored, interrupt.is_requested())
+    code(options, &explored, interrupt.is_requested())
 }
 
 fn explore_case(
@@ -173,17 +174,20 @@ fn explore_case(
     interrupt: &Interrupt,
 ) -> Result<Explored, Failure> {
     let begun = Instant::now();
-    let budget = options.budget();
+    let budget = options.campaign.budget();
     let mut line = Line::new(Bounds {
         schedules: options.schedules(),
         time: budget.time,
     });
     let result = watched(interrupt, budget, |cancel, stage| {
-        let mut campaign = options.campaign(case.inputs.clone(), cancel)?;
-        if case.test.is_some() && campaign.snapshot_at == SnapshotAt::FirstThread {
-            campaign.snapshot_at = SnapshotAt::TestThread;
+        let mut program = options.program(case.inputs.clone(), cancel)?;
+        if case.test.is_some() && program.about.snapshot_at == SnapshotAt::FirstThread {
+            program.about = Arc::new(About {
+                snapshot_at: SnapshotAt::TestThread,
+                ..About::clone(&program.about)
+            });
         }
-        anyhow::Ok(explore(&campaign, &mut |news| match news {
+        anyhow::Ok(explore(&program, &mut |news| match news {
             News::Progress(progress) => {
                 line.show(progress);
                 tell_stage(stage, progress.phase);
@@ -191,7 +195,7 @@ fn explore_case(
                     line.interrupted();
                 }
             }
-            News::Failing { finding, recording } => {
+            News::Failing(Found { finding, recording }) => {
                 stage.set(Stage::Failing);
                 let replay = replay_command(keeper, &case.name, finding, recording);
                 line.found(&finding.title, replay.as_ref());
@@ -245,8 +249,13 @@ fn tell_stage(stage: &StageNow, phase: Phase) {
 
 /// Each finding gets a file, named after the program and the finding; it replaces the one that was written when the
 /// failure was first seen.
-fn write_recordings(keeper: &Keeper, name: &str, report: &mut Report) {
-    for (finding, recording) in &mut report.findings {
+fn write_recordings(keeper: &Keeper, name: &str, report: &mut ProgramReport) {
+    let failures = report.findings.iter_mut();
+    let failures = failures.map(|found| (&mut found.finding, &found.recording));
+    let races = report.races.iter_mut();
+    let races = races.filter_map(|race| Some((&mut race.finding, race.recording.as_ref()?)));
+    let worth = races.filter(|(race, _)| verdict::is_shown(race, true));
+    for (finding, recording) in failures.chain(worth) {
         match replay_command(keeper, name, finding, recording) {
             Ok(command) => finding.replay = Some(command),
             Err(error) => finding.notes.push(format!(
@@ -272,14 +281,12 @@ fn replay_command(
     Ok(format!("raddle replay {}{oracle}", shell_word(&path)))
 }
 
-/// What counts as found: failures, and data races that are certain and do not look harmless.
-fn findings(options: &ExploreOptions, report: &Report) -> Vec<Finding> {
-    let failures = report.findings.iter().map(|(finding, _)| finding.clone());
-    let races = report.races.iter().filter(|race| {
-        let is_shown = options.races || race.severity > Severity::Note;
-        race.confidence == Confidence::Confirmed && is_shown
-    });
-    failures.chain(races.cloned()).collect()
+/// What is told: failures, and data races that are certain and do not look harmless.
+fn findings(options: &ExploreOptions, report: &ProgramReport) -> Vec<Finding> {
+    let failures = report.findings.iter().map(|found| &found.finding);
+    let races = report.races.iter().map(|race| &race.finding);
+    let races = races.filter(|race| verdict::is_shown(race, options.races));
+    failures.chain(races).cloned().collect()
 }
 
 fn print(options: &ExploreOptions, explored: &[Explored], is_single: bool) -> anyhow::Result<()> {
@@ -381,7 +388,7 @@ fn counts(options: &ExploreOptions, case: &Explored) -> serde_json::Value {
         "schedules_dropped": report.dropped,
         "findings_as_found": report.as_found,
     });
-    if options.timing {
+    if options.campaign.timing {
         let nanoseconds = |spent: Duration| u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX);
         counts["nanoseconds"] = serde_json::json!({
             "restore": nanoseconds(report.spent.restore),
@@ -459,27 +466,18 @@ fn missing_interpreter(failure: &StartFailure) -> String {
     }
 }
 
-fn code(explored: &[Explored], is_interrupted: bool) -> Result<Code, Failure> {
-    if explored.iter().any(|case| !case.findings.is_empty()) {
-        return Ok(Code::Findings);
-    }
-    let was_cancelled = explored.iter().any(|case| case.report.was_cancelled);
-    if was_cancelled || (explored.is_empty() && is_interrupted) {
-        return Ok(Code::Interrupted);
-    }
+fn code(
+    options: &ExploreOptions,
+    explored: &[Explored],
+    is_interrupted: bool,
+) -> Result<Code, Failure> {
+    let mut verdict = Verdict::default();
     for case in explored {
-        if let Some((text, count)) = &case.report.unsupported
-            && *count == case.report.schedules
-        {
-            return Err(Failure {
-                code: Code::Unsupported,
-                error: anyhow!("every schedule ended at something unsupported: {text}"),
-            });
-        }
+        let counts_races = !options.campaign.no_fail_on_races;
+        verdict.add(&case.report, counts_races, case.vacuous.is_some());
     }
-    if explored.iter().all(|case| case.vacuous.is_some()) {
-        message::note("nothing was interleaved, so nothing was tested");
-        return Ok(Code::Vacuous);
+    if explored.is_empty() && is_interrupted {
+        verdict.interrupted();
     }
-    Ok(Code::Clean)
+    verdict.code()
 }

@@ -7,6 +7,7 @@ use clap::Subcommand;
 
 use crate::exit::{Code, Failure};
 
+mod campaign;
 mod cargo_harden;
 mod cargo_test;
 mod cc;

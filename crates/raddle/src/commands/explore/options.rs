@@ -1,44 +1,23 @@
-//! The options of exploring, whatever is explored.
+//! The options of exploring programs.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_campaign::Cancel;
-use raddle_explore::{Clock, Focus, Options, PORTFOLIO};
+use raddle_campaign::{Cancel, Options};
+use raddle_explore::{About, Focus, HABITS, Program};
 use raddle_trace::{Checks, Inputs};
 
 use super::oracle;
+use crate::commands::campaign::CampaignOptions;
 use crate::diff_lines;
-use crate::watch::Budget;
 
 /// How to explore and how to tell about it.
 #[derive(Debug, Args)]
 pub(crate) struct ExploreOptions {
-    /// Schedules to run at most. Default: 10000, or as many as fit if --time or --until-found is given.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    schedules: Option<u64>,
-    /// Seconds at most, explanations included [default: 60]; the generation of schedules that is under way then does not
-    /// count, but what it found is reported.
-    #[arg(long, value_name = "SECONDS")]
-    time: Option<u64>,
-    /// Seconds of --time that are kept for making findings small and explaining them; default: a quarter. A finding for
-    /// which no time is left is reported as it was found, with a recording.
-    #[arg(long, value_name = "SECONDS")]
-    explain_time: Option<u64>,
-    /// Stop after the first generation of schedules that has a failure.
-    #[arg(long)]
-    until_found: bool,
-    /// Seed of the campaign.
-    #[arg(long, default_value_t = 0)]
-    pub(super) seed: u64,
-    /// Workers; results do not depend on it. Default: one per core.
-    #[arg(long, short, value_name = "N")]
-    jobs: Option<usize>,
-    /// `portfolio`, or one algorithm: delay, preemption, pct2, pct3, pct5, random, pos, urw, surw, reads-from.
-    #[arg(long, value_name = "NAME", default_value = "portfolio")]
-    scheduler: String,
+    #[command(flatten)]
+    pub(super) campaign: CampaignOptions,
     /// Where schedules begin: `first-thread`; `hint` for where the program calls `raddle_snapshot()` of raddle.h; or the
     /// name of a function, such as `main`.
     #[arg(long, value_name = "PLACE", default_value = "first-thread")]
@@ -82,12 +61,6 @@ pub(crate) struct ExploreOptions {
     /// Instructions of one schedule before it counts as hanging; default: a multiple of a plain run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..))]
     max_steps: Option<u64>,
-    /// Measure how the time of the schedules divides between restoring the snapshot, running, detectors and planning.
-    #[arg(long)]
-    pub(super) timing: bool,
-    /// Folder for recordings.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(super) output: PathBuf,
     /// Print JSON.
     #[arg(long, conflicts_with_all = ["sarif", "concise"])]
     pub(super) json: bool,
@@ -102,69 +75,50 @@ pub(crate) struct ExploreOptions {
     pub(super) junit: Option<PathBuf>,
 }
 
-const SCHEDULES_DEFAULT: u64 = 10_000;
-/// Seconds.
-const TIME_DEFAULT: u64 = 60;
-/// Different failures that are minimised and explained.
-const FINDINGS_MAX: usize = 10;
-
 impl ExploreOptions {
     pub(crate) fn seed(&self) -> u64 {
-        self.seed
+        self.campaign.seed
     }
 
-    /// The options of one campaign.
-    pub(super) fn campaign(&self, inputs: Inputs, cancel: &Cancel) -> anyhow::Result<Options> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    /// What to do with one program.
+    pub(super) fn program(&self, inputs: Inputs, cancel: &Cancel) -> anyhow::Result<Program> {
         let Ok(snapshot_at) = self.snapshot_at.parse();
-        let schedules = self.schedules();
         let expected_output = self.expected_output()?;
         if let Some(command) = &self.oracle {
             oracle::check(command)?;
         }
-        Ok(Options {
-            inputs,
-            snapshot_at,
-            schedules,
-            until_found: self.until_found,
-            workers: raddle_explore::campaign::useful_workers(
-                self.jobs.unwrap_or(cores),
-                schedules,
-            ),
-            seed: self.seed,
-            algorithm: PORTFOLIO.by_name(&self.scheduler)?,
-            races: self.races,
-            checks: Checks {
-                heap: !self.no_heap_checks,
-                red_zones: self.red_zones,
+        Ok(Program {
+            options: Options {
+                schedules: self.schedules(),
+                races: self.races,
+                varies_time: !self.no_time_jumps,
+                every_instruction: self.every_instruction,
+                ..self.campaign.campaign(&HABITS, cancel)?
             },
+            about: Arc::new(About {
+                inputs,
+                snapshot_at,
+                checks: Checks {
+                    heap: !self.no_heap_checks,
+                    red_zones: self.red_zones,
+                },
+                judge: oracle::judge(expected_output.as_deref(), self.oracle.as_deref()),
+                expected_output,
+                oracle: self.oracle.clone(),
+            }),
             expected_exit: self.expect_exit.map(i32::from),
-            judge: oracle::judge(expected_output.as_deref(), self.oracle.as_deref()),
-            expected_output,
-            oracle: self.oracle.clone(),
             steps_max: self.max_steps,
-            findings_max: FINDINGS_MAX,
             exhaustive: self.exhaustive,
-            varies_time: !self.no_time_jumps,
             focus: self.focus()?,
-            every_instruction: self.every_instruction,
-            cancel: cancel.clone(),
-            clock: self.timing.then_some(Instant::now as Clock),
         })
     }
 
+    /// To explore everything takes as many as it takes.
     pub(super) fn schedules(&self) -> u64 {
-        let is_timed = self.time.is_some() || self.until_found || self.exhaustive;
-        match self.schedules {
-            Some(schedules) => schedules,
-            None if is_timed => u64::MAX,
-            None => SCHEDULES_DEFAULT,
+        match self.campaign.schedules {
+            None if self.exhaustive => u64::MAX,
+            _ => self.campaign.schedules(),
         }
-    }
-
-    /// The time of one campaign.
-    pub(super) fn budget(&self) -> Budget {
-        Budget::of_seconds(self.time.unwrap_or(TIME_DEFAULT), self.explain_time)
     }
 
     fn expected_output(&self) -> anyhow::Result<Option<String>> {

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use raddle_explore::{Report, Spent};
+use raddle_campaign::Spent;
+use raddle_explore::ProgramReport;
 use raddle_report::finding::{Confidence, Severity};
 use raddle_report::words::counted;
 use raddle_stdx::width::to_u64;
 
 use crate::watch::cut_short;
 
-pub(super) fn summary(report: &Report, findings: usize, elapsed: Duration) -> String {
+pub(super) fn summary(report: &ProgramReport, findings: usize, elapsed: Duration) -> String {
     let rate = u128::from(report.schedules) * 1000 / elapsed.as_millis().max(1);
     let mut text = format!(
         "explored {} schedules ({} distinct, {} reads-from classes, {rate}/s) of {} threads with up to {} decisions each, interrupted at {} of {} communication points on {} shared places; {}, {} schedules failed",
@@ -41,7 +42,7 @@ pub(super) fn summary(report: &Report, findings: usize, elapsed: Duration) -> St
 }
 
 /// Why it ended before the schedules were used up, if it did.
-fn ending(report: &Report, text: &mut String) {
+fn ending(report: &ProgramReport, text: &mut String) {
     if report.was_cancelled {
         text.push_str("; interrupted before the schedules were used up");
     } else if report.was_stopped {
@@ -66,15 +67,16 @@ fn timing(spent: &Spent, text: &mut String) {
     ));
 }
 
-fn races(report: &Report, text: &mut String) {
+fn races(report: &ProgramReport, text: &mut String) {
     let confirmed = |confidence| confidence == Confidence::Confirmed;
     let races = &report.races;
     let doubtful = races
         .iter()
-        .filter(|race| !confirmed(race.confidence))
+        .filter(|race| !confirmed(race.finding.confidence))
         .count();
     let harmless = races
         .iter()
+        .map(|race| &race.finding)
         .filter(|race| confirmed(race.confidence) && race.severity == Severity::Note)
         .count();
     if doubtful > 0 {
@@ -90,7 +92,7 @@ fn races(report: &Report, text: &mut String) {
 }
 
 /// What was tried completely, and what was not.
-fn completeness(report: &Report, findings: usize) -> String {
+fn completeness(report: &ProgramReport, findings: usize) -> String {
     let timers = if report.timed_stops > 0 {
         ", timers only when nobody can run"
     } else {

@@ -3,20 +3,18 @@
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
-use raddle_campaign::{Algorithm, Cancel};
+use raddle_campaign::{Cancel, Found, News, Options, Phase, Report};
 use raddle_config::kernel::Known;
 use raddle_kernel::campaign::{
-    ContextSet, Found, KnownFunctions, LOOP_WINDOW, News, Options, PATIENCE, PAUSE_WINDOW,
-    PORTFOLIO, Progress, RaceMode, RaceRules, Report, StartFailure, Target, explore,
-    useful_workers,
+    ContextSet, HABITS, KernelReport, KernelTest, KnownFunctions, LOOP_WINDOW, Origin, PATIENCE,
+    PAUSE_WINDOW, RaceMode, RaceRules, StartFailure, Target, explore,
 };
-use raddle_kernel::recording::{KernelRecording, ModuleInput, SEMANTICS};
+use raddle_kernel::recording::{KernelRecording, ModuleInput};
 use raddle_kernel::test_case::TestCase;
 use raddle_report::Finding;
 use raddle_report::render::{json, sarif, terminal};
@@ -27,14 +25,16 @@ use raddle_stdx::width::to_u64;
 use super::guest_options::GuestOptions;
 use super::kinds::KINDS;
 use super::modules::Modules;
-use super::prepare::{ConsoleTo, Prepared, prepare};
+use super::prepare::{ConsoleTo, prepare};
+use crate::commands::campaign::progress::{Bounds, Line};
+use crate::commands::campaign::{CampaignOptions, Verdict};
 use crate::commands::kind;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::keep::{Keeper, shell_word};
 use crate::message;
 use crate::project;
-use crate::watch::{Budget, Stage, cut_short, watched};
+use crate::watch::{Stage, cut_short, watched};
 
 /// Find the interleavings of a test case that make a kernel fail.
 #[derive(Debug, Args)]
@@ -45,29 +45,8 @@ pub(crate) struct Explore {
     /// Test cases.
     #[arg(value_name = "TEST", required_unless_present = "agent_program")]
     tests: Vec<PathBuf>,
-    /// Schedules to run at most, for each test.
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
-    schedules: u64,
-    /// Seconds at most for each test, explanations included; the generation of schedules that is under way then does not
-    /// count, but what it found is reported.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    time: u64,
-    /// Seconds of --time that are kept for making findings small and explaining them; default: a quarter. A finding for
-    /// which no time is left is reported as it was found, with a recording.
-    #[arg(long, value_name = "SECONDS")]
-    explain_time: Option<u64>,
-    /// Stop after the first generation of schedules that has a failure.
-    #[arg(long)]
-    until_found: bool,
-    /// Seed of the campaign.
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// Workers; results do not depend on it. Default: one per core.
-    #[arg(long, short, value_name = "N")]
-    jobs: Option<usize>,
-    /// `portfolio`, or one algorithm: ski, delay, pct2, pct3, random, pos, urw, surw.
-    #[arg(long, value_name = "NAME", default_value = "portfolio")]
-    scheduler: String,
+    #[command(flatten)]
+    campaign: CampaignOptions,
     /// Let processors take interrupts as soon as they can, instead of choosing when.
     #[arg(long)]
     plain_interrupts: bool,
@@ -94,9 +73,6 @@ pub(crate) struct Explore {
     /// Instructions of a processor in a row before another one gets its turn (SKI's h4).
     #[arg(long, value_name = "N", default_value_t = PATIENCE)]
     patience: u64,
-    /// Folder for recordings.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    output: PathBuf,
     /// Print JSON.
     #[arg(long, conflicts_with_all = ["sarif", "concise"])]
     json: bool,
@@ -112,85 +88,54 @@ pub(crate) struct Explore {
 
 /// Bytes of a test case at most.
 const TEST_BYTES_MAX: u64 = 16 << 20;
-/// Different failures of one test that are minimised and explained.
-const FINDINGS_MAX: usize = 5;
-
 /// What all tests gave.
 #[derive(Debug, Default)]
 struct Total {
     findings: Vec<Finding>,
     summaries: Vec<serde_json::Value>,
-    has_failures: bool,
-    is_interrupted: bool,
-    is_vacuous: bool,
-    is_unsupported: bool,
+    verdict: Verdict,
 }
 
-/// A test that is explored, with what its recordings say of it.
-struct Subject<'a> {
-    prepared: &'a Prepared,
-    target: Arc<Target>,
-    modules: Vec<ModuleInput>,
-    keeper: &'a Keeper,
-}
-
-impl Subject<'_> {
-    /// Each finding gets a file, named after the test and the finding; it replaces the one that was written when the
-    /// failure was first seen.
-    fn write_recordings(&self, report: &mut Report) {
-        for found in &mut report.findings {
-            match self.keep(found) {
-                Ok(command) => found.finding.replay = Some(command),
-                Err(error) => found.finding.notes.push(format!(
-                    "its recording could not be written: {error:#}; explore again with `--output DIR`"
-                )),
-            }
+/// Each finding gets a file, named after the test and the finding; it replaces the one that was written when the
+/// failure was first seen.
+fn write_recordings(keeper: &Keeper, report: &mut KernelReport) {
+    let Report {
+        findings, races, ..
+    } = &mut report.campaign;
+    let failures = findings.iter_mut();
+    let failures = failures.map(|found| (&mut found.finding, &found.recording));
+    let races = races.iter_mut();
+    let races = races.filter_map(|race| Some((&mut race.finding, race.recording.as_ref()?)));
+    for (finding, recording) in failures.chain(races) {
+        match keep_recording(keeper, finding, recording) {
+            Ok(command) => finding.replay = Some(command),
+            Err(error) => finding.notes.push(format!(
+                "its recording could not be written: {error:#}; explore again with `--output DIR`"
+            )),
         }
     }
+}
 
-    /// Keeps a recording and gives the command that replays it.
-    fn keep(&self, found: &Found) -> anyhow::Result<String> {
-        let machine = &self.prepared.inputs;
-        let test = self.target.test.as_ref();
-        let test_path = test.map_or("agent-program", |test| &test.path);
-        let program = machine.program.as_deref();
-        let named_after = Path::new(program.filter(|_| test.is_none()).unwrap_or(test_path));
-        let stem = named_after.file_stem().unwrap_or_default();
-        let recording = KernelRecording {
-            semantics: SEMANTICS,
-            needs: Vec::new(),
-            failure: found.finding.title.clone(),
-            fingerprint: found.finding.fingerprint.clone(),
-            machine: machine.clone(),
-            test_path: test_path.to_owned(),
-            test: test.map(|test| test.text.clone()),
-            modules: self.modules.clone(),
-            time_max: self.target.time_max,
-            rules: found.rules,
-            schedule: found.schedule.clone(),
-            start_digest: found.start_digest,
-            run_digest: found.digests.run,
-            state_digest: found.digests.state,
-        };
-        let id = found.finding.short_id();
-        let path = self.keeper.keep(&stem.to_string_lossy(), &id, &recording)?;
-        Ok(format!("raddle kernel replay {}", shell_word(&path)))
-    }
+/// Keeps a recording and gives the command that replays it.
+fn keep_recording(
+    keeper: &Keeper,
+    finding: &Finding,
+    recording: &KernelRecording,
+) -> anyhow::Result<String> {
+    let program = recording.machine.program.as_deref();
+    let program = program.filter(|_| recording.test.is_none());
+    let named_after = Path::new(program.unwrap_or(&recording.test_path));
+    let stem = named_after.file_stem().unwrap_or_default();
+    let path = keeper.keep(&stem.to_string_lossy(), &finding.short_id(), recording)?;
+    Ok(format!("raddle kernel replay {}", shell_word(&path)))
 }
 
 impl Explore {
     pub(crate) fn run(self) -> Result<Code, Failure> {
-        let algorithm = PORTFOLIO
-            .by_name(&self.scheduler)
-            .map_err(anyhow::Error::from)?;
         let prepared = prepare(&self.guest, ConsoleTo::Nowhere)?;
         let symbols = Arc::new(prepared.symbols);
-        let prepared = Prepared {
-            symbols: raddle_kernel::symbols::Symbols::default(),
-            ..prepared
-        };
         let race_rules = race_rules(self.config.as_deref())?;
-        let keeper = Keeper::open(&self.output)?;
+        let keeper = Keeper::open(&self.campaign.output)?;
         let interrupt = Interrupt::listen()?;
         let mut total = Total::default();
         let tests: Vec<Option<&Path>> = if self.guest.agent_program.is_some() {
@@ -200,7 +145,7 @@ impl Explore {
         };
         for test in tests {
             if interrupt.is_requested() {
-                total.is_interrupted = true;
+                total.verdict.interrupted();
                 break;
             }
             let (test, modules) = match test {
@@ -210,7 +155,7 @@ impl Explore {
                 }
                 None => (None, Vec::new()),
             };
-            let target = Arc::new(Target {
+            let target = Target {
                 boot: Arc::clone(&prepared.boot),
                 test,
                 symbols: Arc::clone(&symbols),
@@ -218,117 +163,95 @@ impl Explore {
                 race_rules: race_rules.clone(),
                 contexts: self.contexts.clone(),
                 time_max: self.guest_time * 1_000_000,
-            });
-            let subject = Subject {
-                prepared: &prepared,
-                target: Arc::clone(&target),
-                modules,
-                keeper: &keeper,
+                origin: Origin {
+                    machine: prepared.inputs.clone(),
+                    modules,
+                },
             };
-            self.explore_one(&subject, algorithm, &interrupt, &mut total)?;
+            self.explore_one(&target, &keeper, &interrupt, &mut total)?;
         }
         self.print_machine_form(&total)?;
-        Ok(if total.has_failures {
-            Code::Findings
-        } else if total.is_interrupted {
-            Code::Interrupted
-        } else if total.is_unsupported {
-            Code::Unsupported
-        } else if total.is_vacuous {
-            Code::Vacuous
-        } else {
-            Code::Clean
-        })
+        total.verdict.code()
     }
 
     fn explore_one(
         &self,
-        subject: &Subject<'_>,
-        algorithm: Option<Algorithm>,
+        target: &Target,
+        keeper: &Keeper,
         interrupt: &Interrupt,
         total: &mut Total,
     ) -> Result<(), Failure> {
-        let target = &subject.target;
         let begun = Instant::now();
-        let bar = progress_bar(self.schedules);
-        let budget = Budget::of_seconds(self.time, self.explain_time);
-        let result = watched(interrupt, budget, |cancel, stage| {
-            let options = self.options(target, algorithm, cancel);
-            explore(&options, &mut |news| match news {
-                News::Progress(progress) => show(&bar, progress),
-                News::Failing(found) => {
-                    stage.set(Stage::Failing);
-                    let title = &found.finding.title;
-                    let kept = subject.keep(found);
-                    bar.suspend(|| message::found(title, kept.as_ref()));
-                }
-                News::Explaining { number, of } => {
-                    stage.set(Stage::Explaining { number, of });
-                    bar.set_message(format!("explaining failure {number} of {of}"));
-                }
-            })
+        let budget = self.campaign.budget();
+        let mut line = Line::new(Bounds {
+            schedules: self.campaign.schedules(),
+            time: budget.time,
         });
-        bar.finish_and_clear();
+        let result = watched(interrupt, budget, |cancel, stage| {
+            let test = self.test(target, cancel)?;
+            let explored = explore(&test, &mut |news| match news {
+                News::Progress(progress) => {
+                    line.show(progress);
+                    if let Phase::Explaining { number, of } = progress.phase {
+                        stage.set(Stage::Explaining { number, of });
+                    }
+                }
+                News::Failing(Found { finding, recording }) => {
+                    stage.set(Stage::Failing);
+                    let kept = keep_recording(keeper, finding, recording);
+                    line.found(&finding.title, kept.as_ref());
+                }
+            });
+            anyhow::Ok(explored)
+        });
+        drop(line);
         let elapsed = begun.elapsed();
-        let mut report = result.map_err(start_failure)?;
-        subject.write_recordings(&mut report);
+        let mut report = result?.map_err(start_failure)?;
+        write_recordings(keeper, &mut report);
         self.print_text(target, &report, elapsed)?;
         total.summaries.push(figures(target, &report, elapsed));
-        total.has_failures |= !report.findings.is_empty();
-        total.is_interrupted |= report.was_cancelled;
-        total.is_unsupported |= report.unsupported.is_some();
-        total.is_vacuous |= report.decisions == 0;
-        total
-            .findings
-            .extend(report.findings.into_iter().map(|found| found.finding));
-        total.findings.extend(report.races);
+        let campaign = report.campaign;
+        let is_vacuous = campaign.decisions == 0;
+        let counts_races = !self.campaign.no_fail_on_races;
+        total.verdict.add(&campaign, counts_races, is_vacuous);
+        let failures = campaign.findings.into_iter().map(|found| found.finding);
+        let races = campaign.races.into_iter().map(|race| race.finding);
+        total.findings.extend(failures.chain(races));
         Ok(())
     }
 
-    /// The options of one campaign.
-    fn options(
-        &self,
-        target: &Arc<Target>,
-        algorithm: Option<Algorithm>,
-        cancel: &Cancel,
-    ) -> Options {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Options {
-            target: Arc::clone(target),
-            schedules: self.schedules,
-            until_found: self.until_found,
-            workers: useful_workers(self.jobs.unwrap_or(cores), self.schedules),
-            seed: self.seed,
-            algorithm,
+    /// What to do with one test.
+    fn test<'a>(&self, target: &'a Target, cancel: &Cancel) -> anyhow::Result<KernelTest<'a>> {
+        Ok(KernelTest {
+            options: Options {
+                races: self.races.is_some(),
+                ..self.campaign.campaign(&HABITS, cancel)?
+            },
+            target,
             races: self.races.as_deref().map(|mode| match mode {
                 "close" => RaceMode::Close,
                 _ => RaceMode::HappensBefore,
             }),
-            findings_max: FINDINGS_MAX,
             patience: self.patience,
             pause_window: self.pause_window,
             loop_window: self.loop_window,
             interrupts: !self.plain_interrupts,
-            clock,
-            cancel: cancel.clone(),
-        }
+        })
     }
 
     fn print_text(
         &self,
         target: &Target,
-        report: &Report,
+        report: &KernelReport,
         elapsed: Duration,
     ) -> anyhow::Result<()> {
         if self.json || self.sarif {
             return Ok(());
         }
-        let findings: Vec<&Finding> = report
-            .findings
-            .iter()
-            .map(|found| &found.finding)
-            .chain(&report.races)
-            .collect();
+        let campaign = &report.campaign;
+        let failures = campaign.findings.iter().map(|found| &found.finding);
+        let races = campaign.races.iter().map(|race| &race.finding);
+        let findings: Vec<&Finding> = failures.chain(races).collect();
         let mut text = String::new();
         for (finding, number) in findings.iter().zip(1..) {
             if self.concise {
@@ -385,8 +308,9 @@ pub(super) fn style() -> terminal::Style {
 }
 
 /// Figures of one test for programs.
-fn figures(target: &Target, report: &Report, elapsed: Duration) -> serde_json::Value {
-    let total = report.cost.total.as_secs_f64().max(1e-9);
+fn figures(target: &Target, kernel: &KernelReport, elapsed: Duration) -> serde_json::Value {
+    let report = &kernel.campaign;
+    let total = report.spent.total().as_secs_f64().max(1e-9);
     let share = |part: Duration| part.as_secs_f64() / total;
     serde_json::json!({
         "test": target.test.as_ref().map(|test| &test.path),
@@ -399,19 +323,19 @@ fn figures(target: &Target, report: &Report, elapsed: Duration) -> serde_json::V
         "shared_places": report.shared_places,
         "steps": report.steps,
         "baseline_steps": report.baseline_steps,
-        "liveness": report.heuristics.counts,
-        "outside": report.heuristics.outside,
-        "liveness_places": report.heuristics.places.each_ref().map(BTreeSet::len),
-        "instructions": report.cost.instructions,
-        "restored_pages": report.cost.pages,
-        "restore_share": share(report.cost.restore),
-        "detector_share": share(report.cost.detectors),
+        "liveness": report.tally.counts,
+        "outside": report.tally.outside,
+        "liveness_places": report.tally.places.each_ref().map(BTreeSet::len),
+        "instructions": report.spent.instructions,
+        "restored_pages": report.spent.pages,
+        "restore_share": share(report.spent.restore),
+        "detector_share": share(report.spent.detect),
         "race_groups": report.races.len(),
         "interrupted": report.was_cancelled,
         "schedules_dropped": report.dropped,
         "findings_as_found": report.as_found,
         "seconds": elapsed.as_secs_f64(),
-        "fixed_threads": report.fixed_threads,
+        "fixed_threads": kernel.fixed_threads,
     })
 }
 
@@ -443,14 +367,9 @@ pub(crate) fn start_failure(failure: StartFailure) -> Failure {
     }
 }
 
-/// Time since it was first asked for.
-fn clock() -> Duration {
-    static BEGUN: OnceLock<Instant> = OnceLock::new();
-    BEGUN.get_or_init(Instant::now).elapsed()
-}
-
 /// What was explored and what was not.
-fn summary(report: &Report, elapsed: Duration) -> String {
+fn summary(kernel: &KernelReport, elapsed: Duration) -> String {
+    let report = &kernel.campaign;
     let seconds = elapsed.as_secs_f64().max(0.001);
     let thousands = |count: u64| count as f64 / report.schedules.max(1) as f64 / 1000.0;
     let mut text = format!(
@@ -463,17 +382,17 @@ fn summary(report: &Report, elapsed: Duration) -> String {
         report.points,
         report.decisions,
         thousands(report.steps),
-        thousands(report.cost.instructions),
+        thousands(report.spent.instructions),
         counted(to_u64(report.findings.len()), "finding"),
     );
-    let [halted, paused, looping, starving] = report.heuristics.counts;
+    let [halted, paused, looping, starving] = report.tally.counts;
     text.push_str(&format!(
         "; passed over: {halted} halted, {paused} paused, {looping} looping, {starving} starving"
     ));
-    if report.heuristics.outside > 0 {
+    if report.tally.outside > 0 {
         text.push_str(&format!(
             "; {} somebody outside of --contexts went on because nobody else could",
-            counted(report.heuristics.outside, "time")
+            counted(report.tally.outside, "time")
         ));
     }
     if !report.races.is_empty() {
@@ -499,32 +418,11 @@ fn summary(report: &Report, elapsed: Duration) -> String {
 }
 
 /// Why it ended before the schedules were used up, if it did.
-fn ending(report: &Report, text: &mut String) {
+fn ending<R, T>(report: &Report<R, T>, text: &mut String) {
     if report.was_cancelled {
         text.push_str("; interrupted before all schedules were run");
     } else if report.was_stopped {
         text.push_str("; stopped by --time before all schedules were run");
     }
     text.push_str(&cut_short(report.dropped, report.as_found));
-}
-
-fn progress_bar(schedules: u64) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(schedules);
-    if let Ok(style) =
-        ProgressStyle::with_template("{bar:30} {pos}/{len} schedules {per_sec} {msg}")
-    {
-        bar.set_style(style);
-    }
-    bar
-}
-
-fn show(bar: &ProgressBar, progress: Progress) {
-    bar.set_position(progress.schedules);
-    bar.set_message(format!(
-        "{} distinct, {} kinds of failures, {} points",
-        progress.distinct, progress.failures, progress.points
-    ));
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use raddle_kernel::campaign::{
-    InstructionOptions, RaceRules, Recorded, Session, Target, TraceOptions, repeat, replay,
+    InstructionOptions, Origin, RaceRules, Recorded, Session, Target, TraceOptions, repeat, replay,
     trace_functions, trace_instructions,
 };
 use raddle_kernel::recording::{KernelRecording, ModuleInput};
@@ -166,6 +166,10 @@ impl Replay {
             race_rules: RaceRules::default(),
             contexts: None,
             time_max: recording.time_max,
+            origin: Origin {
+                machine: recording.machine.clone(),
+                modules: recording.modules.clone(),
+            },
         };
         let mut session = Session::start(&target).map_err(start_failure)?;
         if session.start_digest() != recording.start_digest {
@@ -268,9 +272,11 @@ impl Replay {
         session: &mut Session<'_>,
         recording: &KernelRecording,
     ) -> Result<Code, Failure> {
-        let mut replayed = replay(session, &recording.schedule, recording.rules);
+        let (schedule, rules) = (&recording.schedule, recording.rules);
+        let mut run = || replay(session, schedule, rules, &recording.fingerprint);
+        let mut replayed = run();
         for _ in 1..self.times {
-            let again = replay(session, &recording.schedule, recording.rules);
+            let again = run();
             let is_same = again.digests == replayed.digests;
             if !is_same {
                 return Err(Failure {

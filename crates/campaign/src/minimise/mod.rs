@@ -13,29 +13,35 @@ mod wander;
 use std::collections::BTreeSet;
 
 use bottom_up::{Candidate, Noted, Queue};
-use raddle_detect::Failure;
 use raddle_sched::{Follow, Scheduler, Shrink, remove_deviations};
 use raddle_stdx::Prng;
 use raddle_trace::{Limits, Schedule};
 use raddle_world::Site;
 use stretches::{Follower, Line, Stretch, Written};
 
-use crate::judge::Rules;
-use crate::schedule_run::{Outcome, run_schedule};
-use crate::session::Session;
+use crate::findings::follow;
+use crate::subject::{OutcomeOf, Rules as _, Run, RunOf, Stage, Symptom as _, Watch};
 
-/// Replays at most.
-const REPLAYS_MAX: u32 = 3_000;
-/// Steps of all replays at most.
-const STEPS_MAX: u64 = 300_000_000;
+/// How many runs a search may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    pub replays: u32,
+    /// Of all replays together.
+    pub steps: u64,
+}
 
-/// Replays and steps of the search from below.
-const BELOW_REPLAYS_MAX: u32 = 4_000;
-const BELOW_STEPS_MAX: u64 = 150_000_000;
+/// How hard to try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    /// To take away and to join.
+    pub shrink: Budget,
+    /// For orders with few preemptions, from below.
+    pub below: Budget,
+    /// For the random walk.
+    pub wander: Budget,
+}
 
-/// Replays and steps of the random walk, and the preemptions from which on it is worth its two seconds or so.
-const WANDER_REPLAYS_MAX: u32 = 20_000;
-const WANDER_STEPS_MAX: u64 = 200_000_000;
+/// Preemptions from which on the random walk is worth its two seconds or so.
 const WANDER_PREEMPTIONS: u64 = 6;
 /// One of so many orders with a preemption more than the best is gone on from.
 const WANDER_UPHILL_ODDS: u64 = 4;
@@ -52,65 +58,70 @@ const MANY_PREEMPTIONS: u64 = 2;
 
 /// A schedule that was made as small as possible.
 #[derive(Debug)]
-pub(crate) struct Minimised {
+pub struct Minimised<R> {
     /// The last failing run, under the schedule as the run itself wrote it down.
-    pub(crate) outcome: Outcome,
+    pub run: R,
     /// Switches away from a context that could have gone on.
-    pub(crate) preemptions: u64,
+    pub preemptions: u64,
     /// Whether nothing more can be taken away.
-    pub(crate) is_minimal: bool,
-}
-
-/// Replays a schedule.
-pub(crate) fn follow(session: &mut Session, schedule: &Schedule, rules: &Rules) -> Outcome {
-    run_schedule(session, &mut Follow::new(schedule), rules, false)
+    pub is_minimal: bool,
 }
 
 /// Makes a failing schedule small; `None` if its replay does not even fail.
-pub(crate) fn minimise(
-    session: &mut Session,
-    failing: &Outcome,
-    rules: &Rules,
-) -> Option<Minimised> {
-    if matches!(failing.failure, Some(Failure::Hang { .. })) {
-        let impatient = impatient(session, failing, rules);
-        let found = minimise_under(session, failing, &impatient);
+pub fn minimise<S: Stage>(
+    stage: &mut S,
+    failing: &OutcomeOf<S>,
+    rules: &S::Rules,
+    effort: &Effort,
+) -> Option<Minimised<RunOf<S>>> {
+    if failing.failure.as_ref()?.is_hang() {
+        let impatient = impatient(stage, failing.contexts, rules);
+        let found = minimise_under(stage, failing, &impatient, effort);
         // What does not end within the small limit may end within the real one.
         if let Some(mut found) = found {
-            let outcome = follow(session, &found.outcome.drive.schedule, rules);
-            if matches!(outcome.failure, Some(Failure::Hang { .. })) {
-                found.outcome = outcome;
+            let run = follow(stage, &found.run.drive.schedule, rules);
+            if run
+                .failure
+                .as_ref()
+                .is_some_and(|failure| failure.is_hang())
+            {
+                found.run = run;
                 return Some(found);
             }
         }
     }
-    minimise_under(session, failing, rules)
+    minimise_under(stage, failing, rules, effort)
 }
 
-/// Rules under which a run counts as hanging much earlier, so that many can be tried and one can be told.
-pub(crate) fn impatient(session: &mut Session, failing: &Outcome, rules: &Rules) -> Rules {
-    let default = follow(session, &Schedule::default(), rules);
-    let rounds = failing.contexts * rules.limits.patience * HANG_ROUNDS;
+/// Rules under which a run of so many contexts counts as hanging much earlier, so that many can be tried and one can
+/// be told.
+pub fn impatient<S: Stage>(stage: &mut S, contexts: u64, rules: &S::Rules) -> S::Rules {
+    let default = follow(stage, &Schedule::default(), rules);
+    let limits = rules.limits();
+    let rounds = contexts * limits.patience * HANG_ROUNDS;
     let steps = default.drive.steps.saturating_mul(HANG_FACTOR) + rounds;
-    Rules {
-        limits: Limits {
-            steps: steps.min(rules.limits.steps),
-            ..rules.limits
-        },
-        ..rules.clone()
-    }
+    rules.clone().with_limits(Limits {
+        steps: steps.min(limits.steps),
+        ..limits
+    })
 }
 
-fn minimise_under(session: &mut Session, failing: &Outcome, rules: &Rules) -> Option<Minimised> {
+fn minimise_under<S: Stage>(
+    stage: &mut S,
+    failing: &OutcomeOf<S>,
+    rules: &S::Rules,
+    effort: &Effort,
+) -> Option<Minimised<RunOf<S>>> {
     let fingerprint = failing.failure.as_ref()?.fingerprint();
     let mut search = Search {
-        session,
+        stage,
         rules,
+        effort,
         fingerprint,
         replays: 0,
         steps: 0,
     };
-    let mut best = search.try_schedule(&failing.drive.schedule)?;
+    let mut best = search.try_schedule(failing.kept_schedule())?;
     search.shrink(&mut best);
     let is_cut_short = search.is_exhausted();
     let is_smallest = search.below(&mut best);
@@ -122,33 +133,33 @@ fn minimise_under(session: &mut Session, failing: &Outcome, rules: &Rules) -> Op
     Some(Minimised {
         is_minimal: is_smallest || !is_cut_short,
         preemptions: best.preemptions,
-        outcome: best.outcome,
+        run: best.run,
     })
 }
 
 /// Runs the default order and orders with few switches, those at given places first, until one is as wanted. Gives
 /// the number of runs and that run.
-pub(crate) fn orders_at(
-    session: &mut Session,
-    rules: &Rules,
-    sites: BTreeSet<(Site, bool)>,
-    preemptions_max: u64,
-    is_wanted: &dyn Fn(&Outcome) -> bool,
-) -> (u64, Option<Outcome>) {
+pub fn orders_at<S: Stage>(
+    stage: &mut S,
+    rules: &S::Rules,
+    (sites, preemptions_max): (BTreeSet<(Site, bool)>, u64),
+    budget: Budget,
+    is_wanted: &dyn Fn(&RunOf<S>) -> bool,
+) -> (u64, Option<RunOf<S>>) {
     let below = preemptions_max + 1;
     let mut queue = Queue::new(sites);
     let (mut runs, mut steps) = (0, 0);
     let mut next = Some(Candidate::default_order());
     while let Some(candidate) = next {
-        if runs >= u64::from(BELOW_REPLAYS_MAX / 4) || steps >= BELOW_STEPS_MAX {
+        if runs >= u64::from(budget.replays) || steps >= budget.steps {
             break;
         }
         let mut noted = Noted::new(&candidate.schedule);
-        let outcome = run_schedule(session, &mut noted, rules, false);
+        let run = stage.run(&mut noted, rules, Watch::NOTHING);
         runs += 1;
-        steps += outcome.drive.steps;
-        if is_wanted(&outcome) {
-            return (runs, Some(outcome));
+        steps += run.drive.steps;
+        if is_wanted(&run) {
+            return (runs, Some(run));
         }
         queue.grow(&candidate, &noted, below);
         next = queue.next(below);
@@ -156,52 +167,56 @@ pub(crate) fn orders_at(
     (runs, None)
 }
 
+type FailingOf<S> = Failing<RunOf<S>>;
+
 /// A run that fails as it should.
-struct Failing {
-    outcome: Outcome,
+struct Failing<R> {
+    run: R,
     line: Line,
     preemptions: u64,
 }
 
-impl Failing {
+impl<F, R, T> Failing<Run<F, R, T>> {
     /// What is made smaller.
     fn size(&self) -> (u64, usize, u64) {
         (
             self.preemptions,
-            self.outcome.drive.schedule.len(),
-            self.outcome.drive.switches,
+            self.run.drive.schedule.len(),
+            self.run.drive.switches,
         )
     }
 }
 
-struct Search<'a> {
-    session: &'a mut Session,
-    rules: &'a Rules,
+struct Search<'a, S: Stage> {
+    stage: &'a mut S,
+    rules: &'a S::Rules,
+    effort: &'a Effort,
     fingerprint: String,
     replays: u32,
     steps: u64,
 }
 
-impl Shrink for Search<'_> {
-    type Run = Failing;
+impl<S: Stage> Shrink for Search<'_, S> {
+    type Run = FailingOf<S>;
 
-    fn schedule(run: &Failing) -> &Schedule {
-        &run.outcome.drive.schedule
+    fn schedule(run: &FailingOf<S>) -> &Schedule {
+        &run.run.drive.schedule
     }
 
-    fn smaller(&mut self, schedule: &Schedule, best: &Failing) -> Option<Failing> {
+    fn smaller(&mut self, schedule: &Schedule, best: &FailingOf<S>) -> Option<FailingOf<S>> {
         self.try_schedule(schedule)
             .filter(|found| found.size() < best.size())
     }
 
     fn is_exhausted(&self) -> bool {
-        self.replays >= REPLAYS_MAX || self.steps >= STEPS_MAX || self.session.leave.is_over()
+        let Budget { replays, steps } = self.effort.shrink;
+        self.replays >= replays || self.steps >= steps || self.stage.leave().is_over()
     }
 }
 
-impl Search<'_> {
+impl<S: Stage> Search<'_, S> {
     /// Makes an order smaller until no single change does.
-    fn shrink(&mut self, best: &mut Failing) {
+    fn shrink(&mut self, best: &mut FailingOf<S>) {
         loop {
             let before = best.size();
             remove_deviations(self, best);
@@ -216,15 +231,16 @@ impl Search<'_> {
     }
 
     /// Tries orders with fewer preemptions than the best; true if all of them were tried.
-    fn below(&mut self, best: &mut Failing) -> bool {
-        let mut noted = Noted::new(&best.outcome.drive.schedule);
-        run_schedule(self.session, &mut noted, self.rules, false);
+    fn below(&mut self, best: &mut FailingOf<S>) -> bool {
+        let mut noted = Noted::new(&best.run.drive.schedule);
+        self.stage.run(&mut noted, self.rules, Watch::NOTHING);
         let mut queue = Queue::new(noted.into_sites());
+        let budget = self.effort.below;
         let (mut replays, mut steps) = (0, 0);
         let mut next = Some(Candidate::default_order());
         while let Some(candidate) = next.filter(|c| c.preemptions < best.preemptions) {
-            let is_over = self.session.leave.is_over();
-            if replays >= BELOW_REPLAYS_MAX || steps >= BELOW_STEPS_MAX || is_over {
+            let is_over = self.stage.leave().is_over();
+            if replays >= budget.replays || steps >= budget.steps || is_over {
                 return false;
             }
             let mut noted = Noted::new(&candidate.schedule);
@@ -242,16 +258,17 @@ impl Search<'_> {
     }
 
     /// Walks at random among orders with hardly more preemptions than the best, until few are left.
-    fn wander(&mut self, best: &mut Failing) {
+    fn wander(&mut self, best: &mut FailingOf<S>) {
         let mut prng = Prng::new(best.preemptions);
         let mut line = best.line.clone();
         let mut now = best.preemptions;
+        let budget = self.effort.wander;
         let (replays, steps) = (self.replays, self.steps);
         let mut since = replays;
         while best.preemptions >= WANDER_PREEMPTIONS
-            && self.replays - replays < WANDER_REPLAYS_MAX
-            && self.steps - steps < WANDER_STEPS_MAX
-            && !self.session.leave.is_over()
+            && self.replays - replays < budget.replays
+            && self.steps - steps < budget.steps
+            && !self.stage.leave().is_over()
         {
             let candidate = wander::changed(&line, &mut prng);
             if let Some(found) = self.run(Follower::new(&candidate, &line.jumps)) {
@@ -278,7 +295,7 @@ impl Search<'_> {
     }
 
     /// Cuts the list of stretches short, then joins them one by one.
-    fn join_stretches(&mut self, best: &mut Failing) {
+    fn join_stretches(&mut self, best: &mut FailingOf<S>) {
         let all = best.line.stretches.clone();
         for prefix in stretches::prefixes(&all) {
             if self.improve(best, prefix) || self.is_exhausted() {
@@ -297,13 +314,13 @@ impl Search<'_> {
     }
 
     /// Two changes at once, where no single one helps.
-    fn move_preemptions(&mut self, best: &mut Failing) {
+    fn move_preemptions(&mut self, best: &mut FailingOf<S>) {
         let line = best.line.clone();
         line.neighbours()
             .any(|candidate| self.is_exhausted() || self.improve(best, &candidate));
     }
 
-    fn improve(&mut self, best: &mut Failing, candidate: &[Stretch]) -> bool {
+    fn improve(&mut self, best: &mut FailingOf<S>, candidate: &[Stretch]) -> bool {
         match self.run(Follower::new(candidate, &best.line.jumps.clone())) {
             Some(found) if found.size() < best.size() => {
                 *best = found;
@@ -313,19 +330,19 @@ impl Search<'_> {
         }
     }
 
-    fn try_schedule(&mut self, schedule: &Schedule) -> Option<Failing> {
+    fn try_schedule(&mut self, schedule: &Schedule) -> Option<FailingOf<S>> {
         self.run(Follow::new(schedule))
     }
 
     /// The run, if it ends in the failure that we are after.
-    fn run(&mut self, scheduler: impl Scheduler) -> Option<Failing> {
+    fn run(&mut self, scheduler: impl Scheduler) -> Option<FailingOf<S>> {
         let mut written = Written::new(scheduler);
-        let outcome = run_schedule(self.session, &mut written, self.rules, false);
+        let run = self.stage.run(&mut written, self.rules, Watch::NOTHING);
         self.replays += 1;
-        self.steps += outcome.drive.steps;
-        let failure = outcome.failure.as_ref()?;
+        self.steps += run.drive.steps;
+        let failure = run.failure.as_ref()?;
         (failure.fingerprint() == self.fingerprint).then_some(Failing {
-            outcome,
+            run,
             preemptions: written.preemptions,
             line: written.into_line(),
         })

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use raddle_explore::{Phase, Progress};
+use raddle_campaign::{Phase, Progress};
 
 use crate::message;
 
@@ -17,14 +17,14 @@ const FIRST_NOTE: Duration = Duration::from_secs(2);
 
 /// What bounds a campaign.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     /// `u64::MAX` for none.
-    pub(super) schedules: u64,
-    pub(super) time: Duration,
+    pub(crate) schedules: u64,
+    pub(crate) time: Duration,
 }
 
 /// A line that changes on a terminal, or one now and then where it would only fill a log.
-pub(super) struct Line {
+pub(crate) struct Line {
     bar: ProgressBar,
     now: Arc<Mutex<Progress>>,
     failures: u64,
@@ -34,7 +34,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(bounds: Bounds) -> Self {
+    pub(crate) fn new(bounds: Bounds) -> Self {
         let is_terminal = std::io::stderr().is_terminal();
         let bar = if is_terminal {
             ProgressBar::new_spinner()
@@ -73,7 +73,7 @@ impl Line {
         }
     }
 
-    pub(super) fn show(&mut self, progress: Progress) {
+    pub(crate) fn show(&mut self, progress: Progress) {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = progress;
         if progress.failures > self.failures {
             self.failures = progress.failures;
@@ -82,12 +82,12 @@ impl Line {
     }
 
     /// Tells of a failure at once.
-    pub(super) fn found(&mut self, title: &str, replay: Result<&String, &anyhow::Error>) {
+    pub(crate) fn found(&mut self, title: &str, replay: Result<&String, &anyhow::Error>) {
         self.bar.suspend(|| message::found(title, replay));
     }
 
     /// Says once that an end was asked for, and what is still done.
-    pub(super) fn interrupted(&mut self) {
+    pub(crate) fn interrupted(&mut self) {
         if !self.is_interrupted {
             self.is_interrupted = true;
             self.note("interrupted: explaining what was found so far; Ctrl-C again ends at once");

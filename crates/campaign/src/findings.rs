@@ -1,0 +1,178 @@
+//! From failing schedules to findings: kept at once, made small, run twice more, told.
+
+use raddle_report::finding::Confidence;
+use raddle_report::words::counted;
+use raddle_sched::Follow;
+use raddle_stdx::width::to_u64;
+
+use crate::cancel::Leave;
+use crate::failures::{Failures, Kept, as_found_note};
+use crate::minimise::{Effort, minimise};
+use crate::options::{News, Options, Report};
+use crate::subject::{Confirmed, FoundOf, OutcomeOf, Stage, Symptom, Watch};
+
+/// The different failures of a campaign.
+#[derive(Debug)]
+pub struct Findings<S: Stage> {
+    failures: Failures<OutcomeOf<S>>,
+    kept: Kept<FoundOf<S>>,
+}
+
+impl<S: Stage> Default for Findings<S> {
+    fn default() -> Self {
+        Self {
+            failures: Failures::default(),
+            kept: Kept::default(),
+        }
+    }
+}
+
+impl<S: Stage> Findings<S> {
+    /// Kinds of failures.
+    pub fn len(&self) -> usize {
+        self.failures.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.failures.is_empty()
+    }
+
+    /// Takes a run into account if it failed.
+    pub fn note(&mut self, outcome: &OutcomeOf<S>) {
+        if let Some(failure) = &outcome.failure {
+            self.failures.note(failure.fingerprint(), outcome);
+        }
+    }
+
+    /// Keeps the failures that came since the last time, and tells of them.
+    pub fn keep_new(
+        &mut self,
+        stage: &mut S,
+        rules: &S::Rules,
+        options: &Options,
+        news: &mut dyn FnMut(News<'_, S::Recording>),
+    ) {
+        self.kept.add_new(
+            &self.failures,
+            options.findings_max,
+            &mut |outcome| {
+                let mut found = stage.as_found(outcome, rules);
+                let deviations = outcome.kept_schedule().len();
+                let note = as_found_note(outcome.index, deviations, options.seed);
+                found.finding.notes.push(note);
+                found
+            },
+            &mut |found| news(News::Failing(found)),
+        );
+    }
+
+    /// Explains them, telling of each before; those for which there is no time are reported as they were found.
+    pub fn explain(
+        &self,
+        stage: &mut S,
+        rules: &S::Rules,
+        (options, effort): (&Options, &Effort),
+        report: &mut Report<S::Recording, S::Tally>,
+        tell: &mut dyn FnMut(u64, u64),
+    ) {
+        let of = to_u64(self.failures.len().min(options.findings_max));
+        for ((number, failing), index) in (1..=of).zip(self.failures.iter()).zip(0..) {
+            tell(number, of);
+            stage.set_leave(Leave::to_explain(&options.cancel, number));
+            let explained = explain_one(stage, failing, rules, effort);
+            report.as_found += u64::from(explained.is_none());
+            let found = explained.unwrap_or_else(|| self.kept.get(index).clone());
+            report.findings.push(found);
+        }
+        report.unexplained = to_u64(self.failures.len()) - of;
+        stage.set_leave(Leave::to_explain(&options.cancel, of + 1));
+    }
+}
+
+fn explain_one<S: Stage>(
+    stage: &mut S,
+    failing: &OutcomeOf<S>,
+    rules: &S::Rules,
+    effort: &Effort,
+) -> Option<FoundOf<S>> {
+    stage.leave().still()?;
+    let minimised = minimise(stage, failing, rules, effort);
+    stage.leave().still()?;
+    let confirmed = if let Some(minimised) = minimised {
+        let schedule = minimised.run.drive.schedule.clone();
+        let digests = [(); 2].map(|()| {
+            follow(stage, &schedule, rules);
+            stage.digests()
+        });
+        Confirmed::new(minimised, digests)
+    } else {
+        let run = follow(stage, failing.kept_schedule(), rules);
+        Confirmed {
+            run,
+            preemptions: 0,
+            is_minimal: false,
+            is_confirmed: false,
+            digests: stage.digests(),
+        }
+    };
+    stage.leave().still()?;
+    let size = size_notes(failing.index, &confirmed);
+    let is_confirmed = confirmed.is_confirmed;
+    let mut found = stage.explain(failing, confirmed, rules)?;
+    found.finding.confidence = if is_confirmed {
+        Confidence::Confirmed
+    } else {
+        Confidence::Predicted
+    };
+    found.finding.notes.extend(size);
+    Some(found)
+}
+
+/// How big the order is that is left, and what is unusual about it.
+fn size_notes<F, R, T>(schedule: u64, confirmed: &Confirmed<F, R, T>) -> Vec<String> {
+    let Confirmed {
+        run,
+        preemptions,
+        is_minimal,
+        is_confirmed,
+        ..
+    } = confirmed;
+    let order = &run.drive.schedule;
+    let (torn, jumps) = (to_u64(order.torn()), to_u64(order.clock_jumps()));
+    let mut notes = vec![if *is_confirmed {
+        format!(
+            "{}: {}, {} in all; found in schedule {schedule}, reproduced in 2 of 2 replays",
+            if *is_minimal {
+                "minimal"
+            } else {
+                "not yet minimal, since the search was cut short"
+            },
+            counted(*preemptions, "preemption"),
+            counted(run.drive.switches, "context switch"),
+        )
+    } else {
+        "the replay of this run did not fail in the same way".to_owned()
+    }];
+    if torn > 0 {
+        notes.push(format!(
+            "{torn} of the switches come{} between the read and the write of one instruction without LOCK, which is not atomic on a machine with several processors",
+            if torn == 1 { "s" } else { "" }
+        ));
+    }
+    if jumps > 0 {
+        notes.push(format!(
+            "needs {} of the clock: a timer or time-out comes while others could still run, as on a machine that is busy for that long",
+            counted(jumps, "jump")
+        ));
+    }
+    notes
+}
+
+/// Replays a schedule.
+pub fn follow<S: Stage>(
+    stage: &mut S,
+    schedule: &raddle_trace::Schedule,
+    rules: &S::Rules,
+) -> crate::subject::RunOf<S> {
+    stage.run(&mut Follow::new(schedule), rules, Watch::NOTHING)
+}

@@ -1,0 +1,217 @@
+//! The subject "program": how it is started, when its runs count as wrong, how that is told.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use raddle_campaign::{
+    Budget, Confirmed, Digests, Effort, Found, Habits, Leave, News, Report, Stage, Subject, Watch,
+};
+use raddle_detect::{Failure, Race};
+use raddle_linux::LinuxWorld;
+use raddle_sched::{End, Scheduler};
+use raddle_trace::{Limits, Recording};
+use raddle_world::{Site, World};
+
+use crate::exhaustive;
+use crate::explain;
+use crate::judge::Rules;
+use crate::portfolio::PORTFOLIO;
+use crate::schedule_run::{Outcome, Run, run_schedule};
+use crate::session::{About, Focus, Session, StartFailure};
+
+/// Steps in a row before the default order goes on to the next context.
+const PATIENCE: u64 = 100_000;
+/// Steps of the default order at most.
+const FIRST_STEPS: u64 = 2_000_000_000;
+/// Steps of a schedule before it counts as hanging, if the default order took fewer.
+const HANG_STEPS_MIN: u64 = 4_000_000;
+/// How much longer than the default order a schedule may take.
+const HANG_FACTOR: u64 = 40;
+
+/// How programs are explored.
+pub const HABITS: Habits = Habits {
+    portfolio: &PORTFOLIO,
+    sample: 32,
+    learning_sample: 4,
+    worker_schedules: 16,
+    effort: Effort {
+        shrink: Budget {
+            replays: 3_000,
+            steps: 300_000_000,
+        },
+        below: Budget {
+            replays: 4_000,
+            steps: 150_000_000,
+        },
+        wander: Budget {
+            replays: 20_000,
+            steps: 200_000_000,
+        },
+    },
+};
+
+/// A program to explore.
+#[derive(Debug, Clone)]
+pub struct Program {
+    pub options: raddle_campaign::Options,
+    pub about: Arc<About>,
+    /// Status that counts as right; none for that of the default order.
+    pub expected_exit: Option<i32>,
+    /// Steps of one schedule at most; none for a multiple of the default order's.
+    pub steps_max: Option<u64>,
+    /// Explore all interleavings instead of sampling them.
+    pub exhaustive: bool,
+    /// Decide only inside these functions and lines; empty for everywhere.
+    pub focus: Vec<Focus>,
+}
+
+/// What a campaign on a program found out.
+pub type ProgramReport = Report<Recording, ()>;
+
+/// Explores. `news` is told of each phase, of each generation, and of each new failure.
+///
+/// # Errors
+/// If the program does not come to the place where its schedules begin.
+pub fn explore(
+    program: &Program,
+    news: &mut dyn FnMut(News<'_, Recording>),
+) -> Result<ProgramReport, StartFailure> {
+    if !program.exhaustive {
+        return raddle_campaign::explore(program, news);
+    }
+    let Some(begun) = raddle_campaign::begin(program, news)? else {
+        let mut report = Report::default();
+        report.note_end(&program.options.cancel);
+        return Ok(report);
+    };
+    let mut report = begun.report();
+    let mut stage = begun.stage;
+    exhaustive::search(
+        &mut stage,
+        &program.options,
+        &begun.rules,
+        &mut report,
+        news,
+    );
+    Ok(report)
+}
+
+impl Subject for Program {
+    type Stage = Session;
+    type StartFailure = StartFailure;
+
+    fn habits(&self) -> Habits {
+        HABITS
+    }
+
+    fn options(&self) -> &raddle_campaign::Options {
+        &self.options
+    }
+
+    fn start(&self) -> Result<Session, StartFailure> {
+        let leave = Leave::to_explore(&self.options.cancel);
+        let mut session = Session::start(&self.about, leave)?;
+        session.clock = self.options.clock;
+        Ok(session)
+    }
+
+    fn first_rules(&self) -> Rules {
+        Rules {
+            limits: Limits {
+                patience: PATIENCE,
+                steps: self.steps_max.unwrap_or(FIRST_STEPS),
+            },
+            expected_exit: self.expected_exit,
+        }
+    }
+
+    /// The default order says which exit status is right and how long a run takes.
+    fn rules(&self, _: &mut Session, baseline: &Run) -> Result<Rules, StartFailure> {
+        let first = self.first_rules();
+        let status = match baseline.drive.end {
+            End::Exited { status } if status & 0x7F == 0 && baseline.failure.is_none() => {
+                status >> 8 & 0xFF
+            }
+            _ => 0,
+        };
+        let steps = baseline.drive.steps.saturating_mul(HANG_FACTOR);
+        Ok(Rules {
+            limits: Limits {
+                steps: self.steps_max.unwrap_or(steps.max(HANG_STEPS_MIN)),
+                ..first.limits
+            },
+            expected_exit: Some(self.expected_exit.unwrap_or(status)),
+        })
+    }
+
+    fn focus(&self, session: &mut Session) -> Result<Vec<Range<Site>>, StartFailure> {
+        session.focus(&self.focus)
+    }
+}
+
+impl Stage for Session {
+    type World = LinuxWorld;
+    type Rules = Rules;
+    type Symptom = Failure;
+    type Race = Race;
+    type Tally = ();
+    type Recording = Recording;
+
+    fn world(&self) -> &LinuxWorld {
+        &self.world
+    }
+
+    fn leave(&self) -> &Leave {
+        &self.leave
+    }
+
+    fn set_leave(&mut self, leave: Leave) {
+        self.leave = leave;
+    }
+
+    fn add_points(&mut self, points: &[Site]) {
+        Self::add_points(self, points);
+    }
+
+    fn run(&mut self, scheduler: &mut dyn Scheduler, rules: &Rules, watch: Watch) -> Run {
+        run_schedule(self, scheduler, rules, watch)
+    }
+
+    fn digests(&mut self) -> Digests {
+        Digests {
+            run: self.world.run_digest(),
+            state: self.world.state_digest(),
+        }
+    }
+
+    fn as_found(&mut self, failing: &Outcome, rules: &Rules) -> Found<Recording> {
+        explain::as_found(self, failing, rules)
+    }
+
+    fn explain(
+        &mut self,
+        failing: &Outcome,
+        confirmed: Confirmed<Failure, Race, ()>,
+        rules: &Rules,
+    ) -> Option<Found<Recording>> {
+        explain::finding(self, failing, confirmed, rules)
+    }
+
+    fn explain_races(
+        &mut self,
+        races: &[(Race, Outcome)],
+        rules: &Rules,
+    ) -> Vec<Found<Option<Recording>>> {
+        explain::races(self, races, rules)
+    }
+}
+
+impl raddle_campaign::Rules for Rules {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+}
