@@ -44,6 +44,8 @@ pub enum Effect {
     NotifyAll,
     /// Waits for a token (semaphore).
     Wait,
+    /// Gives a token (semaphore).
+    Post,
     /// Initialises `object`, or waits for whoever does.
     Once,
     /// Meets the other parties.

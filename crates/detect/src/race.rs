@@ -1,18 +1,16 @@
 //! Data races by happens-before with epochs (FastTrack: Flanagan and Freund, PLDI 2009).
 //!
-//! Order comes from locks, conditions, semaphores, barriers, creation, joining, and from every location that a
-//! locked instruction ever touched. What it misses: variables in the same eight bytes that locked instructions touch
+//! Order comes from the facts of the run ([`Facts::knows`]): locks, conditions, semaphores, barriers, creation, joining,
+//! and every location that a locked instruction ever touched. What it misses: variables in the same eight bytes that locked instructions touch
 //! order as one, and an access that reaches from such a one into its neighbour races for neither. Plain stores that a
 //! language calls atomic cannot be told apart here; the caller knows types and lines. A race whose second context had
 //! read what the first one wrote later says so ([`HandOver`]).
 
 use std::collections::BTreeMap;
 
-use raddle_stdx::width::{low_u32, to_u64};
-use raddle_trace::VectorClock;
-use raddle_world::{
-    Access, AccessKind, ContextId, Event, EventKind, GRANULE_BYTES, Location, PageKey, Site,
-};
+use raddle_trace::facts::{MappedGranule, touched_bytes};
+use raddle_trace::{Facts, Needs, Observation, Observer};
+use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, Site};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -39,59 +37,14 @@ pub struct Side {
     pub writes: bool,
     /// It reads and writes: counting, setting bits.
     pub updates: bool,
-    /// Number of the set of locks that were held ([`Races::locks`]).
+    /// Number of the set of locks that were held ([`Facts::locks`]).
     pub lockset: u32,
-}
-
-/// What locked instructions touched of eight bytes.
-#[derive(Debug, Default)]
-struct Atomic {
-    mask: u8,
-    clock: VectorClock,
-}
-
-/// What is known of a context.
-#[derive(Debug, Default)]
-struct Known {
-    clock: VectorClock,
-    /// Its own counter in all clocks.
-    slot: usize,
-    /// Locks that it holds, and the number of that set once somebody asked.
-    held: Vec<u64>,
-    lockset: Option<u32>,
-    has_ended: bool,
-}
-
-impl Known {
-    /// Its own counter.
-    fn own(&self) -> u32 {
-        self.clock.get(self.slot)
-    }
-
-    fn tick(&mut self) {
-        self.clock.tick(self.slot);
-    }
 }
 
 /// The detector for one run.
 #[derive(Debug, Default)]
 pub struct Races {
-    contexts: Vec<Known>,
-    /// Counters that contexts have had so far, and those of ended contexts. Whoever is created knows what all the
-    /// ended ones knew, so it may go on counting where one of them stopped: clocks are as long as many contexts live
-    /// at a time.
-    slots: usize,
-    free_slots: Vec<usize>,
-    objects: FxHashMap<u64, VectorClock>,
-    atomics: FxHashMap<MappedGranule, Atomic>,
     shadows: FxHashMap<MappedGranule, Shadow>,
-    /// The page of memory at each virtual page that was touched, for allocations.
-    pages: FxHashMap<u64, PageKey>,
-    /// Everything that ended contexts knew: a stack or a thread structure may be used again.
-    ended: VectorClock,
-    /// The sets that were seen, and their numbers.
-    locksets: Vec<Vec<u64>>,
-    lockset_numbers: FxHashMap<Vec<u64>, u32>,
     /// Accesses so far.
     number: u64,
     readings: Readings,
@@ -110,197 +63,22 @@ impl Races {
         self.found.get(&pair)
     }
 
-    /// The locks of a set.
-    pub fn locks(&self, set: u32) -> &[u64] {
-        self.locksets
-            .get(set as usize)
-            .map_or(&[], |locks| locks.as_slice())
-    }
-
-    /// From now on every access to this place orders, as those of locked instructions do.
-    pub fn mark_atomic(&mut self, access: &Access) {
-        for piece in access.pieces() {
-            self.atomic(&piece);
-        }
-    }
-
-    /// A place that orders.
-    fn atomic(&mut self, access: &Access) -> &mut Atomic {
-        let key = MappedGranule::new(access.location.page, access.addr);
-        let atomic = self.atomics.entry(key).or_default();
-        atomic.mask |= mask(access.location, access.size);
-        atomic
-    }
-
-    pub fn event(&mut self, event: &Event) {
-        let who = event.context.0 as usize;
-        self.know(who);
-        self.note_lock(event);
-        match event.kind {
-            EventKind::Access(access) | EventKind::Aside(access) if access.how.is_atomic() => {
-                for piece in access.pieces() {
-                    // Taken out, because the place is looked up in the same structure.
-                    let mut clock = std::mem::take(&mut self.contexts[who].clock);
-                    exchange(&mut clock, &mut self.atomic(&piece).clock);
-                    self.contexts[who].clock = clock;
-                }
-                self.contexts[who].tick();
-            }
-            EventKind::Access(access) | EventKind::Aside(access) if access.is_in_one_granule() => {
-                self.access(event, &access);
-            }
-            EventKind::Access(access) | EventKind::Aside(access) => {
-                for piece in access.pieces() {
-                    self.access(event, &piece);
-                }
-            }
-            EventKind::Alloc { addr, size } => self.forget(addr, size),
-            _ => self.order(event),
-        }
-    }
-
-    fn note_lock(&mut self, event: &Event) {
-        let known = &mut self.contexts[event.context.0 as usize];
-        match event.kind {
-            EventKind::Acquire { object, .. } => known.held.push(object),
-            EventKind::Release { object, .. } => {
-                if let Some(index) = known.held.iter().rposition(|lock| *lock == object) {
-                    known.held.remove(index);
-                }
-            }
-            _ => return,
-        }
-        known.lockset = None;
-    }
-
-    /// The number of the set of locks that a context holds.
-    fn lockset(&mut self, who: usize) -> u32 {
-        let Known { held, lockset, .. } = &mut self.contexts[who];
-        *lockset.get_or_insert_with(|| {
-            if let Some(number) = self.lockset_numbers.get(held) {
-                return *number;
-            }
-            let number = low_u32(to_u64(self.locksets.len()));
-            self.locksets.push(held.clone());
-            self.lockset_numbers.insert(held.clone(), number);
-            number
-        })
-    }
-
-    fn order(&mut self, event: &Event) {
-        let who = event.context.0 as usize;
-        match event.kind {
-            EventKind::Acquire { object, .. }
-            | EventKind::Obtain { object }
-            | EventKind::BarrierLeave { object } => {
-                if let Some(clock) = self.objects.get(&object) {
-                    self.contexts[who].clock.join(clock);
-                }
-            }
-            EventKind::Release { object, .. }
-            | EventKind::Notify { object, .. }
-            | EventKind::BarrierEnter { object } => {
-                self.objects
-                    .entry(object)
-                    .or_default()
-                    .join(&self.contexts[who].clock);
-                self.contexts[who].tick();
-            }
-            EventKind::Publish { object } => {
-                let known = &mut self.contexts[who];
-                self.objects.entry(object).or_default().join(&known.clock);
-                // The end of a process is told by a thread that is no more, whose counter may be another's.
-                if !known.has_ended {
-                    known.tick();
-                }
-            }
-            // One-time initialisation ends for the first caller and for all that come later.
-            EventKind::WaitEnd { object } => {
-                let clock = self.objects.entry(object).or_default();
-                exchange(&mut self.contexts[who].clock, clock);
-                self.contexts[who].tick();
-            }
-            EventKind::Create { child } => {
-                let child = child.0 as usize;
-                self.know(child);
-                let parent = self.contexts[who].clock.clone();
-                let known = &mut self.contexts[child];
-                known.clock.join(&parent);
-                known.clock.join(&self.ended);
-                known.tick();
-                self.contexts[who].tick();
-            }
-            EventKind::Join { child } => {
-                let child = child.0 as usize;
-                self.know(child);
-                let known = &mut self.contexts[child];
-                // Who has ended says nothing more, and what it knew is needed once.
-                let clock = if known.has_ended {
-                    std::mem::take(&mut known.clock)
-                } else {
-                    known.clock.clone()
-                };
-                self.contexts[who].clock.join(&clock);
-            }
-            EventKind::Exit => {
-                let known = &mut self.contexts[who];
-                known.has_ended = true;
-                self.ended.join(&known.clock);
-                self.free_slots.push(known.slot);
-            }
-            _ => {}
-        }
-    }
-
-    fn know(&mut self, who: usize) {
-        while self.contexts.len() <= who {
-            let slot = self.free_slots.pop().unwrap_or_else(|| {
-                self.slots += 1;
-                self.slots - 1
-            });
-            let mut known = Known {
-                slot,
-                ..Known::default()
-            };
-            // Even one that nobody created comes after whoever had its counter before.
-            known.clock.join(&self.ended);
-            known.tick();
-            self.contexts.push(known);
-        }
-    }
-
-    /// An access to one place.
-    fn access(&mut self, event: &Event, access: &Access) {
+    /// An access to data in one granule.
+    fn access(&mut self, event: &Event, access: &Access, facts: &Facts) {
         let writes = access.how.writes();
-        let who = event.context.0 as usize;
-        let key = MappedGranule::new(access.location.page, access.addr);
-        self.pages.insert(access.addr >> 12, access.location.page);
-        let bytes = mask(access.location, access.size);
-        if let Some(atomic) = self.atomics.get_mut(&key)
-            && atomic.mask & bytes != 0
-        {
-            if writes {
-                atomic.clock.join(&self.contexts[who].clock);
-                self.contexts[who].tick();
-            } else {
-                self.contexts[who].clock.join(&atomic.clock);
-            }
+        let is_aside = matches!(event.kind, EventKind::Aside(_));
+        if is_aside && !writes {
             return;
         }
-        if matches!(event.kind, EventKind::Aside(_)) && !writes {
-            return;
-        }
-        let now = self.epoch(event, access);
-        let contexts = &self.contexts;
-        let clock = &contexts[who].clock;
-        let knows =
-            |old: &Epoch| clock.get(contexts[old.side.context.0 as usize].slot) >= old.clock;
+        let bytes = touched_bytes(access);
+        let now = self.epoch(event, access, facts);
+        let knows = |old: &Epoch| facts.knows(event.context, old.side.context, old.clock);
         let is_other = |old: &Epoch| old.side.context != event.context;
         let races = |old: &Epoch| {
             let are_rivals = !(old.is_aside || now.is_aside);
             is_other(old) && are_rivals && old.mask & bytes != 0 && !knows(old)
         };
-        let shadow = self.shadows.entry(key).or_default();
+        let shadow = self.shadows.entry(MappedGranule::of(access)).or_default();
         let mut partner = shadow.find_write(races);
         // What is read, and who wrote it, if it is another one and all of it.
         let mut seen = None;
@@ -321,20 +99,18 @@ impl Races {
                 store: old.side.site,
                 load: event.site,
             };
-            let writer = old.side.context.0 as usize;
-            self.readings.note(who, writer, old.number, by);
+            let [reader, writer] = [event.context, old.side.context].map(|who| who.0 as usize);
+            self.readings.note(reader, writer, old.number, by);
         }
     }
 
     /// An access as it is remembered.
-    fn epoch(&mut self, event: &Event, access: &Access) -> Epoch {
-        let who = event.context.0 as usize;
-        let lockset = self.lockset(who);
+    fn epoch(&mut self, event: &Event, access: &Access, facts: &Facts) -> Epoch {
         self.number += 1;
         Epoch {
-            clock: self.contexts[who].own(),
+            clock: facts.clock(),
             number: self.number,
-            mask: mask(access.location, access.size),
+            mask: touched_bytes(access),
             is_aside: matches!(event.kind, EventKind::Aside(_)),
             side: Side {
                 context: event.context,
@@ -342,7 +118,7 @@ impl Races {
                 site: event.site,
                 writes: access.how.writes(),
                 updates: access.how == AccessKind::Update,
-                lockset,
+                lockset: facts.lockset(event.context),
             },
         }
     }
@@ -363,55 +139,42 @@ impl Races {
             *known = race;
         }
     }
+}
 
-    /// A new block of memory has no past.
-    fn forget(&mut self, addr: u64, size: u64) {
-        let end = addr.saturating_add(size.min(1 << 20));
-        let mut at = addr & !7;
-        while at < end {
-            if let Some(page) = self.pages.get(&(at >> 12)) {
-                let key = MappedGranule::new(*page, at);
-                self.shadows.remove(&key);
-                self.atomics.remove(&key);
+impl Observer for Races {
+    fn needs(&self) -> Needs {
+        Needs::of(Observation::Addresses)
+    }
+
+    fn event(&mut self, event: &Event, facts: &Facts) {
+        match &event.kind {
+            EventKind::Access(access) | EventKind::Aside(access) => {
+                if access.is_in_one_granule() {
+                    if facts.is_data() {
+                        self.access(event, access, facts);
+                    }
+                } else {
+                    for piece in facts.data(access) {
+                        self.access(event, &piece, facts);
+                    }
+                }
             }
-            at += 8;
+            // A new block of memory has no past.
+            EventKind::Alloc { addr, size } => {
+                for granule in facts.granules(*addr, *size) {
+                    self.shadows.remove(&granule);
+                }
+            }
+            _ => {}
         }
     }
-}
-
-fn exchange(mine: &mut VectorClock, theirs: &mut VectorClock) {
-    mine.join(theirs);
-    theirs.join(mine);
-}
-
-/// A granule of memory at a virtual address: a frame that was given back and is used elsewhere is another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct MappedGranule {
-    page: PageKey,
-    /// Virtual address in units of granules.
-    at: u64,
-}
-
-impl MappedGranule {
-    #[inline]
-    fn new(page: PageKey, addr: u64) -> Self {
-        let at = addr / u64::from(GRANULE_BYTES);
-        Self { page, at }
-    }
-}
-
-/// The bytes of the granule that an access touches.
-fn mask(location: Location, size: u8) -> u8 {
-    let first = u32::from(location.offset & 7);
-    let ones = if size >= 8 { 0xFF } else { (1_u8 << size) - 1 };
-    ones.checked_shl(first).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::shadow::READS_KEPT;
-    use raddle_world::{AccessKind, LockMode};
+    use raddle_world::{Location, LockMode, PageKey};
 
     fn event(context: u32, pc: u64, kind: EventKind) -> Event {
         Event {
@@ -447,9 +210,17 @@ mod tests {
         event(context, 1, kind)
     }
 
+    fn detect(events: &[Event]) -> Races {
+        let (mut facts, mut detector) = (Facts::default(), Races::default());
+        for event in events {
+            facts.event(event);
+            detector.event(event, &facts);
+        }
+        detector
+    }
+
     fn races(events: &[Event]) -> usize {
-        let mut detector = Races::default();
-        events.iter().for_each(|event| detector.event(event));
+        let detector = detect(events);
         detector.found().count()
     }
 
@@ -599,8 +370,7 @@ mod tests {
 
     /// Whether each race is one that a plain store and load order, by pair of instructions.
     fn handed_over(events: &[Event]) -> Vec<(u64, u64, bool)> {
-        let mut detector = Races::default();
-        events.iter().for_each(|event| detector.event(event));
+        let detector = detect(events);
         let told = detector.found.iter();
         told.map(|((a, b), race)| (a.pc(), b.pc(), race.handed_over.is_some()))
             .collect()

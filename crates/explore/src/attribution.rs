@@ -17,7 +17,7 @@ use std::sync::Arc;
 use raddle_linux::LinuxWorld;
 use raddle_stdx::width::to_usize;
 use raddle_symbols::{Import, SymbolSpace};
-use raddle_world::{Access, ContextId, Event, EventKind, Site};
+use raddle_world::{Access, ContextId, Event, EventKind, Inspect as _, LockedKind, Site};
 
 use crate::stack::{is_library_file, is_loader_file};
 
@@ -251,6 +251,14 @@ impl Attribution {
         let own = self.own(world, event)?;
         let is_access = matches!(own.kind, EventKind::Access(_));
         (!is_access || !self.territory.is_library(own.pc())).then_some(own)
+    }
+
+    /// What a locked instruction of the program does. The locks that libraries have inside are their own business.
+    pub(crate) fn locked(&self, world: &mut LinuxWorld, event: &Event, site: Site) -> LockedKind {
+        if self.territory.is_library(site.pc()) {
+            return LockedKind::Unknown;
+        }
+        world.locked_kind(event.context, site.pc())
     }
 
     /// The instruction of the program that a library's access belongs to.

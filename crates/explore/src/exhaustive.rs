@@ -209,8 +209,8 @@ fn note_event(world: &LinuxWorld, event: &Event, transition: &mut Transition) {
         }
         EventKind::Acquire { object, .. }
         | EventKind::Release { object, .. }
-        | EventKind::WaitBegin { object }
-        | EventKind::WaitEnd { object }
+        | EventKind::WaitBegin { object, .. }
+        | EventKind::WaitEnd { object, .. }
         | EventKind::Notify { object, .. }
         | EventKind::BarrierEnter { object }
         | EventKind::BarrierLeave { object } => touched.write(object | SYNC_BIT),

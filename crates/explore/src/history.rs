@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_report::finding::Place;
-use raddle_world::{Access, ContextId, EventKind};
+use raddle_world::{ContextId, EventKind};
 
 const FUTEX: u32 = raddle_calls::number("futex");
 const FUTEX_WAKE: u64 = 1;
@@ -31,33 +31,9 @@ pub(crate) struct History {
     waits: BTreeMap<(ContextId, u64), u64>,
     /// Those whom no wake-up has reached since, by the address.
     waiting: BTreeMap<u64, BTreeSet<ContextId>>,
-    /// Who last changed a word from zero by a locked instruction: the holder of an inlined lock.
-    takers: BTreeMap<u64, Taker>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Taker {
-    context: ContextId,
-    /// It has tried again since.
-    tries_again: bool,
 }
 
 impl History {
-    pub(crate) fn access(&mut self, context: ContextId, access: &Access) {
-        if !access.how.is_atomic() {
-            return;
-        }
-        if access.value == Some(0) {
-            let taker = Taker {
-                context,
-                tries_again: false,
-            };
-            self.takers.insert(access.addr, taker);
-        } else if let Some(taker) = self.takers.get_mut(&access.addr) {
-            taker.tries_again |= taker.context == context;
-        }
-    }
-
     pub(crate) fn synchronisation(
         &mut self,
         context: ContextId,
@@ -67,7 +43,7 @@ impl History {
         self.now += 1;
         match *kind {
             EventKind::Notify { object, .. } => self.wake(context, object, place),
-            EventKind::WaitBegin { object } => self.wait(context, object),
+            EventKind::WaitBegin { object, .. } => self.wait(context, object),
             _ => {}
         }
     }
@@ -111,60 +87,36 @@ impl History {
         let mut earlier = wakes.iter().rev().filter(|wake| wake.at < begun);
         earlier.find(|wake| wake.context != waiter && !wake.has_reached)
     }
-
-    /// Who holds the inlined lock at an address that somebody waits for, if the word still says that it is held. A
-    /// thread that has set the word once and waits holds no lock: it says that it waits, as a parked one does.
-    pub(crate) fn taker(&self, addr: u64, word: u64, waiter: ContextId) -> Option<ContextId> {
-        let is_held = word & 0xFFFF_FFFF != 0;
-        let taker = self.takers.get(&addr).filter(|_| is_held)?;
-        (taker.context != waiter || taker.tries_again).then_some(taker.context)
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use raddle_world::{AccessKind, Location};
+    use raddle_world::WaitKind;
 
     use super::*;
-
-    #[test]
-    fn who_sets_a_word_and_waits_holds_it_only_if_it_tried_twice() {
-        let (owner, other) = (ContextId(1), ContextId(2));
-        let update = |value| Access {
-            how: AccessKind::AtomicUpdate,
-            size: 4,
-            location: Location::shared(0, 8),
-            addr: 8,
-            value: Some(value),
-        };
-        let mut history = History::default();
-        history.access(owner, &update(0));
-        assert_eq!(history.taker(8, 1, owner), None, "parked");
-        assert_eq!(history.taker(8, 1, other), Some(owner));
-        assert_eq!(history.taker(8, 0, other), None);
-        history.access(other, &update(1));
-        assert_eq!(history.taker(8, 2, owner), None);
-        history.access(owner, &update(2));
-        assert_eq!(history.taker(8, 2, owner), Some(owner), "locked twice");
-    }
 
     #[test]
     fn a_wake_before_the_wait_is_lost_and_one_after_is_not() {
         let (a, b) = (ContextId(1), ContextId(2));
         let notify = EventKind::Notify {
             object: 7,
+            on: WaitKind::Condition,
             everyone: false,
+        };
+        let wait = EventKind::WaitBegin {
+            object: 7,
+            on: WaitKind::Condition,
         };
         let mut history = History::default();
         history.synchronisation(a, &notify, None);
-        history.synchronisation(b, &EventKind::WaitBegin { object: 7 }, None);
+        history.synchronisation(b, &wait, None);
         assert_eq!(history.lost_wake(b, 7).map(|wake| wake.context), Some(a));
         assert!(history.lost_wake(a, 7).is_none());
         let mut history = History::default();
-        history.synchronisation(b, &EventKind::WaitBegin { object: 7 }, None);
+        history.synchronisation(b, &wait, None);
         history.synchronisation(a, &notify, None);
         assert!(history.lost_wake(b, 7).is_none());
-        history.synchronisation(b, &EventKind::WaitBegin { object: 7 }, None);
+        history.synchronisation(b, &wait, None);
         assert!(
             history.lost_wake(b, 7).is_none(),
             "it ended the wait before"

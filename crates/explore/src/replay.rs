@@ -142,7 +142,7 @@ impl<'r> Replayer<'r> {
     /// allocation, and accesses to memory that several contexts use.
     pub fn trace(&mut self, sink: &mut dyn FnMut(TraceLine<'_>)) {
         let schedule = &self.recording.schedule;
-        let meetings = steps::observe(&mut self.session, schedule, &self.rules);
+        let (meetings, _) = steps::observe(&mut self.session, schedule, &self.rules);
         self.session.restore();
         let Some(symbols) = self.session.world.symbols(ContextId(0)) else {
             return;

@@ -7,6 +7,7 @@ use raddle_detect::{Communication, Race, Races};
 use raddle_linux::{LinuxWorld, Observe};
 use raddle_sched::{Scheduler, drive_while};
 use raddle_stdx::width::to_u64;
+use raddle_trace::{Facts, Observer as _};
 use raddle_world::{ContextId, Event, EventKind, GRANULE_BYTES, Location, World};
 
 use crate::atomics::Atomics;
@@ -83,6 +84,7 @@ pub(crate) fn run_watched(
 /// Takes in the events of one run.
 struct Observer {
     communication: Communication,
+    facts: Facts,
     races: Races,
     writing: Writing,
     /// Only if memory is observed.
@@ -93,6 +95,7 @@ impl Observer {
     fn new(session: &Session, observes: bool) -> Self {
         Self {
             communication: Communication::default(),
+            facts: Facts::default(),
             races: Races::default(),
             writing: Writing::default(),
             attribution: observes.then(|| Attribution::new(&session.territory)),
@@ -120,11 +123,12 @@ impl Observer {
             && world.is_point(event.site)
             && atomics.is_atomic(event.pc(), access.addr)
         {
-            self.races.mark_atomic(access);
+            self.facts.mark_atomic(access);
         }
         self.communication.event(&event);
         if event.is_exact() {
-            self.races.event(&event);
+            self.facts.event(&event);
+            self.races.event(&event, &self.facts);
         }
     }
 

@@ -7,7 +7,8 @@ use raddle_linux::{LinuxWorld, Observe};
 use raddle_report::finding::{Place, Step};
 use raddle_sched::{Follow, drive_while};
 use raddle_symbols::SymbolSpace;
-use raddle_trace::Schedule;
+use raddle_trace::facts::{InferredLocks, LockChange};
+use raddle_trace::{Facts, Schedule};
 use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, Site};
 
 use crate::attribution::{Attribution, Own};
@@ -33,8 +34,10 @@ pub(crate) struct Story {
     pub(crate) creations: Vec<String>,
     /// Steps that were left out.
     pub(crate) left_out: usize,
-    /// Waiting, waking and taking of locks.
+    /// Waiting and waking.
     pub(crate) history: History,
+    /// What was known at its end, or when somebody complained.
+    pub(crate) facts: Facts,
     /// Who said first that something is wrong, and with which stack.
     pub(crate) complaint: Option<(ContextId, Vec<Line>)>,
 }
@@ -55,7 +58,7 @@ pub(crate) fn tell(
     rules: &Rules,
     block: Option<u64>,
 ) -> Story {
-    let communication = observe(session, schedule, rules);
+    let (communication, locks) = observe(session, schedule, rules);
     session.restore();
     let Some(symbols) = session.world.symbols(ContextId(0)) else {
         return Story::default();
@@ -77,7 +80,7 @@ pub(crate) fn tell(
         block,
         items: Vec::new(),
         upcoming: BTreeMap::new(),
-        locks: BTreeMap::new(),
+        facts: Facts::knowing(&locks),
         creations: Vec::new(),
         history: History::default(),
         complaint: None,
@@ -89,7 +92,7 @@ pub(crate) fn tell(
         rules.limits,
         &mut |world, events| {
             for event in events {
-                teller.note_history(event);
+                teller.note_facts(world, event, &attribution);
                 let own = attribution.step(world, event);
                 if let Some(own) = own.filter(Own::is_exact) {
                     teller.event(world, &own, &communication);
@@ -107,10 +110,16 @@ pub(crate) fn tell(
     teller.story(&session.world)
 }
 
-pub(crate) fn observe(session: &mut Session, schedule: &Schedule, rules: &Rules) -> Communication {
+/// Runs a schedule and finds out where contexts meet, and which words are locks.
+pub(crate) fn observe(
+    session: &mut Session,
+    schedule: &Schedule,
+    rules: &Rules,
+) -> (Communication, InferredLocks) {
     session.restore();
-    session.world.set_observe(Observe::Addr);
+    session.world.set_observe(Observe::AddrValue);
     let mut communication = Communication::default();
+    let mut facts = Facts::default();
     let mut attribution = Attribution::new(&session.territory);
     let mut follow = Follow::new(schedule);
     drive_while(
@@ -118,14 +127,16 @@ pub(crate) fn observe(session: &mut Session, schedule: &Schedule, rules: &Rules)
         &mut follow,
         rules.limits,
         &mut |world, events| {
-            let own = events
-                .iter()
-                .filter_map(|event| attribution.own(world, event));
-            own.for_each(|event| communication.event(&event));
+            for event in events {
+                facts.event_with(event, &mut |site| attribution.locked(world, event, site));
+                if let Some(own) = attribution.own(world, event) {
+                    communication.event(&own);
+                }
+            }
         },
         &|| !session.leave.is_over(),
     );
-    communication
+    (communication, facts.inferred_locks())
 }
 
 struct Teller {
@@ -134,20 +145,19 @@ struct Teller {
     items: Vec<Item>,
     /// Where a context stands before its next instruction: the instruction and the own code that led to it.
     upcoming: BTreeMap<ContextId, (u64, Option<Place>)>,
-    /// Locks that contexts hold at the event that is being told.
-    locks: BTreeMap<ContextId, Vec<u64>>,
+    /// What is known at the event that is being told.
+    facts: Facts,
     creations: Vec<String>,
     history: History,
     complaint: Option<(ContextId, Vec<Line>)>,
 }
 
 impl Teller {
-    /// Waiting inside a library is history, too.
-    fn note_history(&mut self, event: &Event) {
-        if let EventKind::Access(access) = &event.kind
-            && self.complaint.is_none()
-        {
-            self.history.access(event.context, access);
+    /// What happens inside a library counts, too.
+    fn note_facts(&mut self, world: &mut LinuxWorld, event: &Event, attribution: &Attribution) {
+        if self.complaint.is_none() {
+            let code = &mut |site| attribution.locked(world, event, site);
+            self.facts.event_with(event, code);
         }
     }
 
@@ -253,25 +263,20 @@ impl Teller {
             AccessKind::Update => ("updates", ", which was"),
             AccessKind::AtomicUpdate => ("atomically updates", ", which was"),
         };
-        let action = format!("{verb} {name}{relation} {value}");
+        let action = match self.facts.lock_changes().last() {
+            Some(LockChange::Obtained(_)) => format!("locks {name}"),
+            Some(LockChange::GivenUp(_)) => format!("unlocks {name}"),
+            _ => format!("{verb} {name}{relation} {value}"),
+        };
         self.push(world, event, place, action, Some(name));
     }
 
     fn synchronisation(&mut self, world: &mut LinuxWorld, event: &Event) {
-        let locks = self.locks.entry(event.context).or_default();
         let (verb, object) = match event.kind {
-            EventKind::Acquire { object, .. } => {
-                locks.push(object);
-                ("locks", object)
-            }
-            EventKind::Release { object, .. } => {
-                if let Some(index) = locks.iter().rposition(|lock| *lock == object) {
-                    locks.remove(index);
-                }
-                ("unlocks", object)
-            }
-            EventKind::WaitBegin { object } => ("begins to wait for", object),
-            EventKind::WaitEnd { object } => ("has waited for", object),
+            EventKind::Acquire { object, .. } => ("locks", object),
+            EventKind::Release { object, .. } => ("unlocks", object),
+            EventKind::WaitBegin { object, .. } => ("begins to wait for", object),
+            EventKind::WaitEnd { object, .. } => ("has waited for", object),
             EventKind::Notify { object, .. } => ("signals", object),
             EventKind::BarrierEnter { object } => ("arrives at barrier", object),
             _ => return,
@@ -345,16 +350,15 @@ impl Teller {
         action: String,
         object: Option<String>,
     ) -> Item {
-        let locks = self.locks.get(&event.context);
-        let locks = locks.into_iter().flatten();
+        let held = self.facts.held(event.context).iter();
         Item {
             context: event.context,
             site: event.site,
             place,
             action,
             object,
-            locks: locks
-                .map(|lock| name_of(world, &self.symbols, *lock))
+            locks: held
+                .map(|section| name_of(world, &self.symbols, section.lock))
                 .collect(),
         }
     }
@@ -397,6 +401,7 @@ impl Teller {
             creations: self.creations,
             left_out: self.items.len() - chosen.len(),
             history: self.history,
+            facts: self.facts,
             complaint: self.complaint,
         }
     }

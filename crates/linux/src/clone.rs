@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use raddle_mem::GuestAddr;
-use raddle_world::{EventKind, Lacking, WaitReason};
+use raddle_world::{EventKind, HeldLocks, Lacking, WaitReason};
 use raddle_x86::Reg;
 
 use crate::call::{Block, Call, OnSignal, SysResult, Trouble, WaitKey};
@@ -288,7 +288,7 @@ fn make_thread(kernel: &mut Kernel, creator: Tid, tid: Tid, pid: Pid, request: &
         hooked_calls: Vec::new(),
         moving: None,
         is_excused: false,
-        held_locks: Vec::new(),
+        held_locks: HeldLocks::default(),
         ..parent
     };
     kernel.state.threads.insert(tid, thread);

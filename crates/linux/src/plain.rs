@@ -54,6 +54,16 @@ impl Plain {
         limits: Limits,
         sink: &mut dyn FnMut(&[Event]) -> Reaction,
     ) -> End {
+        self.run_watched(world, limits, &mut |_, events| sink(events))
+    }
+
+    /// The same; `sink` can look at the world, too.
+    pub fn run_watched(
+        &mut self,
+        world: &mut LinuxWorld,
+        limits: Limits,
+        sink: &mut dyn FnMut(&mut LinuxWorld, &[Event]) -> Reaction,
+    ) -> End {
         let mut idle_jumps = 0;
         loop {
             let Some(next) = self.next(world) else {
@@ -79,7 +89,7 @@ impl Plain {
             }
             let stop = world.run(next, Until::Steps(steps_max));
             let events = world.take_events();
-            let reaction = sink(&events);
+            let reaction = sink(world, &events);
             world.recycle_events(events);
             if let Reaction::CloseOutput(descriptor) = reaction {
                 world.close_output(descriptor);

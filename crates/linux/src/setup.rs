@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use raddle_mem::{AddressSpace, Frames};
 use raddle_stdx::IdMap;
-use raddle_world::{ChoiceSource, ContextTable, ImageId, VirtualTime};
+use raddle_world::{ChoiceSource, ContextTable, HeldLocks, ImageId, VirtualTime};
 use raddle_x86::Cpu;
 use thiserror::Error;
 
@@ -241,7 +241,7 @@ fn add_first_thread(kernel: &mut Kernel, pid: Pid, tid: Tid) {
             hooked_calls: Vec::new(),
             moving: None,
             is_excused: false,
-            held_locks: Vec::new(),
+            held_locks: HeldLocks::default(),
             schedule: Schedule {
                 policy: 0,
                 priority: 0,

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use raddle_stdx::Id;
-use raddle_world::{ContextId, LockMode, ThreadName};
+use raddle_world::{ContextId, HeldLocks, ThreadName};
 use raddle_x86::Cpu;
 
 use crate::call;
@@ -62,8 +62,8 @@ pub(crate) struct Thread {
     pub(crate) yielded_at: Option<u64>,
     /// Calls of hooked functions that have not returned.
     pub(crate) hooked_calls: Vec<PendingCall>,
-    /// Locks obtained through hooked functions, oldest first.
-    pub(crate) held_locks: Vec<(u64, LockMode)>,
+    /// Locks obtained through hooked functions.
+    pub(crate) held_locks: HeldLocks,
     /// The block that a call of realloc in progress may move.
     pub(crate) moving: Option<Block>,
     /// The next instruction may touch forbidden memory.

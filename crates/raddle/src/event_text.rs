@@ -1,23 +1,21 @@
 //! Events as one readable line each.
 
 use raddle_explore::TraceLine;
-use raddle_world::{Access, AccessKind, Event, EventKind, LockMode};
+use raddle_trace::facts::LockChange;
+use raddle_trace::log::Fact;
+use raddle_world::{
+    Access, AccessKind, Event, EventKind, LockMode, LockSource, LockedKind, Section, WaitKind,
+};
 
-/// Writes events as text; the columns are context, its step, program counter, what happened.
-#[derive(Debug, Default)]
-pub(crate) struct EventText {}
-
-impl EventText {
-    /// One line without its end.
-    pub(crate) fn line(&mut self, event: &Event) -> String {
-        format!(
-            "{:>4} {:>12} {:#014x} {}",
-            event.context.0,
-            event.step,
-            event.pc(),
-            describe(&event.kind)
-        )
-    }
+/// One line without its end; the columns are context, its step, program counter, what happened.
+pub(crate) fn line(event: &Event) -> String {
+    format!(
+        "{:>4} {:>12} {:#014x} {}",
+        event.context.0,
+        event.step,
+        event.pc(),
+        describe(&event.kind)
+    )
 }
 
 /// A line of a traced replay: who, where, what.
@@ -69,10 +67,15 @@ fn describe(kind: &EventKind) -> String {
         EventKind::Release { object, mode } => {
             format!("release {object:#x}{}", describe_mode(*mode))
         }
-        EventKind::WaitBegin { object } => format!("wait {object:#x}"),
-        EventKind::WaitEnd { object } => format!("waited {object:#x}"),
-        EventKind::Notify { object, everyone } => {
-            format!("notify {object:#x}{}", if *everyone { " all" } else { "" })
+        EventKind::WaitBegin { object, on } => format!("wait {object:#x} {}", wait_kind(*on)),
+        EventKind::WaitEnd { object, on } => format!("waited {object:#x} {}", wait_kind(*on)),
+        EventKind::Notify {
+            object,
+            on,
+            everyone,
+        } => {
+            let whom = if *everyone { " all" } else { "" };
+            format!("notify {object:#x} {}{whom}", wait_kind(*on))
         }
         EventKind::BarrierEnter { object } => format!("barrier {object:#x}"),
         EventKind::BarrierLeave { object } => format!("barrier left {object:#x}"),
@@ -94,6 +97,59 @@ fn describe_access(access: &Access) -> String {
     format!("{verb} {:#x} {}{value}", access.addr, access.size)
 }
 
+/// What a fact says, for a line below that of its event.
+pub(crate) fn fact(fact: &Fact) -> String {
+    match fact {
+        Fact::Lock(LockChange::Obtained(section)) => format!("section begins: {}", of(section)),
+        Fact::Lock(LockChange::GivenUp(section)) => format!("section ends: {}", of(section)),
+        Fact::Lock(LockChange::WasHeld(section)) => format!("section was: {}", of(section)),
+        Fact::Allocated {
+            ordinal,
+            generation,
+        } => format!("block: number {ordinal} of its site, {generation} of the run"),
+        Fact::Instruction { site, kind } => {
+            format!("instruction {:#x}: {}", site.pc(), locked_kind(*kind))
+        }
+    }
+}
+
+/// `lock 0x4040, number 3 of context 1, inferred, since step 17 at 0x401136`.
+fn of(section: &Section) -> String {
+    let source = match section.source {
+        LockSource::Function => "",
+        LockSource::Inferred => ", inferred",
+    };
+    format!(
+        "lock {:#x}{}, number {} of context {}{source}, since step {} at {:#x}",
+        section.lock,
+        describe_mode(section.mode),
+        section.serial,
+        section.context.0,
+        section.step,
+        section.site.pc()
+    )
+}
+
+pub(crate) fn wait_kind(kind: WaitKind) -> &'static str {
+    match kind {
+        WaitKind::Condition => "condition",
+        WaitKind::Semaphore => "semaphore",
+        WaitKind::Once => "once",
+        WaitKind::Event => "event",
+    }
+}
+
+pub(crate) fn locked_kind(kind: LockedKind) -> &'static str {
+    match kind {
+        LockedKind::CompareExchange => "compare-exchange",
+        LockedKind::Exchange => "exchange",
+        LockedKind::SetBit => "set-bit",
+        LockedKind::ClearBits => "clear-bits",
+        LockedKind::Arithmetic => "arithmetic",
+        LockedKind::Unknown => "unknown",
+    }
+}
+
 fn describe_mode(mode: LockMode) -> &'static str {
     match mode {
         LockMode::Exclusive => "",
@@ -109,7 +165,7 @@ mod tests {
     #[test]
     fn results_are_errors_or_values() {
         let line = |result| {
-            EventText::default().line(&Event {
+            super::line(&Event {
                 context: ContextId(2),
                 step: 77,
                 site: Site::first(0x40_1000),

@@ -9,8 +9,8 @@ use clap::Parser;
 
 mod commands;
 mod diff_lines;
+mod event_json;
 mod event_text;
-mod event_wire;
 mod exit;
 mod gdb;
 mod git;

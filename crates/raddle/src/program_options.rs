@@ -95,6 +95,14 @@ impl ProgramOptions {
         }
     }
 
+    /// The program and its arguments, to be shown.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let words = self.command.iter();
+        words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect()
+    }
+
     pub(crate) fn has_arguments(&self) -> bool {
         self.command.len() > 1
     }

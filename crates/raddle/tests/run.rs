@@ -156,8 +156,43 @@ fn the_trace_tells_calls_output_and_digest() {
     let status = run(&[&format!("--trace={}", file.display())], &program).status;
     assert!(status.success());
     let bytes = std::fs::read(&file).unwrap();
-    assert!(bytes.starts_with(b"RDLTRACE\x01"));
+    assert!(bytes.starts_with(b"RDLTRACE\x02"));
     assert!(bytes.len() * 4 < trace.len(), "the binary form is compact");
+    check_log(&file, &trace);
+}
+
+/// What is read back is what is printed; a log that was cut off is shown as far as it is whole, with an error.
+fn check_log(file: &Path, trace: &str) {
+    let log = |arguments: &[&str]| {
+        raddle()
+            .arg("log")
+            .args(arguments)
+            .arg(file)
+            .output()
+            .unwrap()
+    };
+    let shown = log(&[]);
+    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
+    let events = |text: &str| -> Vec<String> {
+        let is_event = |line: &&str| line.starts_with(' ') && !line.contains('·');
+        text.lines().filter(is_event).map(str::to_owned).collect()
+    };
+    assert_eq!(events(&text(&shown.stdout)), events(trace));
+    assert!(text(&shown.stdout).starts_with("log of `"));
+    let json = log(&["--json"]);
+    let json = text(&json.stdout);
+    let last = json.lines().last().unwrap();
+    assert!(last.contains("\"end\":\"whole\""), "{last}");
+    let bytes = std::fs::read(file).unwrap();
+    std::fs::write(file, &bytes[..bytes.len() - 3]).unwrap();
+    let cut = log(&[]);
+    assert_eq!(cut.status.code(), Some(2));
+    assert_eq!(events(&text(&cut.stdout)), events(trace));
+    assert!(
+        text(&cut.stderr).contains("is cut off"),
+        "{}",
+        text(&cut.stderr)
+    );
 }
 
 /// Our own errors: status 125 and one paragraph that contains `expected`.

@@ -1,16 +1,21 @@
-//! Schedules and recordings: what has to be written down so that a run can be had again, and the clocks that
-//! order its events.
+//! Schedules and recordings: what has to be written down so that a run can be had again; and what its events mean, for
+//! everyone who looks at them.
 //!
-//! Reading order: [`schedule`] (what a schedule is), [`envelope`] (the form of its file), [`recording`] (its content), [`landmark`], [`clock`].
+//! Reading order: [`facts`] (what events mean), [`observer`] (who looks at them), [`log`] (how they are kept); then [`schedule`] (what a schedule is), [`envelope`] (the form of its file), [`recording`] (its content), [`landmark`], [`clock`].
 
 pub mod clock;
 pub mod envelope;
+pub mod facts;
 pub mod landmark;
+pub mod log;
+pub mod observer;
 pub mod recording;
 pub mod schedule;
 
 pub use clock::VectorClock;
 pub use envelope::{Enveloped, RecordingError};
+pub use facts::Facts;
 pub use landmark::Landmark;
+pub use observer::{Needs, Observation, Observer};
 pub use recording::{Checkpoint, Checks, Expected, HostFile, Inputs, Limits, Mapping, Recording};
 pub use schedule::{Deviation, Path, Phase, Position, Schedule, Turn};

@@ -24,10 +24,38 @@ impl Event {
 }
 
 /// How a lock is held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockMode {
     Exclusive,
     Shared,
+}
+
+/// What is waited for, and what a wake-up is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitKind {
+    /// A condition variable: a wake-up that finds nobody waiting is lost.
+    Condition,
+    /// A semaphore: a wake-up is a token that stays until somebody takes it.
+    Semaphore,
+    /// One-time initialisation: who comes first does it, all others wait for it.
+    Once,
+    /// Something that has happened or not, as a completion or a wait queue.
+    Event,
+}
+
+/// What a locked instruction does to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LockedKind {
+    CompareExchange,
+    Exchange,
+    /// Sets a bit and tells whether it was set.
+    SetBit,
+    /// Clears a bit, or all but some.
+    ClearBits,
+    /// Adds or counts.
+    Arithmetic,
+    /// Something else, or nobody looked.
+    Unknown,
 }
 
 /// How memory was used.
@@ -115,17 +143,20 @@ pub enum EventKind {
         object: u64,
         mode: LockMode,
     },
-    /// Waiting on a condition, semaphore or event begins.
+    /// Waiting begins.
     WaitBegin {
         object: u64,
+        on: WaitKind,
     },
     /// Waiting ended.
     WaitEnd {
         object: u64,
+        on: WaitKind,
     },
-    /// A condition, semaphore or event was signalled.
+    /// What others wait for has happened, or a token is given.
     Notify {
         object: u64,
+        on: WaitKind,
         everyone: bool,
     },
     /// Arrived at a barrier.

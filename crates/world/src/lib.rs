@@ -2,14 +2,16 @@
 //!
 //! A *world* is something deterministic that runs several contexts on one host thread: Linux processes, or a
 //! PC with several processors. This crate knows neither; it only says how one talks about them.
-//! Reading order: [`World`], then `context`, `event`, `location`, `site`, `stop`, `unsupported`, `crash`, `choice`, `inspect`.
+//! Reading order: [`World`], then `context`, `event`, `held`, `location`, `site`, `stop`, `unsupported`, `crash`, `choice`, `inspect`.
 
 mod choice;
 mod context;
 mod crash;
 mod event;
+mod held;
 mod inspect;
 mod location;
+mod locked;
 mod site;
 mod stop;
 mod time;
@@ -19,7 +21,8 @@ mod world;
 pub use choice::{Choice, ChoiceSource, SeededChoices};
 pub use context::{Context, ContextId, ContextTable, Liveness, WaitReason, successor};
 pub use crash::{Crash, Doing, MemoryFault, ThreadName};
-pub use event::{Access, AccessKind, Event, EventKind, LockMode};
+pub use event::{Access, AccessKind, Event, EventKind, LockMode, LockedKind, WaitKind};
+pub use held::{HeldLocks, LockSource, Obtained, Section};
 pub use inspect::{Inspect, Loaded};
 pub use location::{GRANULE_BYTES, Granule, Location, PageKey};
 pub use site::{ImageId, Site};

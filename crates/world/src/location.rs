@@ -54,6 +54,20 @@ impl PageKey {
         );
         Self { space, frame }
     }
+
+    /// The same as two numbers, to be written down: the address space, or zero, and the frame.
+    pub const fn numbers(self) -> [u32; 2] {
+        [self.space, self.frame]
+    }
+
+    /// The page with these two numbers; none if there cannot be such an address space.
+    pub const fn from_numbers([space, frame]: [u32; 2]) -> Option<Self> {
+        if space < SPACES_MAX {
+            Some(Self { space, frame })
+        } else {
+            None
+        }
+    }
 }
 
 impl Location {

@@ -64,10 +64,16 @@ impl Site {
         ImageId(u16::from_le_bytes([low, high]))
     }
 
-    /// The same as one number, for digests.
+    /// The same as one number, for digests and to be written down.
     #[inline]
     pub const fn number(self) -> u64 {
         self.0
+    }
+
+    /// The site with this number; every number is one.
+    #[inline]
+    pub const fn from_number(number: u64) -> Self {
+        Self(number)
     }
 }
 

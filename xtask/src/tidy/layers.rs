@@ -25,7 +25,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("lockstep", &["calls", "mem", "x86", "world", "linux"]),
     ("pc", &["stdx", "mem", "x86"]),
     ("report", &[]),
-    ("trace", &["stdx", "config"]),
+    ("trace", &["stdx", "config", "world"]),
     ("sched", &["stdx", "world", "trace"]),
     ("detect", &["stdx", "world", "trace"]),
     (

@@ -152,7 +152,8 @@ fn told(session: &mut Session, failure: &Failure, run: &Run, rules: &Rules) -> O
     match (failure, halt) {
         (_, Some(Halt::Heap(error))) => heap::describe_error(session, &error, &mut finding),
         (Failure::Deadlock { .. } | Failure::Hang { .. }, _) => {
-            waits::describe_waits(session, failure, &story.history, &mut finding);
+            let told = (&story.history, &story.facts);
+            waits::describe_waits(session, failure, told, &mut finding);
         }
         _ => {
             let complaint = story.complaint;

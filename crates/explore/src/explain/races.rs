@@ -11,7 +11,7 @@ use raddle_report::words::counted;
 use raddle_sched::{Follow, drive_while};
 use raddle_stdx::Digest;
 use raddle_symbols::SymbolSpace;
-use raddle_trace::{Recording, Schedule};
+use raddle_trace::{Facts, Observer as _, Recording, Schedule};
 use raddle_world::{ContextId, EventKind, Site};
 
 use super::recording;
@@ -103,6 +103,7 @@ fn look_at_all(session: &mut Session, races: &[(Race, Outcome)], rules: &Rules) 
 
 /// What was seen at the two instructions of a race.
 struct Witness {
+    facts: Facts,
     detector: Races,
     /// The own code that led to the last access of each context.
     places: BTreeMap<(ContextId, Site), Option<Place>>,
@@ -132,7 +133,7 @@ fn look_again(
             .get(&(side.context, side.site))
             .cloned()
             .flatten();
-        let locks = seen.detector.locks(side.lockset).iter();
+        let locks = seen.facts.locks(side.lockset).iter();
         SeenSide {
             context: label(world, side.context),
             place: place.or_else(|| own_place(&symbols, side.site.pc())),
@@ -176,6 +177,7 @@ fn witness(session: &mut Session, pair: [Site; 2], outcome: &Outcome, rules: &Ru
     pair.iter().for_each(|site| session.world.add_point(*site));
     session.world.set_observe(Observe::AddrValue);
     let mut seen = Witness {
+        facts: Facts::default(),
         detector: Races::default(),
         places: BTreeMap::new(),
         values: BTreeMap::new(),
@@ -202,10 +204,12 @@ fn witness(session: &mut Session, pair: [Site; 2], outcome: &Outcome, rules: &Ru
                         *seen.visits.entry(key).or_default() += 1;
                     }
                     if atomics.is_atomic(event.pc(), access.addr) {
-                        seen.detector.mark_atomic(access);
+                        seen.facts.mark_atomic(access);
                     }
                 }
-                seen.detector.event(&event);
+                let code = &mut |site| attribution.locked(world, &event, site);
+                seen.facts.event_with(&event, code);
+                seen.detector.event(&event, &seen.facts);
             }
             let last = events.last().map(|event| event.context);
             let standing = last.and_then(|who| {

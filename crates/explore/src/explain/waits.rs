@@ -8,6 +8,7 @@ use raddle_report::Finding;
 use raddle_report::finding::{Place, Step};
 use raddle_report::words::listed;
 use raddle_symbols::SymbolSpace;
+use raddle_trace::Facts;
 use raddle_world::{ContextId, Liveness, Until, WaitReason, World};
 
 use super::stack_note;
@@ -54,7 +55,7 @@ impl Want {
 pub(super) fn describe_waits(
     session: &mut Session,
     failure: &Failure,
-    history: &History,
+    (history, facts): (&History, &Facts),
     finding: &mut Finding,
 ) {
     let live: Vec<ContextId> = session
@@ -66,7 +67,7 @@ pub(super) fn describe_waits(
         .collect();
     let wants: BTreeMap<ContextId, Want> = live
         .iter()
-        .map(|who| (*who, want(session, history, *who)))
+        .map(|who| (*who, want(session, facts, *who)))
         .collect();
     let circle = match session.world.halt() {
         Some(Halt::Cycle(contexts)) => contexts.clone(),
@@ -90,7 +91,7 @@ pub(super) fn describe_waits(
     }
 }
 
-fn want(session: &mut Session, history: &History, who: ContextId) -> Want {
+fn want(session: &mut Session, facts: &Facts, who: ContextId) -> Want {
     let world = &mut session.world;
     let Liveness::Blocked(reason) = world.contexts().get(who).liveness().clone() else {
         return Want::Nothing;
@@ -116,12 +117,17 @@ fn want(session: &mut Session, history: &History, who: ContextId) -> Want {
         (_, WaitReason::Futex { addr }) => {
             // Locks that a compiler has inlined are known by the word they wait on.
             let word = world.read_word(who, addr).unwrap_or(0);
-            match history.taker(addr, word, who) {
-                Some(holder) => Want::Lock {
+            let taker = world
+                .location(who, addr)
+                .and_then(|location| facts.taker(location, addr))
+                .filter(|_| word & 0xFFFF_FFFF != 0);
+            match taker {
+                // A thread that has set the word once and waits says that it waits, as a parked one does.
+                Some(taker) if taker.context != who || taker.tries_again => Want::Lock {
                     object: addr,
-                    holder: Some(holder),
+                    holder: Some(taker.context),
                 },
-                None => Want::Signal { object: addr },
+                _ => Want::Signal { object: addr },
             }
         }
         (_, WaitReason::Io { .. }) => Want::Other("waits for input or output"),
@@ -136,7 +142,7 @@ fn holder(session: &Session, lock: u64, except: ContextId) -> Option<ContextId> 
     let table = session.world.contexts();
     let holds = |id: ContextId| {
         let held = session.world.held_locks(id);
-        held.iter().any(|(held, _)| *held == lock)
+        held.iter().any(|section| section.lock == lock)
     };
     let others = table.iter().map(|(id, _)| id).filter(|id| *id != except);
     others.chain([except]).find(|id| holds(*id))
@@ -183,7 +189,7 @@ fn show(session: &mut Session, who: ContextId, want: Want, finding: &mut Finding
         action,
         excerpt: stack::excerpt(&place),
         place: short_file(place),
-        locks: held.iter().map(|(lock, _)| name(*lock)).collect(),
+        locks: held.iter().map(|section| name(section.lock)).collect(),
     });
     finding
         .notes

@@ -4,7 +4,7 @@ use raddle_campaign::{Learned, Spent, Stopwatch, Watch};
 use raddle_detect::{Communication, Races};
 use raddle_sched::{End, Passing, Policy, Reason, Scheduler, View, Wrap, drive_while};
 use raddle_stdx::width::to_u64;
-use raddle_trace::Limits;
+use raddle_trace::{Facts, Limits, Observer as _};
 use raddle_world::{ContextId, Event, EventKind, Site, World};
 use serde::{Deserialize, Serialize};
 
@@ -131,6 +131,7 @@ impl Passing for Counting<'_> {
 /// What looks at the memory accesses of a run.
 struct Detectors<'a> {
     communication: Communication,
+    facts: Facts,
     ordered: Races,
     close: SkiRaces,
     mode: Option<RaceMode>,
@@ -158,9 +159,10 @@ impl Detectors<'_> {
         if let EventKind::Access(access) | EventKind::Aside(access) = &event.kind
             && self.lock_code.contains(event.pc(), rules, symbols)
         {
-            self.ordered.mark_atomic(access);
+            self.facts.mark_atomic(access);
         }
-        self.ordered.event(&event);
+        self.facts.event(&event);
+        self.ordered.event(&event, &self.facts);
     }
 
     fn learned(self) -> Learned<RacePair> {
@@ -196,6 +198,7 @@ pub(super) fn run_schedule(
     rules.apply(&mut session.world);
     let mut detectors = Detectors {
         communication: Communication::default(),
+        facts: Facts::default(),
         ordered: Races::default(),
         close: SkiRaces::default(),
         mode: races,

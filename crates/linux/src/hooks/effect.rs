@@ -1,7 +1,7 @@
 //! What the entry and the return of a hooked function mean.
 
 use raddle_config::hooks::{Effect, Hook, Mode, Success};
-use raddle_world::{EventKind, LockMode};
+use raddle_world::{EventKind, LockMode, LockSource, Obtained, Site, WaitKind};
 
 use crate::kernel::Kernel;
 use crate::thread::Tid;
@@ -19,7 +19,7 @@ pub(super) fn is_allocation(effect: Effect) -> bool {
 pub(super) fn needs_return(effect: Effect) -> bool {
     !matches!(
         effect,
-        Effect::Release | Effect::NotifyOne | Effect::NotifyAll
+        Effect::Release | Effect::NotifyOne | Effect::NotifyAll | Effect::Post
     )
 }
 
@@ -39,25 +39,27 @@ pub(super) fn entry(kernel: &mut Kernel, tid: Tid, hook: &Hook, args: &[u64; 6])
                     object: mutex,
                     mode,
                 },
-                EventKind::WaitBegin { object },
+                EventKind::WaitBegin {
+                    object,
+                    on: WaitKind::Condition,
+                },
             ]
         }
-        Effect::NotifyOne => vec![EventKind::Notify {
+        Effect::NotifyOne | Effect::NotifyAll | Effect::Post => vec![EventKind::Notify {
             object,
-            everyone: false,
+            on: wait_kind(hook.effect),
+            everyone: hook.effect == Effect::NotifyAll,
         }],
-        Effect::NotifyAll => vec![EventKind::Notify {
+        Effect::Wait | Effect::Once => vec![EventKind::WaitBegin {
             object,
-            everyone: true,
+            on: wait_kind(hook.effect),
         }],
-        Effect::Wait | Effect::Once => vec![EventKind::WaitBegin { object }],
         Effect::Barrier => vec![EventKind::BarrierEnter { object }],
         Effect::Free if object != 0 => vec![EventKind::Free { addr: object }],
         _ => vec![],
     };
     for kind in kinds {
-        note_lock(kernel, tid, &kind);
-        kernel.emit(tid, kind);
+        tell(kernel, tid, kind);
     }
 }
 
@@ -73,14 +75,20 @@ pub(super) fn exit(kernel: &mut Kernel, tid: Tid, hook: &Hook, args: &[u64; 6], 
         Effect::ConditionWait => {
             let mutex = argument(args, hook.other.unwrap_or(1));
             vec![
-                EventKind::WaitEnd { object },
+                EventKind::WaitEnd {
+                    object,
+                    on: WaitKind::Condition,
+                },
                 EventKind::Acquire {
                     object: mutex,
                     mode,
                 },
             ]
         }
-        Effect::Wait | Effect::Once => vec![EventKind::WaitEnd { object }],
+        Effect::Wait | Effect::Once => vec![EventKind::WaitEnd {
+            object,
+            on: wait_kind(hook.effect),
+        }],
         Effect::Barrier => vec![EventKind::BarrierLeave { object }],
         Effect::JoinThread => {
             let handles = &kernel.process_of(tid).thread_handles;
@@ -112,8 +120,7 @@ pub(super) fn exit(kernel: &mut Kernel, tid: Tid, hook: &Hook, args: &[u64; 6], 
         _ => vec![],
     };
     for kind in kinds {
-        note_lock(kernel, tid, &kind);
-        kernel.emit(tid, kind);
+        tell(kernel, tid, kind);
     }
 }
 
@@ -139,25 +146,42 @@ pub(super) fn lock_mode(mode: Mode) -> LockMode {
     }
 }
 
+/// What is waited for or signalled.
+fn wait_kind(effect: Effect) -> WaitKind {
+    match effect {
+        Effect::Wait | Effect::Post => WaitKind::Semaphore,
+        Effect::Once => WaitKind::Once,
+        _ => WaitKind::Condition,
+    }
+}
+
 /// A reader-writer lock is given up by the same function in both modes.
 fn held_mode(kernel: &Kernel, tid: Tid, object: u64) -> LockMode {
     let held = &kernel.thread(tid).held_locks;
-    held.iter()
-        .rev()
-        .find(|(lock, _)| *lock == object)
-        .map_or(LockMode::Exclusive, |(_, mode)| *mode)
+    held.section_of(object)
+        .map_or(LockMode::Exclusive, |section| section.mode)
 }
 
-/// Keeps the list of locks that the thread holds.
-fn note_lock(kernel: &mut Kernel, tid: Tid, kind: &EventKind) {
-    let held = &mut kernel.thread_mut(tid).held_locks;
+/// Tells an event and keeps the list of locks that the thread holds.
+fn tell(kernel: &mut Kernel, tid: Tid, kind: EventKind) {
     match kind {
-        EventKind::Acquire { object, mode } => held.push((*object, *mode)),
+        EventKind::Acquire { object, mode } => {
+            let context = kernel.thread(tid).context;
+            let site = Site::new(kernel.image(tid), kernel.thread(tid).cpu.rip);
+            let obtained = Obtained {
+                lock: object,
+                mode,
+                source: LockSource::Function,
+                context,
+                site,
+                step: kernel.state.contexts.get(context).steps,
+            };
+            kernel.thread_mut(tid).held_locks.obtain(obtained);
+        }
         EventKind::Release { object, .. } => {
-            if let Some(index) = held.iter().rposition(|(lock, _)| lock == object) {
-                held.remove(index);
-            }
+            kernel.thread_mut(tid).held_locks.give_up(object);
         }
         _ => {}
     }
+    kernel.emit(tid, kind);
 }

@@ -235,11 +235,7 @@ impl LinuxWorld {
 
 /// A thread of the same process that has a lock in a way that keeps another from having it.
 fn holder(kernel: &Kernel, wanting: Tid, lock: u64, mode: LockMode) -> Option<Tid> {
-    let keeps_out = |tid: &Tid| {
-        kernel.thread(*tid).held_locks.iter().any(|(held, how)| {
-            *held == lock && (mode == LockMode::Exclusive || *how == LockMode::Exclusive)
-        })
-    };
+    let keeps_out = |tid: &Tid| kernel.thread(*tid).held_locks.keeps_out(lock, mode);
     kernel
         .process_of(wanting)
         .threads

@@ -14,8 +14,8 @@ use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_symbols::SymbolSpace;
 use raddle_world::{
-    Choice, ContextId, ContextTable, Crash, Duration, Event, ImageId, Location, LockMode, Pending,
-    PendingKind, Site, Snapshot, Stop, TearInstructions, Until, VirtualTime, World,
+    Choice, ContextId, ContextTable, Crash, Duration, Event, ImageId, Location, Pending,
+    PendingKind, Section, Site, Snapshot, Stop, TearInstructions, Until, VirtualTime, World,
 };
 use raddle_x86::{BYTES_MAX, Engine, Exit, Fault, Memory, NextAccess, Observe, Peek, Reg, Slice};
 use rustc_hash::FxHashMap;
@@ -120,9 +120,9 @@ impl LinuxWorld {
     }
 
     /// Locks that a live context holds, as far as hooked functions tell, oldest first.
-    pub fn held_locks(&self, who: ContextId) -> Vec<(u64, LockMode)> {
-        self.tid(who)
-            .map_or_else(Vec::new, |tid| self.kernel.thread(tid).held_locks.clone())
+    pub fn held_locks(&self, who: ContextId) -> &[Section] {
+        let tid = self.tid(who);
+        tid.map_or(&[], |tid| self.kernel.thread(tid).held_locks.sections())
     }
 
     /// Digest of the run so far: who ran how far before another did, system calls and results.

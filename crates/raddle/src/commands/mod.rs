@@ -16,6 +16,7 @@ mod explore;
 mod harden;
 mod kernel;
 mod kind;
+mod log;
 mod replay;
 mod run;
 mod scan;
@@ -28,6 +29,7 @@ pub(crate) enum Command {
     Run(Box<run::Run>),
     Explore(Box<explore::Explore>),
     Replay(replay::Replay),
+    Log(log::Log),
     #[command(hide = true)]
     SystemCalls(table::SystemCalls),
     Scan(scan::Scan),
@@ -46,6 +48,7 @@ impl Command {
             Self::Explain(command) => command.run(),
             Self::Explore(command) => command.run(),
             Self::Replay(command) => command.run(),
+            Self::Log(command) => command.run(),
             Self::Run(command) => command.run(),
             Self::SystemCalls(command) => command.run(),
             Self::Scan(command) => command.run(),

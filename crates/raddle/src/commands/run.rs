@@ -7,14 +7,15 @@ use std::path::PathBuf;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use raddle_linux::{
-    End, Exported, LinuxWorld, Plain, Reaction, RunLimits, StartError, describe_status,
+    End, Exported, LinuxWorld, Observe, Plain, Reaction, RunLimits, StartError, describe_status,
 };
 use raddle_report::words::{counted, listed};
 use raddle_stdx::cpu_time;
-use raddle_world::{Event, EventKind};
+use raddle_trace::log::{Head, Image, LogWriter};
+use raddle_trace::{Facts, Observation, Observer as _};
+use raddle_world::{ContextId, Event, EventKind, Inspect as _, Site};
 
-use crate::event_text::EventText;
-use crate::event_wire::EventWire;
+use crate::event_text;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::program_options::ProgramOptions;
@@ -37,9 +38,12 @@ pub(crate) struct Run {
     /// Print instructions, speed, switches, system calls, pages and restores at the end.
     #[arg(long)]
     stats: bool,
-    /// Print every event on standard error, or write them to FILE in a compact form.
+    /// Print every event on standard error, or write them to FILE as a log that `raddle log` shows.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     trace: Option<Option<PathBuf>>,
+    /// Trace memory accesses with their values, too, and the locks that they show.
+    #[arg(long, requires = "trace")]
+    accesses: bool,
     /// Write the files, directories and links that the program made or changed below DIR at the end.
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
@@ -70,10 +74,13 @@ impl Run {
                 other => anyhow!(other),
             })?;
         let hooks = self.program.hooks()?;
-        let mut sink = Sink::new(self.trace.as_ref())?;
+        let mut sink = Sink::new(&self, &mut world)?;
         if self.trace.is_some() {
             world.set_tracing(true);
             world.set_hooks(raddle_config::hooks::with_standard(&hooks));
+        }
+        if self.accesses {
+            world.set_observe(Observe::AddrValue);
         }
         let interrupt = Interrupt::listen()?;
         let begun = cpu_time();
@@ -81,16 +88,18 @@ impl Run {
         let limits = RunLimits {
             instructions: self.max_instructions,
         };
-        let end = Plain::default().run(&mut world, limits, &mut |events| {
+        let end = Plain::default().run_watched(&mut world, limits, &mut |world, events| {
             let mut closed = None;
             for event in events {
-                match sink.event(event) {
+                match sink.event(world, event) {
                     Ok(now_closed) => closed = closed.or(now_closed),
                     Err(error) => trouble = trouble.take().or(Some(error)),
                 }
             }
             match closed {
-                _ if trouble.is_some() || interrupt.is_requested() => Reaction::Stop,
+                _ if trouble.is_some() || sink.is_broken() || interrupt.is_requested() => {
+                    Reaction::Stop
+                }
                 Some(descriptor) => Reaction::CloseOutput(descriptor),
                 None => Reaction::GoOn,
             }
@@ -142,71 +151,99 @@ fn tell_export(exported: Exported, with_special: bool) {
 }
 
 /// Where events go: output to our own output, everything to the trace.
+struct Sink {
+    trace: Trace,
+    facts: Facts,
+}
+
 enum Trace {
     Off,
-    Text(EventText),
-    Binary {
-        file: BufWriter<File>,
-        wire: EventWire,
+    Text,
+    Log {
+        writer: Box<LogWriter<BufWriter<File>>>,
         path: PathBuf,
     },
 }
 
-struct Sink {
-    trace: Trace,
-}
-
 impl Sink {
-    fn new(trace: Option<&Option<PathBuf>>) -> anyhow::Result<Self> {
-        let trace = match trace {
+    fn new(run: &Run, world: &mut LinuxWorld) -> anyhow::Result<Self> {
+        let trace = match &run.trace {
             None => Trace::Off,
-            Some(None) => Trace::Text(EventText::default()),
+            Some(None) => Trace::Text,
             Some(Some(path)) => {
                 let file = File::create(path)
                     .with_context(|| format!("cannot create {}", path.display()))?;
-                let mut file = BufWriter::new(file);
-                let wire = EventWire::default();
-                file.write_all(&EventWire::HEADER)?;
-                Trace::Binary {
-                    file,
-                    wire,
+                let writer = LogWriter::new(BufWriter::new(file), &run.head(world))
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+                Trace::Log {
+                    writer: Box::new(writer),
                     path: path.clone(),
                 }
             }
         };
-        Ok(Self { trace })
+        let facts = Facts::default();
+        Ok(Self { trace, facts })
     }
 
     /// Gives the output of the program that nobody reads any more, if it is one.
-    fn event(&mut self, event: &Event) -> anyhow::Result<Option<i32>> {
+    fn event(&mut self, world: &mut LinuxWorld, event: &Event) -> anyhow::Result<Option<i32>> {
         let mut closed = None;
         if let EventKind::Output { descriptor, bytes } = &event.kind
             && !pass_on(*descriptor, bytes)?
         {
             closed = Some(*descriptor);
         }
+        if !matches!(self.trace, Trace::Off) {
+            let code = &mut |site: Site| world.locked_kind(event.context, site.pc());
+            self.facts.event_with(event, code);
+        }
         match &mut self.trace {
             Trace::Off => {}
-            Trace::Text(text) => crate::message::trace(&text.line(event)),
-            Trace::Binary { file, wire, path } => file
-                .write_all(&wire.encode(event))
-                .with_context(|| format!("cannot write {}", path.display()))?,
+            Trace::Text => crate::message::trace(&event_text::line(event)),
+            Trace::Log { writer, .. } => writer.event(event, &self.facts),
         }
         Ok(closed)
     }
 
-    fn finish(&mut self, digest: u64) -> anyhow::Result<()> {
-        match &mut self.trace {
+    /// Whether the log cannot be written any more.
+    fn is_broken(&self) -> bool {
+        matches!(&self.trace, Trace::Log { writer, .. } if writer.is_broken())
+    }
+
+    fn finish(self, digest: u64) -> anyhow::Result<()> {
+        match self.trace {
             Trace::Off => {}
-            Trace::Text(_) => crate::message::trace(&format!("digest {digest:016x}")),
-            Trace::Binary { file, wire, path } => {
-                file.write_all(&wire.encode_end(digest))
-                    .and_then(|()| file.flush())
+            Trace::Text => crate::message::trace(&format!("digest {digest:016x}")),
+            Trace::Log { writer, path } => {
+                writer
+                    .finish(digest)
                     .with_context(|| format!("cannot write {}", path.display()))?;
                 crate::message::note(&format!("trace digest {digest:016x}"));
             }
         }
         Ok(())
+    }
+}
+
+impl Run {
+    /// What a log says of the run before it begins.
+    fn head(&self, world: &mut LinuxWorld) -> Head {
+        let symbols = world.symbols(ContextId(0)).unwrap_or_default();
+        let images = symbols.modules().into_iter().map(|mapping| Image {
+            path: mapping.name.to_string(),
+            build_id: mapping.module.build_id().map(ToString::to_string),
+        });
+        Head {
+            writer: format!("raddle {}", env!("CARGO_PKG_VERSION")),
+            subject: self.program.words(),
+            seed: self.seed,
+            observation: if self.accesses {
+                Observation::Values
+            } else {
+                Observation::Synchronisation
+            },
+            images: images.collect(),
+        }
     }
 }
 
