@@ -1,7 +1,7 @@
 //! From failing schedules to findings: kept at once, made small, run twice more, told.
 
+use raddle_report::evidence::Search;
 use raddle_report::finding::Confidence;
-use raddle_report::words::counted;
 use raddle_sched::Follow;
 use raddle_stdx::width::to_u64;
 
@@ -10,6 +10,9 @@ use crate::failures::{Failures, Kept, as_found_note};
 use crate::minimise::{Effort, minimise};
 use crate::options::{News, Options, Report};
 use crate::subject::{Confirmed, FoundOf, OutcomeOf, Stage, Symptom, Watch};
+
+/// Times that a schedule is run again before its failure counts as confirmed.
+const REPLAYS: u64 = 2;
 
 /// The different failures of a campaign.
 #[derive(Debug)]
@@ -116,7 +119,7 @@ fn explain_one<S: Stage>(
         }
     };
     stage.leave().still()?;
-    let size = size_notes(failing.index, &confirmed);
+    let search = search(failing.index, &confirmed);
     let is_confirmed = confirmed.is_confirmed;
     let mut found = stage.explain(failing, confirmed, rules)?;
     found.finding.confidence = if is_confirmed {
@@ -124,12 +127,12 @@ fn explain_one<S: Stage>(
     } else {
         Confidence::Predicted
     };
-    found.finding.notes.extend(size);
+    found.finding.search = Some(search);
     Some(found)
 }
 
-/// How big the order is that is left, and what is unusual about it.
-fn size_notes<F, R, T>(schedule: u64, confirmed: &Confirmed<F, R, T>) -> Vec<String> {
+/// How big the order is that is left, and how it was found.
+fn search<F, R, T>(schedule: u64, confirmed: &Confirmed<F, R, T>) -> Search {
     let Confirmed {
         run,
         preemptions,
@@ -138,34 +141,16 @@ fn size_notes<F, R, T>(schedule: u64, confirmed: &Confirmed<F, R, T>) -> Vec<Str
         ..
     } = confirmed;
     let order = &run.drive.schedule;
-    let (torn, jumps) = (to_u64(order.torn()), to_u64(order.clock_jumps()));
-    let mut notes = vec![if *is_confirmed {
-        format!(
-            "{}: {}, {} in all; found in schedule {schedule}, reproduced in 2 of 2 replays",
-            if *is_minimal {
-                "minimal"
-            } else {
-                "not yet minimal, since the search was cut short"
-            },
-            counted(*preemptions, "preemption"),
-            counted(run.drive.switches, "context switch"),
-        )
-    } else {
-        "the replay of this run did not fail in the same way".to_owned()
-    }];
-    if torn > 0 {
-        notes.push(format!(
-            "{torn} of the switches come{} between the read and the write of one instruction without LOCK, which is not atomic on a machine with several processors",
-            if torn == 1 { "s" } else { "" }
-        ));
+    Search {
+        schedule,
+        preemptions: *preemptions,
+        switches: run.drive.switches,
+        torn: to_u64(order.torn()),
+        clock_jumps: to_u64(order.clock_jumps()),
+        is_minimal: *is_minimal,
+        replays: REPLAYS,
+        replays_same: if *is_confirmed { REPLAYS } else { 0 },
     }
-    if jumps > 0 {
-        notes.push(format!(
-            "needs {} of the clock: a timer or time-out comes while others could still run, as on a machine that is busy for that long",
-            counted(jumps, "jump")
-        ));
-    }
-    notes
 }
 
 /// Replays a schedule.

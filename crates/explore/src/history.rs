@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use raddle_report::finding::Place;
+use raddle_report::Place;
 use raddle_world::{ContextId, EventKind};
 
 const FUTEX: u32 = raddle_calls::number("futex");

@@ -16,7 +16,7 @@ use raddle_world::{Context, ContextId, Site};
 use crate::judge::Rules;
 use crate::schedule_run::run_schedule;
 use crate::session::Session;
-use crate::stack::{excerpt, own_place};
+use crate::stack::{own_place, source_line};
 
 /// Bytes of a function that are looked at for a line.
 const FUNCTION_MAX: u64 = 64 << 10;
@@ -259,8 +259,8 @@ fn code_of(
 
 /// The text of the source line of an instruction, without the space around it.
 fn line_text(symbols: &SymbolSpace, pc: u64) -> Option<String> {
-    let excerpt = excerpt(&own_place(symbols, pc)?)?;
-    Some(excerpt.lines.first()?.trim().to_owned())
+    let line = source_line(&own_place(symbols, pc)?)?;
+    Some(line.trim().to_owned())
 }
 
 /// The pieces of code of a function that belong to source lines with this text, in the order of addresses.
@@ -274,9 +274,9 @@ fn pieces(symbols: &SymbolSpace, function: &Range<u64>, text: &str) -> Vec<Range
             continue;
         };
         let key = (place.file.clone(), place.line);
-        let is_wanted = *texts.entry(key.clone()).or_insert_with(|| {
-            excerpt(&place).is_some_and(|found| found.lines.iter().any(|line| line.trim() == text))
-        });
+        let is_wanted = *texts
+            .entry(key.clone())
+            .or_insert_with(|| source_line(&place).is_some_and(|line| line.trim() == text));
         match pieces.last_mut() {
             _ if !is_wanted => {}
             Some(piece) if piece.end == pc && last.as_ref() == Some(&key) => piece.end += 1,

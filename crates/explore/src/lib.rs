@@ -25,6 +25,8 @@ mod session;
 mod snapshot;
 mod stack;
 mod steps;
+mod teller;
+mod weave;
 
 pub use checkpoint::changed_files;
 pub use judge::Judge;

@@ -1,7 +1,8 @@
-//! Names for contexts, memory and values.
+//! Names for contexts, memory and code.
 
 use raddle_linux::LinuxWorld;
-use raddle_report::finding::Place;
+use raddle_report::place::Code;
+use raddle_report::{Context, Word};
 use raddle_symbols::SymbolSpace;
 use raddle_symbols::unwind::RSP;
 use raddle_world::{ContextId, World};
@@ -22,6 +23,16 @@ pub(crate) fn label(world: &LinuxWorld, who: ContextId) -> String {
     } else {
         format!("thread {} `{}`", who.0 + 1, context.name)
     }
+}
+
+/// All contexts of a world, in the order of their numbers.
+pub(crate) fn contexts(world: &LinuxWorld) -> Vec<Context> {
+    let context = |(id, context): (ContextId, &raddle_world::Context)| Context {
+        label: label(world, id),
+        path: context.path.to_vec(),
+        created: None,
+    };
+    world.contexts().iter().map(context).collect()
 }
 
 /// The variable at an address, the heap block with the place of its allocation, or the address itself.
@@ -72,47 +83,11 @@ fn block_name(world: &LinuxWorld, symbols: &SymbolSpace, addr: u64) -> Option<St
     Some(format!("`block({file}:{}){rest}`", place.line))
 }
 
-/// The file's own name: the folder is noise in a column.
-pub(crate) fn short_file(mut place: Place) -> Place {
-    if let Some((_, file)) = place.file.rsplit_once('/') {
-        place.file = file.to_owned();
-    }
-    place.function = stack::short_function(&place.function);
-    place
-}
-
-/// A value of so many bytes as people write it.
-pub(crate) fn shown(value: u64, size: u8) -> String {
-    let bits = u32::from(size.min(8)) * 8;
-    let value = if bits < 64 {
-        value & ((1 << bits) - 1)
-    } else {
-        value
-    };
-    let is_small_negative = bits >= 32 && value >> (bits - 8) == 0xFF;
-    if is_small_negative {
-        let missing = 64 - bits;
-        return raddle_stdx::width::as_i64(value << missing)
-            .wrapping_shr(missing)
-            .to_string();
-    }
-    if value < 1 << 32 {
-        value.to_string()
-    } else {
-        format!("{value:#x}")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_have_signs_and_addresses_are_hexadecimal() {
-        assert_eq!(shown(0xFFFF_FFFF, 4), "-1");
-        assert_eq!(shown(7, 4), "7");
-        assert_eq!(shown(0xFF, 1), "255");
-        assert_eq!(shown(0x5555_0000_1000, 8), "0x555500001000");
-        assert_eq!(shown(u64::MAX, 8), "-1");
-    }
+/// The name of an instruction that outlives the run.
+pub(crate) fn code_at(symbols: &SymbolSpace, pc: u64) -> Option<Code> {
+    let mapping = symbols.mapping_at(pc)?;
+    Some(Code {
+        image: mapping.name.to_string(),
+        offset: Word(mapping.link(pc).0),
+    })
 }

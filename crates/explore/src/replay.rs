@@ -16,7 +16,7 @@ use crate::judge::{Judge, Rules};
 use crate::names::label;
 use crate::schedule_run::{Outcome, Run, run_schedule};
 use crate::session::{About, Session, StartFailure};
-use crate::stack::{describe, own_place, place_of};
+use crate::stack::{own_place, place_of};
 use crate::steps;
 
 /// What a replay showed.
@@ -167,7 +167,7 @@ impl<'r> Replayer<'r> {
                 let place = place.unwrap_or_else(|| place_of(&symbols, event.pc()));
                 sink(TraceLine {
                     context: label(world, event.context),
-                    place: describe(&place),
+                    place: place.describe(),
                     event: &event,
                 });
             }

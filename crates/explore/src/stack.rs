@@ -4,7 +4,7 @@
 //! the place of the call.
 
 use raddle_linux::{LinuxWorld, Origin};
-use raddle_report::finding::{Excerpt, Place};
+use raddle_report::{Frame, Place};
 use raddle_stdx::regular_file;
 use raddle_symbols::SymbolSpace;
 use raddle_world::ContextId;
@@ -194,77 +194,32 @@ pub(crate) fn place_of(symbols: &SymbolSpace, pc: u64) -> Place {
     }
 }
 
-/// `file.c:12 function`.
-pub(crate) fn describe(place: &Place) -> String {
-    let file = place.file.rsplit('/').next().unwrap_or_default();
-    let function = short_function(&place.function);
-    if place.line == 0 {
-        format!("{function} in {file}")
-    } else {
-        format!("{file}:{} {function}", place.line)
-    }
-}
-
-/// A function's name without the arguments of its generics, which can fill pages.
-pub(crate) fn short_function(name: &str) -> String {
-    const LONG: usize = 48;
-    if name.len() <= LONG {
-        return name.to_owned();
-    }
-    let mut depth = 0_usize;
-    let mut short = String::new();
-    for letter in name.chars() {
-        match letter {
-            '<' => {
-                if depth == 0 && !short.is_empty() {
-                    short.push_str("<..>");
-                }
-                depth += 1;
-            }
-            '>' => depth = depth.saturating_sub(1),
-            _ if depth == 0 => short.push(letter),
-            _ => {}
-        }
-    }
-    let short = short.trim_start_matches("::").replace("::<..>", "");
-    if short.is_empty() {
-        name.chars().take(LONG).chain("..".chars()).collect()
-    } else {
-        short
-    }
+/// A stack as findings keep it.
+pub(crate) fn frames(lines: &[Line]) -> Vec<Frame> {
+    let frame = |line: &Line| Frame {
+        place: line.place.clone(),
+        is_library: line.is_library,
+    };
+    lines.iter().map(frame).collect()
 }
 
 /// Larger files are no source, whatever debug information says.
 const SOURCE_BYTES_MAX: u64 = 64 << 20;
 
 /// The source line of a place, if the source is at hand.
-pub(crate) fn excerpt(place: &Place) -> Option<Excerpt> {
+pub(crate) fn source_line(place: &Place) -> Option<String> {
     if place.line == 0 {
         return None;
     }
     let text = regular_file::read(std::path::Path::new(&place.file), SOURCE_BYTES_MAX).ok()?;
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().nth(place.line as usize - 1)?;
-    Some(Excerpt {
-        first_line: place.line,
-        lines: vec![line.to_owned()],
-    })
+    Some(line.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_generic_names_lose_their_arguments() {
-        assert_eq!(short_function("deposit"), "deposit");
-        assert_eq!(
-            short_function(
-                "core::ptr::drop_in_place::<core::result::Result<std::sync::MutexGuard<()>, ()>>"
-            ),
-            "core::ptr::drop_in_place"
-        );
-    }
 
     #[test]
     fn standard_libraries_are_told_by_their_folders() {

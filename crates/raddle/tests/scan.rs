@@ -82,7 +82,7 @@ fn json_is_a_baseline_for_later_runs() {
     let folder = with("lock-leak/buggy.c");
     let json = out(&raddle(folder.path(), &["scan", "x.c", "--json"]));
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(value["schema_version"], 1);
+    assert_eq!(value["schema_version"], 2);
     assert_eq!(value["findings"][0]["kind"], "lock-leak");
     assert_eq!(value["summary"]["files"], 1);
     fs::write(folder.path().join("old.json"), json).unwrap();

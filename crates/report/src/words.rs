@@ -37,6 +37,35 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// A function's name without the arguments of its generics, which can fill pages.
+pub fn short_function(name: &str) -> String {
+    const LONG: usize = 48;
+    if name.len() <= LONG {
+        return name.to_owned();
+    }
+    let mut depth = 0_usize;
+    let mut short = String::new();
+    for letter in name.chars() {
+        match letter {
+            '<' => {
+                if depth == 0 && !short.is_empty() {
+                    short.push_str("<..>");
+                }
+                depth += 1;
+            }
+            '>' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => short.push(letter),
+            _ => {}
+        }
+    }
+    let short = short.trim_start_matches("::").replace("::<..>", "");
+    if short.is_empty() {
+        name.chars().take(LONG).chain("..".chars()).collect()
+    } else {
+        short
+    }
+}
+
 fn is_command(character: char) -> bool {
     let turns = matches!(character, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     turns || (character.is_control() && !matches!(character, '\n' | '\t'))
@@ -51,6 +80,17 @@ mod tests {
         assert_eq!(printable("a\tb\nc"), "a\tb\nc");
         assert_eq!(printable("\u{1b}[2Jx\r"), "\\u{1b}[2Jx\\u{d}");
         assert_eq!(printable("ok\u{202e}ko"), "ok\\u{202e}ko");
+    }
+
+    #[test]
+    fn long_generic_names_lose_their_arguments() {
+        assert_eq!(short_function("deposit"), "deposit");
+        assert_eq!(
+            short_function(
+                "core::ptr::drop_in_place::<core::result::Result<std::sync::MutexGuard<()>, ()>>"
+            ),
+            "core::ptr::drop_in_place"
+        );
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use raddle_config::scan::Suppression;
-use raddle_report::{Confidence, Excerpt, Finding, Place, Step};
+use raddle_report::action::phrase;
+use raddle_report::{Action, Confidence, Context, Finding, Locks, Place, Step};
 
 use crate::analyse::keys::{KeyParts, View};
 use crate::analyse::program::{EventId, FnId};
@@ -207,7 +208,8 @@ impl Texts<'_, '_> {
         (index(line), pos.saturating_sub(start) + 1)
     }
 
-    fn excerpt(&mut self, unit: u32, line: u32) -> Excerpt {
+    /// The text of a line.
+    fn text(&mut self, unit: u32, line: u32) -> String {
         let (text, starts) = self.file(unit);
         let first = at(line.saturating_sub(1));
         let start = starts.get(first).map_or(0, |start| at(*start));
@@ -217,10 +219,7 @@ impl Texts<'_, '_> {
         if shown.chars().count() > 160 {
             shown = shown.chars().take(157).collect::<String>() + "...";
         }
-        Excerpt {
-            first_line: line,
-            lines: vec![shown],
-        }
+        shown
     }
 
     fn place(&mut self, place: EventId) -> Place {
@@ -247,29 +246,28 @@ fn describe(
     instance: &Instance,
 ) -> Ranked {
     let partial = &instance.partial;
-    let mut steps = Vec::new();
+    let rank = rank(engine, pattern, instance);
+    let confidence = if rank >= HIGH {
+        Confidence::StaticHigh
+    } else {
+        Confidence::StaticLow
+    };
+    let mut finding = Finding::new(pattern.name.clone(), pattern.severity, confidence);
     let mut files = Vec::new();
     for (sub, place) in &partial.trace {
         let shown = texts.place(*place);
         let unit = engine.program.unit_of(place.function);
         files.push((unit, shown.line));
-        let held = engine.held(*place);
-        let excerpt = texts.excerpt(unit, shown.line);
-        steps.push(Step {
-            context: format!("pattern {}", sub + 1),
-            action: action(engine, *place),
-            place: shown,
-            locks: held
-                .always
-                .iter()
-                .map(|lock| engine.show_lock(*lock))
-                .collect(),
-            excerpt: Some(excerpt),
+        finding.quote(&shown, |shown| Some(texts.text(unit, shown.line)));
+        let context = finding.context(Context::named(format!("pattern {}", sub + 1)));
+        let (action, object) = action(engine, *place);
+        finding.steps.push(Step {
+            object,
+            locks: locks(engine, *place),
+            ..Step::new(context, action, shown)
         });
     }
-    steps.iter_mut().for_each(|step| step.locks.dedup());
     let objects = objects(engine, pattern, instance);
-    let rank = rank(engine, pattern, instance);
     let mut notes = paths(engine, texts, instance);
     notes.extend(sleeping_ways(engine, texts, pattern, instance));
     notes.extend(bindings(engine, pattern, instance));
@@ -278,22 +276,11 @@ fn describe(
         1 => notes.push("1 more place completes this pattern".to_owned()),
         others => notes.push(format!("{others} more places complete this pattern")),
     }
-    let finding = Finding {
-        kind: pattern.name.clone(),
-        severity: pattern.severity,
-        confidence: if rank >= HIGH {
-            Confidence::StaticHigh
-        } else {
-            Confidence::StaticLow
-        },
-        title: title(engine, pattern, instance),
-        fingerprint: fingerprint(engine, pattern, instance, &objects),
-        objects,
-        steps,
-        why: pattern.why.clone(),
-        notes,
-        replay: None,
-    };
+    finding.title = title(engine, pattern, instance);
+    finding.fingerprint = fingerprint(engine, pattern, instance, &objects);
+    finding.objects = objects;
+    finding.why.clone_from(&pattern.why);
+    finding.notes = notes;
     Ranked {
         finding,
         rank,
@@ -301,26 +288,39 @@ fn describe(
     }
 }
 
-/// What happens at an event, as a sentence without subject.
-fn action(engine: &Engine<'_>, place: EventId) -> String {
+/// The locks that are held at an event whatever the way to it.
+fn locks(engine: &Engine<'_>, place: EventId) -> Locks {
+    let held = engine.held(place);
+    let mut names: Vec<String> = held
+        .always
+        .iter()
+        .map(|lock| engine.show_lock(*lock))
+        .collect();
+    names.dedup();
+    Locks::named(names)
+}
+
+/// What happens at an event, and to what.
+fn action(engine: &Engine<'_>, place: EventId) -> (Action, Option<String>) {
     let event: Event = engine.program.event(place);
     let view = View::new(engine.program, place.function);
     let shown = view.show(event.expr);
-    match event.kind {
-        Kind::If | Kind::Switch => format!("tests {shown}"),
-        Kind::Loop if event.expr == crate::front::ast::E::NONE => "loops".to_owned(),
-        Kind::Loop => format!("loops on {shown}"),
-        Kind::Read => format!("reads {shown}"),
-        Kind::Write if event.flags & UPDATE != 0 => format!("updates {shown}"),
-        Kind::Write => format!("writes {shown}"),
-        Kind::Call => format!("calls {shown}"),
-        Kind::Return => format!("returns {shown}")
-            .trim_end_matches(" ..")
-            .to_owned(),
-        Kind::Break => "breaks out of the loop".to_owned(),
-        Kind::Goto => "jumps out".to_owned(),
-        _ => shown,
-    }
+    let in_call = false;
+    let action = match event.kind {
+        Kind::If | Kind::Switch => Action::Test,
+        Kind::Loop if event.expr == crate::front::ast::E::NONE => return (Action::Loop, None),
+        Kind::Loop => Action::Loop,
+        Kind::Read => Action::Read { in_call },
+        Kind::Write if event.flags & UPDATE != 0 => Action::Update,
+        Kind::Write => Action::Write { in_call },
+        Kind::Call => Action::Call,
+        Kind::Return if shown == ".." => return (Action::Return, None),
+        Kind::Return => Action::Return,
+        Kind::Break => return (Action::Break, None),
+        Kind::Goto => return (Action::Jump, None),
+        _ => Action::Evaluate,
+    };
+    (action, Some(shown))
 }
 
 fn objects(engine: &Engine<'_>, pattern: &Pattern, instance: &Instance) -> Vec<String> {
@@ -440,7 +440,13 @@ fn sleeping_ways(
             .iter()
             .map(|step| {
                 let place = texts.place(*step);
-                format!("{} ({}:{})", action(engine, *step), place.file, place.line)
+                let (action, object) = action(engine, *step);
+                let at = format!("{}:{}", place.file, place.line);
+                let step = Step {
+                    object,
+                    ..Step::new(0, action, place)
+                };
+                format!("{} ({at})", phrase(&step))
             })
             .collect();
         out.push(format!("sleeps: {}", shown.join(" -> ")));

@@ -2,17 +2,17 @@
 
 use raddle_campaign::follow;
 use raddle_detect::Failure;
-use raddle_report::Finding;
-use raddle_report::finding::Step;
+use raddle_report::{Action, Finding, Step};
 use raddle_trace::Limits;
 use raddle_world::ContextId;
 
-use super::stack_note;
+use super::{held, quote};
 use crate::judge::Rules;
-use crate::names::{label, short_file};
+use crate::names::label;
 use crate::schedule_run::Run;
 use crate::session::Session;
-use crate::stack::{self, Line, describe, own};
+use crate::stack::{self, Line, frames, own};
+use crate::steps::number;
 
 /// What can be said of a failure without running it again.
 pub(super) fn title(failure: &Failure) -> String {
@@ -47,7 +47,7 @@ pub(super) fn describe_end(
         _ => (last, stack::stack(&mut session.world, last)),
     };
     let own = own(&lines);
-    let place = own.map_or_else(String::new, |line| format!(" at {}", describe(&line.place)));
+    let place = own.map_or_else(String::new, |line| format!(" at {}", line.place.describe()));
     let thread = label(&session.world, who);
     let action = match failure {
         Failure::Crash { signal, crash } => {
@@ -61,7 +61,7 @@ pub(super) fn describe_end(
                     format!("{thread} was killed by {signal} while {fault}, in this order")
                 }
             };
-            "crashes"
+            Action::Crash
         }
         Failure::Assertion { .. } => {
             finding.title = title(failure);
@@ -69,33 +69,30 @@ pub(super) fn describe_end(
                 Some(_) => format!("in this order {thread} gives up{place}"),
                 None => "in this order the program gives up".into(),
             };
-            "gives up"
+            Action::GiveUp
         }
         Failure::WrongExit { status, expected } => {
             finding.title = title(failure);
             finding.why = format!(
                 "in this order the program ends with status {status}; without interruptions it ends with {expected}"
             );
-            "ends the program"
+            Action::EndProgram
         }
         Failure::WrongOutput { .. } => {
             finding.title = title(failure);
             finding.why = "in this order the program writes something else than it should".into();
-            "ends the program"
+            Action::EndProgram
         }
         Failure::Heap { .. } | Failure::Deadlock { .. } | Failure::Hang { .. } => return,
     };
     if let Some(line) = own {
-        let at = line.place.clone();
-        finding.steps.push(Step {
-            context: thread.clone(),
-            action: action.into(),
-            excerpt: stack::excerpt(&at),
-            place: short_file(at),
-            locks: Vec::new(),
-        });
+        let place = line.place.clone();
+        quote(finding, &place);
+        let step = Step {
+            stack: finding.stack(frames(&lines)),
+            locks: held(&mut session.world, who),
+            ..Step::new(number(who), action, place)
+        };
+        finding.steps.push(step);
     }
-    finding
-        .notes
-        .extend(stack_note(&format!("stack of {thread}"), &lines));
 }

@@ -1,15 +1,16 @@
 //! Wrong uses of heap memory.
 
-use raddle_linux::{Block, HeapError, HeapErrorKind, LinuxWorld, Origin};
-use raddle_report::Finding;
-use raddle_report::finding::Step;
+use raddle_linux::{HeapError, HeapErrorKind, LinuxWorld, Origin};
+use raddle_report::evidence::{Block, Moment};
 use raddle_report::words::counted;
+use raddle_report::{Action, Finding, Step, Word};
 use raddle_symbols::SymbolSpace;
 
-use super::stack_note;
-use crate::names::{label, short_file};
+use super::{held, quote};
+use crate::names::label;
 use crate::session::Session;
-use crate::stack::{self, describe, own, stack_of};
+use crate::stack::{self, frames, own, stack_of};
+use crate::steps::number;
 
 /// The world stands before the wrong instruction, or at the entry of the wrong call.
 pub(super) fn describe_error(session: &mut Session, error: &HeapError, finding: &mut Finding) {
@@ -18,46 +19,64 @@ pub(super) fn describe_error(session: &mut Session, error: &HeapError, finding: 
     let lines = stack::stack(world, error.context);
     let thread = label(world, error.context);
     let own = own(&lines);
-    let place = own.map_or_else(String::new, |line| format!(" at {}", describe(&line.place)));
+    let place = own.map_or_else(String::new, |line| format!(" at {}", line.place.describe()));
+    let offset = match &error.block {
+        Some(block) => error.addr.saturating_sub(block.addr),
+        None => 0,
+    };
     let verb = |writes: bool| if writes { "writes" } else { "reads" };
-    let (what, action) = match error.kind {
-        HeapErrorKind::UseAfterFree { writes } => {
-            ("use after free", format!("{} freed memory", verb(writes)))
-        }
-        HeapErrorKind::DoubleFree => ("double free", "frees the block again".into()),
-        HeapErrorKind::InvalidFree => ("invalid free", "frees what is no block".into()),
+    let (what, doing, action) = match error.kind {
+        HeapErrorKind::UseAfterFree { writes } => (
+            "use after free",
+            format!("{} freed memory", verb(writes)),
+            Action::UseAfterFree { writes, offset },
+        ),
+        HeapErrorKind::DoubleFree => (
+            "double free",
+            "frees the block again".into(),
+            Action::FreeAgain,
+        ),
+        HeapErrorKind::InvalidFree => (
+            "invalid free",
+            "frees what is no block".into(),
+            Action::FreeOther,
+        ),
         HeapErrorKind::Overflow { writes } => (
             "heap overflow",
             format!("{} behind the end of a block", verb(writes)),
+            Action::Overflow { writes, offset },
         ),
     };
-    finding.title = format!("{what}: {thread} {action}{place}");
+    finding.title = format!("{what}: {thread} {doing}{place}");
     finding.why = reason(world, error);
     if let Some(line) = own {
-        let at = line.place.clone();
-        finding.steps.push(Step {
-            context: thread.clone(),
-            action: format!("{action}{}", offset(error)),
-            excerpt: stack::excerpt(&at),
-            place: short_file(at),
-            locks: Vec::new(),
-        });
+        let place = line.place.clone();
+        quote(finding, &place);
+        let step = Step {
+            address: Some(Word(error.addr)),
+            stack: finding.stack(frames(&lines)),
+            locks: held(world, error.context),
+            ..Step::new(number(error.context), action, place)
+        };
+        finding.steps.push(step);
     }
-    finding
-        .notes
-        .extend(stack_note(&format!("stack of {thread}"), &lines));
     if let Some(block) = &error.block {
-        finding.notes.extend(life(world, &symbols, block));
+        let allocated = moment(finding, &symbols, &block.allocated);
+        let freed = block.freed.as_ref();
+        finding.block = Some(Block {
+            address: Word(block.addr),
+            size: block.size,
+            allocated,
+            freed: freed.map(|origin| moment(finding, &symbols, origin)),
+        });
     }
 }
 
-fn offset(error: &HeapError) -> String {
-    match &error.block {
-        Some(block) if error.addr > block.addr => {
-            let bytes = error.addr - block.addr;
-            format!(", {} from the start of the block", counted(bytes, "byte"))
-        }
-        _ => String::new(),
+/// When the block came, or went.
+fn moment(finding: &mut Finding, symbols: &SymbolSpace, origin: &Origin) -> Moment {
+    Moment {
+        context: number(origin.context),
+        stack: finding.stack(frames(&stack_of(symbols, origin))),
     }
 }
 
@@ -80,18 +99,4 @@ fn reason(world: &LinuxWorld, error: &HeapError) -> String {
         ),
         (None, _) => format!("the block has {size}"),
     }
-}
-
-/// Where the block came from and where it went.
-fn life(world: &LinuxWorld, symbols: &SymbolSpace, block: &Block) -> Vec<String> {
-    let note = |verb: &str, origin: &Origin| {
-        let who = label(world, origin.context);
-        stack_note(&format!("{verb} by {who}"), &stack_of(symbols, origin))
-    };
-    let allocated = note("allocated", &block.allocated);
-    let freed = block
-        .freed
-        .as_ref()
-        .and_then(|origin| note("freed", origin));
-    allocated.into_iter().chain(freed).collect()
 }

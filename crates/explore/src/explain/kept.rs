@@ -17,16 +17,9 @@ pub(crate) fn as_found(session: &Session, failing: &Outcome, rules: &Rules) -> F
     let digests = failing.digests;
     let digests = digests.expect("the first failing run of a kind has its digests");
     let finding = Finding {
-        kind: failure.kind().into(),
-        severity: Severity::Error,
-        confidence: Confidence::Predicted,
         title: ending::title(failure),
-        objects: Vec::new(),
-        steps: Vec::new(),
-        why: String::new(),
-        notes: Vec::new(),
         fingerprint: failure.fingerprint(),
-        replay: None,
+        ..Finding::new(failure.kind(), Severity::Error, Confidence::Predicted)
     };
     let recording = Recording {
         preemptions: failing.switches,

@@ -12,25 +12,26 @@ mod waits;
 use raddle_campaign::minimise::impatient;
 use raddle_campaign::{Confirmed, Digests, Found, follow};
 use raddle_detect::{Failure, Race};
-use raddle_linux::Halt;
-use raddle_report::Finding;
+use raddle_linux::{Halt, LinuxWorld};
+use raddle_report::evidence::Held;
 use raddle_report::finding::{Confidence, Severity};
+use raddle_report::order::set_clocks;
+use raddle_report::{Finding, Locks, Place, Word};
 use raddle_trace::recording::SEMANTICS;
 use raddle_trace::{Expected, Recording, Schedule};
+use raddle_world::{ContextId, LockMode};
 
 use crate::checkpoint;
 use crate::judge::Rules;
 use crate::landmark::landmarks;
+use crate::names::name_of;
 use crate::schedule_run::{Outcome, Run};
 use crate::session::{About, Session, Stacks};
-use crate::stack::{self, describe};
+use crate::stack::source_line;
 use crate::steps;
 
 pub(crate) use kept::as_found;
 pub(crate) use races::{DATA_RACE, race_again, races};
-
-/// Frames of a stack in a note.
-const FRAMES_SHOWN: usize = 8;
 
 /// Explains a failing run; nothing if the time for it is used up.
 pub(crate) fn finding(
@@ -124,30 +125,14 @@ fn told(session: &mut Session, failure: &Failure, run: &Run, rules: &Rules) -> O
     let impatient =
         matches!(failure, Failure::Hang { .. }).then(|| impatient(session, run.contexts, rules));
     let telling = impatient.as_ref().unwrap_or(rules);
-    let story = steps::tell(session, &run.drive.schedule, telling, block);
+    let mut story = steps::tell(session, &run.drive.schedule, telling, block);
     // Where a run was broken off, the world does not stand where it failed.
     session.leave.still()?;
     let mut finding = Finding {
-        kind: failure.kind().into(),
-        severity: Severity::Error,
-        confidence: Confidence::Confirmed,
-        title: String::new(),
-        objects: story.objects,
-        steps: story.steps,
-        why: String::new(),
-        notes: Vec::new(),
         fingerprint: failure.fingerprint(),
-        replay: None,
+        ..Finding::new(failure.kind(), Severity::Error, Confidence::Confirmed)
     };
-    if story.left_out > 0 {
-        finding.notes.push(format!(
-            "{} left out; `raddle replay --trace` shows all",
-            match story.left_out {
-                1 => "1 more step is".into(),
-                count => format!("{count} more steps are"),
-            }
-        ));
-    }
+    story.put_into(&mut finding);
     // The telling has run the schedule to its end: the world stands where it failed.
     match (failure, halt) {
         (_, Some(Halt::Heap(error))) => heap::describe_error(session, &error, &mut finding),
@@ -160,22 +145,25 @@ fn told(session: &mut Session, failure: &Failure, run: &Run, rules: &Rules) -> O
             ending::describe_end(session, failure, complaint, (run, rules), &mut finding);
         }
     }
-    finding.notes.extend(story.creations);
+    set_clocks(&mut finding);
     session.leave.still()?;
     Some(finding)
 }
 
-/// `stack of thread 2: a < b < c`.
-fn stack_note(what: &str, lines: &[stack::Line]) -> Option<String> {
-    // What a library does deep inside, and how a thread gets started, is of no interest.
-    let own = lines.iter().position(|line| !line.is_library);
-    let from = own.map_or(0, |own| own.saturating_sub(2));
-    let last = lines.iter().rposition(|line| !line.is_library);
-    let to = last.map_or(lines.len(), |last| last + 1);
-    let frames: Vec<String> = lines[from..to]
-        .iter()
-        .take(FRAMES_SHOWN)
-        .map(|line| describe(&line.place))
-        .collect();
-    (!frames.is_empty()).then(|| format!("{what}: {}", frames.join(" < ")))
+/// Keeps the source line of a place.
+fn quote(finding: &mut Finding, place: &Place) {
+    finding.quote(place, source_line);
+}
+
+/// The locks that a context holds where the world stands.
+fn held(world: &mut LinuxWorld, who: ContextId) -> Locks {
+    let symbols = world.symbols(who).unwrap_or_default();
+    let held = world.held_locks(who);
+    let held = held.into_iter().map(|section| Held {
+        name: name_of(world, &symbols, section.lock),
+        address: Some(Word(section.lock)),
+        is_shared: section.mode == LockMode::Shared,
+        section: Some(section.serial),
+    });
+    Locks::Known(held.collect())
 }

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use raddle_campaign::{Digests, Found, Stage as _};
 use raddle_detect::{Race, Races, Side};
 use raddle_linux::Observe;
-use raddle_report::Finding;
-use raddle_report::finding::{Confidence, Place, Severity, Step};
+use raddle_report::evidence::Held;
+use raddle_report::finding::{Confidence, Severity};
 use raddle_report::words::counted;
+use raddle_report::{Action, Context, Finding, Frame, Locks, Place, Step, Word};
 use raddle_sched::{Follow, drive_while};
 use raddle_stdx::Digest;
 use raddle_symbols::SymbolSpace;
@@ -17,10 +18,11 @@ use raddle_world::{ContextId, EventKind, Site};
 use super::recording;
 use crate::attribution::{Attribution, Own};
 use crate::judge::Rules;
-use crate::names::{label, name_of, short_file};
+use crate::names::{code_at, contexts, name_of};
 use crate::schedule_run::Outcome;
 use crate::session::{Session, Stacks};
-use crate::stack::{self, describe, is_own_code, own, own_place};
+use crate::stack::{self, Line, frames, is_own_code, own, own_place};
+use crate::steps::{number, quote_steps};
 
 /// The kind of findings that are data races.
 pub(crate) const DATA_RACE: &str = "data-race";
@@ -31,6 +33,7 @@ const PAIRS_SHOWN: usize = 6;
 /// A race with what a second look at its run told.
 struct Seen {
     object: String,
+    contexts: Vec<Context>,
     /// Both accesses are made by own code, not by a library on its behalf, and nothing orders them in a way that only
     /// debug information could tell.
     is_own: bool,
@@ -43,11 +46,38 @@ struct Seen {
     digests: Digests,
 }
 
+impl Seen {
+    fn label(&self, side: &SeenSide) -> &str {
+        let context = self.contexts.get(side.step.context);
+        context.map_or("somebody", |context| &context.label)
+    }
+}
+
+/// One of the two accesses; what is not known of its place is empty.
 struct SeenSide {
-    context: String,
-    place: Option<Place>,
-    action: String,
-    locks: Vec<String>,
+    step: Step,
+    stack: Vec<Frame>,
+}
+
+impl SeenSide {
+    fn held(&self) -> &[Held] {
+        self.step.locks.known().unwrap_or_default()
+    }
+
+    /// `writes at bank.c:12 deposit`.
+    fn text(&self) -> String {
+        let verb = match self.step.action {
+            Action::Write { .. } => "writes",
+            _ => "reads",
+        };
+        let place = &self.step.place;
+        let place = if *place == Place::default() {
+            "?".into()
+        } else {
+            place.describe()
+        };
+        format!("{verb} at {place}")
+    }
 }
 
 /// One finding for each group of instructions that race with each other, directly or by way of others.
@@ -105,8 +135,8 @@ fn look_at_all(session: &mut Session, races: &[(Race, Outcome)], rules: &Rules) 
 struct Witness {
     facts: Facts,
     detector: Races,
-    /// The own code that led to the last access of each context.
-    places: BTreeMap<(ContextId, Site), Option<Place>>,
+    /// The stack that led to the last access of each context.
+    stacks: BTreeMap<(ContextId, Site), Vec<Line>>,
     values: BTreeMap<(ContextId, Site), u64>,
     visits: BTreeMap<(ContextId, Site), u64>,
 }
@@ -128,23 +158,38 @@ fn look_again(
     let found = seen.detector.of_pair(sorted)?;
     let world = &session.world;
     let side = |side: &Side| {
-        let place = seen
-            .places
-            .get(&(side.context, side.site))
-            .cloned()
-            .flatten();
-        let locks = seen.facts.locks(side.lockset).iter();
+        let lines = seen.stacks.get(&(side.context, side.site));
+        let lines = lines.map_or(&[][..], Vec::as_slice);
+        let place = own(lines).map(|line| line.place.clone());
+        let place = place.or_else(|| own_place(&symbols, side.site.pc()));
+        let in_call = false;
+        let action = if side.writes {
+            Action::Write { in_call }
+        } else {
+            Action::Read { in_call }
+        };
+        let held = seen.facts.locks(side.lockset).iter().map(|lock| Held {
+            name: name_of(world, &symbols, *lock),
+            address: Some(Word(*lock)),
+            is_shared: false,
+            section: None,
+        });
         SeenSide {
-            context: label(world, side.context),
-            place: place.or_else(|| own_place(&symbols, side.site.pc())),
-            action: if side.writes { "writes" } else { "reads" }.into(),
-            locks: locks.map(|lock| name_of(world, &symbols, *lock)).collect(),
+            step: Step {
+                object: Some(name_of(world, &symbols, found.addr)),
+                address: Some(Word(found.addr)),
+                code: code_at(&symbols, side.site.pc()),
+                locks: Locks::Known(held.collect()),
+                ..Step::new(number(side.context), action, place.unwrap_or_default())
+            },
+            stack: frames(lines),
         }
     };
     let value = |side: &Side| seen.values.get(&(side.context, side.site)).copied();
     let visited = |side: &Side| seen.visits.get(&(side.context, side.site)).copied();
     Some(Seen {
         object: name_of(world, &symbols, found.addr),
+        contexts: contexts(world),
         is_own: pair.iter().all(|site| is_own_code(&symbols, site.pc()))
             && !is_ordered_by_moves(&symbols, found),
         pattern: pattern(found, value, |side| visited(side).unwrap_or(0)),
@@ -179,7 +224,7 @@ fn witness(session: &mut Session, pair: [Site; 2], outcome: &Outcome, rules: &Ru
     let mut seen = Witness {
         facts: Facts::default(),
         detector: Races::default(),
-        places: BTreeMap::new(),
+        stacks: BTreeMap::new(),
         values: BTreeMap::new(),
         visits: BTreeMap::new(),
     };
@@ -219,9 +264,7 @@ fn witness(session: &mut Session, pair: [Site; 2], outcome: &Outcome, rules: &Ru
                 ))
             });
             if let Some((who, site)) = standing.filter(|(_, site)| pair.contains(site)) {
-                let lines = stack::stack(world, who);
-                seen.places
-                    .insert((who, site), own(&lines).map(|line| line.place.clone()));
+                seen.stacks.insert((who, site), stack::stack(world, who));
             }
         },
         &|| !session.leave.is_over(),
@@ -283,8 +326,6 @@ fn speaker<'a>(group: &[&'a Seen]) -> &'a Seen {
 }
 
 fn finding(group: &[&Seen], first: &Seen) -> Finding {
-    let place = |side: &SeenSide| side.place.clone().unwrap_or_default();
-    let places = first.sides.each_ref().map(place);
     let mut notes = Vec::new();
     let mut listed: BTreeSet<String> = BTreeSet::new();
     listed.insert(pair_text(first));
@@ -306,79 +347,81 @@ fn finding(group: &[&Seen], first: &Seen) -> Finding {
         counted(raddle_stdx::width::to_u64(group.len()), "pair")
     ));
     let is_harmless = first.pattern.is_some();
-    // The same race whichever side came first.
-    let mut digest = Digest::default();
-    let mut sides = side_texts(first);
-    sides.sort();
-    digest.bytes(first.object.as_bytes());
-    sides.iter().for_each(|side| digest.bytes(side.as_bytes()));
-    Finding {
-        kind: DATA_RACE.into(),
-        severity: if is_harmless {
-            Severity::Note
-        } else {
-            Severity::Warning
-        },
-        confidence: if first.is_own {
-            Confidence::Confirmed
-        } else {
-            Confidence::Predicted
-        },
+    let severity = if is_harmless {
+        Severity::Note
+    } else {
+        Severity::Warning
+    };
+    let confidence = if first.is_own {
+        Confidence::Confirmed
+    } else {
+        Confidence::Predicted
+    };
+    let places = first
+        .sides
+        .each_ref()
+        .map(|side| side.step.place.describe());
+    let mut finding = Finding {
         title: format!(
             "data race on {} between {} and {}",
-            first.object,
-            describe(&places[0]),
-            describe(&places[1])
+            first.object, places[0], places[1]
         ),
         objects: vec![first.object.clone()],
-        steps: first
-            .sides
-            .iter()
-            .zip(places)
-            .map(|(side, place)| Step {
-                context: side.context.clone(),
-                action: format!("{} {}", side.action, first.object),
-                excerpt: stack::excerpt(&place),
-                place: short_file(place),
-                locks: side.locks.clone(),
-            })
-            .collect(),
+        contexts: first.contexts.clone(),
         why: "no lock, creation, join or atomic operation orders these two accesses".into(),
         notes,
-        fingerprint: format!("{:016x}", digest.value()),
-        replay: None,
+        fingerprint: fingerprint(first),
+        ..Finding::new(DATA_RACE, severity, confidence)
+    };
+    for side in &first.sides {
+        let step = Step {
+            stack: finding.stack(side.stack.clone()),
+            ..side.step.clone()
+        };
+        finding.steps.push(step);
     }
+    quote_steps(&mut finding);
+    finding
+}
+
+/// The same race whichever side came first.
+fn fingerprint(race: &Seen) -> String {
+    let mut digest = Digest::default();
+    let mut sides = race.sides.each_ref().map(SeenSide::text);
+    sides.sort();
+    digest.bytes(race.object.as_bytes());
+    sides.iter().for_each(|side| digest.bytes(side.as_bytes()));
+    format!("{:016x}", digest.value())
 }
 
 fn pair_text(race: &Seen) -> String {
-    let [first, second] = side_texts(race);
+    let [first, second] = race.sides.each_ref().map(SeenSide::text);
     format!("{}: {first} against {second}", race.object)
-}
-
-fn side_texts(race: &Seen) -> [String; 2] {
-    race.sides.each_ref().map(|side| {
-        let place = side.place.as_ref().map_or("?".into(), describe);
-        format!("{} at {place}", side.action)
-    })
 }
 
 /// Which lock would help, if one side has one.
 fn lock_hint(race: &Seen) -> Option<String> {
     let [first, second] = &race.sides;
-    let common = first.locks.iter().any(|lock| second.locks.contains(lock));
-    let (with, without) = match (first.locks.last(), second.locks.last()) {
-        (Some(lock), None) => ((first, lock), second),
-        (None, Some(lock)) => ((second, lock), first),
-        (Some(one), Some(other)) if !common => {
+    let is_common = |held: &Held| second.held().iter().any(|other| other.name == held.name);
+    let has_common = first.held().iter().any(is_common);
+    let (with, lock, without) = match (first.held().last(), second.held().last()) {
+        (Some(lock), None) => (first, lock, second),
+        (None, Some(lock)) => (second, lock, first),
+        (Some(one), Some(other)) if !has_common => {
             return Some(format!(
-                "{} holds {one} and {} holds {other}: two locks protect nothing from each other",
-                first.context, second.context
+                "{} holds {} and {} holds {}: two locks protect nothing from each other",
+                race.label(first),
+                one.name,
+                race.label(second),
+                other.name
             ));
         }
         _ => return None,
     };
     Some(format!(
         "{} holds {} here, {} does not",
-        with.0.context, with.1, without.context
+        race.label(with),
+        lock.name,
+        race.label(without)
     ))
 }

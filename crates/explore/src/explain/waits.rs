@@ -4,21 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_detect::Failure;
 use raddle_linux::{Effect, Halt};
-use raddle_report::Finding;
-use raddle_report::finding::{Place, Step};
+use raddle_report::evidence::Wait;
 use raddle_report::words::listed;
+use raddle_report::{Action, Finding, Place, Step, Word, action};
 use raddle_symbols::SymbolSpace;
 use raddle_trace::Facts;
 use raddle_world::{ContextId, Liveness, Until, WaitReason, World};
 
-use super::stack_note;
+use super::{held, quote};
 use crate::history::History;
-use crate::names::{label, name_of, short_file};
+use crate::names::{label, name_of};
 use crate::session::Session;
-use crate::stack::{self, describe, own, own_place};
+use crate::stack::{self, frames, own, own_place};
+use crate::steps::number;
 
-/// Contexts whose waiting is shown; those of the circle come first.
-const CONTEXTS_MAX: usize = 12;
 /// Steps of a context that runs on and on in which its loop is looked for.
 const LOOP_STEPS: u32 = 600;
 
@@ -34,8 +33,8 @@ enum Want {
     Signal { object: u64 },
     /// The end of a thread.
     End { of: Option<ContextId> },
-    /// Something else that blocks, in words.
-    Other(&'static str),
+    /// Something else that blocks.
+    Other(action::Want),
     /// Nothing: it runs.
     Nothing,
 }
@@ -74,15 +73,10 @@ pub(super) fn describe_waits(
         _ => circle(&wants),
     };
     let others = live.iter().filter(|who| !circle.contains(who));
+    // Those of the circle come first.
     let shown: Vec<ContextId> = circle.iter().chain(others).copied().collect();
-    for who in shown.iter().take(CONTEXTS_MAX) {
-        show(session, *who, wants[who], finding);
-    }
-    if shown.len() > CONTEXTS_MAX {
-        finding.notes.push(format!(
-            "{} more threads are not shown",
-            shown.len() - CONTEXTS_MAX
-        ));
+    for who in shown {
+        show(session, who, wants[&who], circle.contains(&who), finding);
     }
     match failure {
         Failure::Hang { .. } => describe_hang(session, &wants, finding),
@@ -130,11 +124,11 @@ fn want(session: &mut Session, facts: &Facts, who: ContextId) -> Want {
                 _ => Want::Signal { object: addr },
             }
         }
-        (_, WaitReason::Io { .. }) => Want::Other("waits for input or output"),
-        (_, WaitReason::Child) => Want::Other("waits for a child process"),
-        (_, WaitReason::Signal) => Want::Other("waits for a signal of the system"),
-        (_, WaitReason::Sleep) => Want::Other("sleeps"),
-        _ => Want::Other("waits"),
+        (_, WaitReason::Io { .. }) => Want::Other(action::Want::Io),
+        (_, WaitReason::Child) => Want::Other(action::Want::Child),
+        (_, WaitReason::Signal) => Want::Other(action::Want::SystemSignal),
+        (_, WaitReason::Sleep) => Want::Other(action::Want::Time),
+        _ => Want::Other(action::Want::Other),
     }
 }
 
@@ -167,33 +161,42 @@ fn circle(wants: &BTreeMap<ContextId, Want>) -> Vec<ContextId> {
     Vec::new()
 }
 
-/// A step and a stack for one context.
-fn show(session: &mut Session, who: ContextId, want: Want, finding: &mut Finding) {
+/// Where one context stands and what it waits for.
+fn show(session: &mut Session, who: ContextId, want: Want, in_circle: bool, finding: &mut Finding) {
     let symbols = session.world.symbols(who).unwrap_or_default();
     let lines = stack::stack(&mut session.world, who);
-    let name = |object| name_of(&session.world, &symbols, object);
-    let action = match want {
-        Want::Lock { object, .. } => format!("waits for {}", name(object)),
-        Want::Signal { object } => format!("waits to be woken on {}", name(object)),
-        Want::End { of: Some(of) } => format!("waits for the end of {}", label(&session.world, of)),
-        Want::End { of: None } => "waits for a thread to end".into(),
-        Want::Other(text) => text.into(),
-        Want::Nothing => "runs on and on".into(),
+    let (action, object) = match want {
+        Want::Lock { object, .. } => (blocked(action::Want::Lock), Some(object)),
+        Want::Signal { object } => (blocked(action::Want::Signal), Some(object)),
+        Want::End { .. } => (blocked(action::Want::End), None),
+        Want::Other(on) => (blocked(on), None),
+        Want::Nothing => (Action::RunOn, None),
     };
+    let name = object.map(|object| name_of(&session.world, &symbols, object));
     let place = own(&lines).or(lines.first());
     let place = place.map_or_else(Place::default, |line| line.place.clone());
-    let thread = label(&session.world, who);
-    let held = session.world.held_locks(who);
-    finding.steps.push(Step {
-        context: thread.clone(),
-        action,
-        excerpt: stack::excerpt(&place),
-        place: short_file(place),
-        locks: held.iter().map(|section| name(section.lock)).collect(),
-    });
-    finding
-        .notes
-        .extend(stack_note(&format!("stack of {thread}"), &lines));
+    quote(finding, &place);
+    if want != Want::Nothing {
+        finding.waits.push(Wait {
+            context: number(who),
+            step: finding.steps.len(),
+            object: name.clone(),
+            holder: want.depends_on().map(number),
+            in_circle,
+        });
+    }
+    let step = Step {
+        object: name,
+        address: object.map(Word),
+        stack: finding.stack(frames(&lines)),
+        locks: held(&mut session.world, who),
+        ..Step::new(number(who), action, place)
+    };
+    finding.steps.push(step);
+}
+
+fn blocked(on: action::Want) -> Action {
+    Action::Blocked { on }
 }
 
 fn describe_circle(
@@ -288,7 +291,7 @@ fn describe_silence(
         let place = wake
             .place
             .as_ref()
-            .map_or_else(String::new, |place| format!(" at {}", describe(place)));
+            .map_or_else(String::new, |place| format!(" at {}", place.describe()));
         finding.title = format!("lost wake-up: {me} waits on {name} for ever");
         finding.why = format!(
             "{sender} has woken {name}{place} before {me} began to wait, and nobody is left to do it again"
@@ -339,7 +342,7 @@ fn loop_lines(session: &mut Session, who: ContextId) -> Vec<String> {
         if let Some(place) = own_place(&symbols, pc)
             && place.line > 0
         {
-            visited.insert((short_file(place.clone()).file, place.line));
+            visited.insert((place.short_file().to_owned(), place.line));
         }
     }
     visited

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_campaign::{Confirmed, Digests, Found, Stage as _, Watch, follow};
-use raddle_report::Finding;
-use raddle_report::finding::{Confidence, Place, Severity, Step};
+use raddle_report::finding::{Confidence, Severity};
 use raddle_report::words::counted;
+use raddle_report::{Action, Context, Edge, EdgeKind, Finding, Place, Step, Word};
 use raddle_sched::Follow;
 use raddle_stdx::Digest;
 use raddle_stdx::width::to_u64;
@@ -20,13 +20,6 @@ use super::ski_race::{RaceGroup, RacePair, group};
 use crate::recording::KernelRecording;
 use crate::test_case::TestCase;
 use crate::world::{Heuristics, KERNEL_HALF, Switch};
-
-/// Lines of the kernel's own report that are shown.
-const SPLAT_LINES: usize = 24;
-/// Switches that are shown.
-const STEPS_MAX: usize = 12;
-/// Pairs of a race group that are shown.
-const PAIRS_MAX: usize = 6;
 
 /// Makes findings of runs.
 #[derive(Debug)]
@@ -76,40 +69,21 @@ impl<'a, 'b> Explainer<'a, 'b> {
         let digests = self.session.digests();
         let switches = self.session.world.switches().to_vec();
         let test = self.session.target.test.as_ref();
-        let finding = Finding {
-            kind: failure.rule().to_owned(),
-            severity: Severity::Error,
-            confidence: Confidence::Confirmed,
+        let mut finding = Finding {
             title: failure.title(test),
             objects: test.iter().map(|test| test.path.clone()).collect(),
-            steps: self.steps(&switches),
             why,
             notes: self.notes(failure),
             fingerprint: failure.fingerprint(),
-            replay: None,
+            console: console(failure),
+            ..Finding::new(failure.rule(), Severity::Error, Confidence::Confirmed)
         };
+        self.add_steps(&switches, &mut finding);
         (finding, digests)
     }
 
     fn notes(&self, failure: &Failure) -> Vec<String> {
         let mut notes = Vec::new();
-        if let Failure::Splat(splat) = failure {
-            notes.push("the kernel says:".to_owned());
-            notes.extend(
-                splat
-                    .lines
-                    .iter()
-                    .filter(|line| !line.trim().is_empty())
-                    .take(SPLAT_LINES)
-                    .map(|line| format!("  {line}")),
-            );
-            if splat.lines.len() > SPLAT_LINES {
-                notes.push(format!(
-                    "  ({} more lines)",
-                    splat.lines.len() - SPLAT_LINES
-                ));
-            }
-        }
         if let (Failure::WrongResult { .. } | Failure::Stuck { .. }, Some(test)) =
             (failure, &self.session.target.test)
         {
@@ -130,57 +104,58 @@ impl<'a, 'b> Explainer<'a, 'b> {
         notes
     }
 
-    fn steps(&self, switches: &[Switch]) -> Vec<Step> {
-        let mut steps = Vec::new();
+    /// Where processors stopped. Which locks they held there, nobody has looked.
+    fn add_steps(&self, switches: &[Switch], finding: &mut Finding) {
         let mut sleeping = BTreeMap::new();
         for switch in switches {
             let call = self.call_of(switch);
             if switch.is_idle {
                 // A processor that sleeps is told once, not at every tick of its timer.
-                if call.is_empty()
+                if call.is_none()
                     || sleeping.insert(switch.from, call.clone()) == Some(call.clone())
                 {
                     continue;
                 }
             }
             let in_kernel = switch.pc >= KERNEL_HALF;
-            let action = match (switch.interrupt, switch.is_idle, in_kernel) {
-                (Some(_), true, _) => continue,
-                (Some(vector), false, _) => format!("takes interrupt {vector:#x} {call}"),
-                (None, true, _) => format!("sleeps {call}"),
-                (None, false, true) => format!("stops {call}"),
-                (None, false, false) => "stops between two calls".to_owned(),
-            };
-            steps.push(Step {
-                context: self.session.label(switch.from),
-                action: action.trim_end().to_owned(),
-                place: if in_kernel {
-                    self.names.place(switch.pc)
-                } else {
-                    Place {
-                        function: "user code".to_owned(),
-                        ..Place::default()
-                    }
+            let action = match (switch.interrupt, switch.is_idle) {
+                (Some(_), true) => continue,
+                (Some(vector), false) => Action::Interrupt { vector, call },
+                (None, true) => Action::Sleep { call },
+                (None, false) => Action::Stop {
+                    call: call.filter(|_| in_kernel),
+                    in_user: !in_kernel,
                 },
-                locks: Vec::new(),
-                excerpt: None,
-            });
+            };
+            let place = if in_kernel {
+                self.names.place(switch.pc)
+            } else {
+                Place {
+                    function: "user code".to_owned(),
+                    ..Place::default()
+                }
+            };
+            let context = finding.context(Context::named(self.session.label(switch.from)));
+            let step = Step::new(context, action, place);
+            if let Some(from) = finding.steps.len().checked_sub(1) {
+                finding.edges.push(Edge {
+                    kind: EdgeKind::Switch,
+                    from,
+                    to: from + 1,
+                });
+            }
+            finding.steps.push(step);
         }
-        let skipped = steps.len().saturating_sub(STEPS_MAX);
-        steps.split_off(skipped)
     }
 
     /// The system call in which a processor was switched away from.
-    fn call_of(&self, switch: &Switch) -> String {
+    fn call_of(&self, switch: &Switch) -> Option<String> {
         let threads = self.session.world.thread_cpus();
-        let index = threads.iter().position(|(_, cpu)| *cpu == switch.from);
-        let statement = index
-            .and_then(|index| switch.progress.get(index).copied().flatten())
-            .and_then(|number| {
-                let test = self.session.target.test.as_ref()?;
-                test.statements.get(number)
-            });
-        statement.map_or_else(String::new, |statement| format!("in `{}`", statement.text))
+        let index = threads.iter().position(|(_, cpu)| *cpu == switch.from)?;
+        let number = switch.progress.get(index).copied().flatten()?;
+        let test = self.session.target.test.as_ref()?;
+        let statement = test.statements.get(number)?;
+        Some(statement.text.clone())
     }
 
     /// Data races as findings, one for each group, without those inside of lock functions. Each is confirmed by a replay
@@ -293,14 +268,6 @@ impl<'a, 'b> Explainer<'a, 'b> {
         )
     }
 
-    /// What both accesses of a pair touch: `8 bytes of jiffies at 0xffffffff82a07980`.
-    fn bytes_of(&self, pair: &RacePair) -> String {
-        let variable = self.names.variable(pair.addr);
-        let of = variable.map_or_else(String::new, |name| format!(" of {name}"));
-        let bytes = counted(pair.size.into(), "byte");
-        format!("{bytes}{of} at {:#x}", pair.addr)
-    }
-
     fn race_finding(&self, group: &RaceGroup, flags: &BTreeSet<(u64, u64)>) -> Finding {
         let first = &group.pairs[0];
         let mut digest = Digest::default();
@@ -324,39 +291,57 @@ impl<'a, 'b> Explainer<'a, 'b> {
             Rank::Benign(why) => (Severity::Note, format!("probably benign: {why}")),
             Rank::False(why) => (Severity::Note, format!("probably false: {why}")),
         };
-        let verb = |writes| if writes { "writes" } else { "reads" };
-        let mut steps = Vec::new();
-        for pair in group.pairs.iter().take(PAIRS_MAX) {
-            for (context, pc, writes) in [
-                ("one processor", pair.first_pc, pair.first_writes),
-                ("another one", pair.second_pc, pair.second_writes),
-            ] {
-                steps.push(Step {
-                    context: context.to_owned(),
-                    action: format!("{} {}", verb(writes), self.bytes_of(pair)),
-                    place: self.names.place(pc),
-                    locks: Vec::new(),
-                    excerpt: None,
-                });
-            }
-        }
-        Finding {
-            kind: "kernel-data-race".to_owned(),
-            severity,
-            confidence: Confidence::Confirmed,
+        let mut finding = Finding {
             title: format!("data race between {}", names.join(" and ")),
             objects: vec![
                 self.names
                     .variable(first.addr)
                     .unwrap_or_else(|| format!("{:#x}", first.addr)),
             ],
-            steps,
             why: "both were seen to touch these bytes from two processors, at least one writing"
                 .to_owned(),
             notes: vec![judgement, self.counts(group)],
             fingerprint: format!("{:016x}", digest.value()),
-            replay: None,
+            contexts: ["one processor", "another one"]
+                .map(Context::named)
+                .to_vec(),
+            ..Finding::new("kernel-data-race", severity, Confidence::Confirmed)
+        };
+        for pair in &group.pairs {
+            finding.steps.extend(self.sides(pair));
         }
+        finding
+    }
+
+    /// The two accesses of a pair.
+    fn sides(&self, pair: &RacePair) -> [Step; 2] {
+        let sides = [
+            (0, pair.first_pc, pair.first_writes),
+            (1, pair.second_pc, pair.second_writes),
+        ];
+        let in_call = false;
+        sides.map(|(context, pc, writes)| Step {
+            object: self.names.variable(pair.addr),
+            address: Some(Word(pair.addr)),
+            size: Some(pair.size),
+            ..Step::new(
+                context,
+                if writes {
+                    Action::Write { in_call }
+                } else {
+                    Action::Read { in_call }
+                },
+                self.names.place(pc),
+            )
+        })
+    }
+}
+
+/// What the kernel complained about.
+fn console(failure: &Failure) -> String {
+    match failure {
+        Failure::Splat(splat) => splat.lines.join("\n"),
+        _ => String::new(),
     }
 }
 

@@ -21,16 +21,11 @@ pub(super) fn as_found(
     let target = session.target;
     let test = target.test.as_ref();
     let finding = Finding {
-        kind: failure.rule().to_owned(),
-        severity: Severity::Error,
-        confidence: Confidence::Predicted,
         title: failure.title(test),
         objects: test.iter().map(|test| test.path.clone()).collect(),
-        steps: Vec::new(),
         why: failure.why(session.serial_runs(&rules)),
-        notes: Vec::new(),
         fingerprint: failure.fingerprint(),
-        replay: None,
+        ..Finding::new(failure.rule(), Severity::Error, Confidence::Predicted)
     };
     let run = Recordable {
         schedule: failing.kept_schedule(),

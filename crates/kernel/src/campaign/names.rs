@@ -1,6 +1,6 @@
 //! Names for the code of a guest, the kernel's and that of the modules that are loaded in it, and for its variables.
 
-use raddle_report::finding::Place;
+use raddle_report::Place;
 
 use super::session::Session;
 use crate::symbols::{Named, Symbols};
@@ -73,12 +73,7 @@ impl<'a> Names<'a> {
 
     /// As [`Self::place`], in words: `pipe.c:120 pipe_read+0x12`.
     pub(super) fn describe(&self, pc: u64) -> String {
-        let place = self.place(pc);
-        if place.line == 0 {
-            return place.function;
-        }
-        let file = place.file.rsplit('/').next().unwrap_or_default();
-        format!("{file}:{} {}", place.line, place.function)
+        self.place(pc).describe()
     }
 
     /// All names as an ELF file, for a debugger.

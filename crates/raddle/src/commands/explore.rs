@@ -15,8 +15,8 @@ use clap::Args;
 use raddle_campaign::{Found, News, Phase, Report};
 use raddle_explore::{About, ProgramReport, SnapshotAt, StartFailure, explore, libtest};
 use raddle_linux::StartError;
-use raddle_report::Finding;
 use raddle_report::render::{json, junit, sarif, terminal};
+use raddle_report::{Finding, RecordingFile};
 use raddle_stdx::regular_file;
 use raddle_trace::{Inputs, Recording};
 
@@ -198,7 +198,7 @@ fn explore_case(
             News::Failing(Found { finding, recording }) => {
                 stage.set(Stage::Failing);
                 let replay = replay_command(keeper, &case.name, finding, recording);
-                line.found(&finding.title, replay.as_ref());
+                line.found(&finding.title, replay.as_ref().map(|kept| &kept.command));
             }
         }))
     });
@@ -257,7 +257,7 @@ fn write_recordings(keeper: &Keeper, name: &str, report: &mut ProgramReport) {
     let worth = races.filter(|(race, _)| verdict::is_shown(race, true));
     for (finding, recording) in failures.chain(worth) {
         match replay_command(keeper, name, finding, recording) {
-            Ok(command) => finding.replay = Some(command),
+            Ok(recording) => finding.recording = Some(recording),
             Err(error) => finding.notes.push(format!(
                 "its recording could not be written: {error:#}; explore again with `--output DIR`"
             )),
@@ -272,13 +272,16 @@ fn replay_command(
     name: &str,
     finding: &Finding,
     recording: &Recording,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<RecordingFile> {
     let path = keeper.keep(name, &finding.short_id(), recording)?;
     let oracle = recording.expected.oracle.as_deref();
     let oracle = oracle.map_or_else(String::new, |command| {
         format!(" --oracle {}", shell_quoted(command))
     });
-    Ok(format!("raddle replay {}{oracle}", shell_word(&path)))
+    Ok(RecordingFile {
+        file: path.display().to_string(),
+        command: format!("raddle replay {}{oracle}", shell_word(&path)),
+    })
 }
 
 /// What is told: failures, and data races that are certain and do not look harmless.

@@ -111,16 +111,9 @@ mod tests {
     #[test]
     fn cases_pass_fail_and_are_skipped() {
         let finding = Finding {
-            kind: "deadlock".into(),
-            severity: Severity::Error,
-            confidence: Confidence::Confirmed,
             title: "a < b & \"c\"\u{1b}".into(),
-            objects: vec![],
-            steps: vec![],
-            why: String::new(),
-            notes: vec![],
             fingerprint: "12345678".into(),
-            replay: None,
+            ..Finding::new("deadlock", Severity::Error, Confidence::Confirmed)
         };
         let case = |name: &str, findings, skipped| Case {
             name: name.into(),

@@ -1,5 +1,6 @@
 //! One file per output form.
 
+mod choice;
 pub mod json;
 pub mod junit;
 pub mod sarif;

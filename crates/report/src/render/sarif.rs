@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::finding::{Confidence, Finding, Place, Severity};
+use crate::action::sentence;
+use crate::finding::{Confidence, Finding, Severity};
+use crate::place::Place;
 
 /// A rule as SARIF lists it: name, one line, full text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +48,7 @@ fn result(finding: &Finding) -> Value {
         .iter()
         .map(|step| {
             let mut location = location(&step.place);
-            location["message"] = json!({ "text": format!("{}: {}", step.context, step.action) });
+            location["message"] = json!({ "text": format!("{}: {}", finding.label(step.context), sentence(finding, step)) });
             location
         })
         .collect();
@@ -84,32 +86,24 @@ fn location(place: &Place) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Step;
+    use crate::action::Action;
+    use crate::evidence::{Context, Step};
 
     #[test]
     fn results_name_rule_place_and_fingerprint() {
+        let place = Place {
+            file: "a.c".into(),
+            line: 3,
+            column: 0,
+            function: "f".into(),
+        };
         let finding = Finding {
-            kind: "data-race".into(),
-            severity: Severity::Warning,
-            confidence: Confidence::StaticHigh,
             title: "race".into(),
-            objects: vec![],
-            steps: vec![Step {
-                context: "pattern 1".into(),
-                action: "writes x".into(),
-                place: Place {
-                    file: "a.c".into(),
-                    line: 3,
-                    column: 0,
-                    function: "f".into(),
-                },
-                locks: vec![],
-                excerpt: None,
-            }],
+            contexts: vec![Context::named("pattern 1")],
+            steps: vec![Step::new(0, Action::Write { in_call: false }, place)],
             why: "bad".into(),
-            notes: vec![],
             fingerprint: "00ff".into(),
-            replay: None,
+            ..Finding::new("data-race", Severity::Warning, Confidence::StaticHigh)
         };
         let text = document(&[finding], &[], "0.1.0").unwrap();
         let value: Value = serde_json::from_str(&text).unwrap();

@@ -1,7 +1,16 @@
 //! The form for people: what, where, why, how sure, and what to do next.
 
-use crate::finding::{Confidence, Finding, Severity, Step};
-use crate::words::printable;
+use super::choice::{Chosen, choose};
+use crate::action::sentence;
+use crate::evidence::{Held, Locks, Moment, Search, Step};
+use crate::finding::{Confidence, Finding, Severity};
+use crate::place::Frame;
+use crate::words::{counted, printable, short_function};
+
+/// Frames of a stack in a note.
+const FRAMES_SHOWN: usize = 8;
+/// Lines of what a guest printed that are shown.
+const CONSOLE_LINES: usize = 24;
 
 /// How to write to this terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +38,8 @@ impl Style {
 
 /// One finding, as a block of lines that ends with an empty one.
 pub fn finding(finding: &Finding, number: usize, total: usize, style: Style) -> String {
-    let finding = &shown(finding);
+    let chosen = choose(finding);
+    let finding = &shown(finding, &chosen);
     let mut out = String::new();
     let colour = match finding.severity {
         Severity::Error => "1;31",
@@ -46,26 +56,27 @@ pub fn finding(finding: &Finding, number: usize, total: usize, style: Style) -> 
     out.push_str(&" ".repeat(gap));
     out.push_str(&id);
     out.push_str("\n\n");
-    steps(&finding.steps, style, &mut out);
+    steps(finding, style, &mut out);
     if !finding.why.is_empty() {
         wrap(&finding.why, "      ", style.width, &mut out);
     }
     out.push('\n');
-    excerpts(&finding.steps, style, &mut out);
-    for note in &finding.notes {
-        wrap(note, "  ", style.width, &mut out);
+    excerpts(finding, style, &mut out);
+    for note in notes(finding, &chosen) {
+        wrap(&note, "  ", style.width, &mut out);
     }
+    console(finding, &mut out);
     out.push_str(&format!(
         "  {} ({})",
         confidence(finding.confidence),
-        severity(finding.severity)
+        finding.severity.word()
     ));
     if let Some(object) = finding.objects.first() {
         out.push_str(&format!(", object {object}"));
     }
     out.push('\n');
-    if let Some(replay) = &finding.replay {
-        out.push_str(&format!("  replay:    {replay}\n"));
+    if let Some(recording) = &finding.recording {
+        out.push_str(&format!("  replay:    {}\n", recording.command));
     }
     out.push_str(&format!("  explain:   raddle explain {}\n\n", finding.kind));
     out
@@ -73,58 +84,72 @@ pub fn finding(finding: &Finding, number: usize, total: usize, style: Style) -> 
 
 /// One finding on one line.
 pub fn concise(finding: &Finding) -> String {
-    let finding = &shown(finding);
+    let chosen = choose(finding);
+    let finding = &shown(finding, &chosen);
     let place = match finding.steps.first() {
         Some(step) if !step.place.file.is_empty() => {
-            format!("{}:{}: ", step.place.file, step.place.line)
+            format!("{}:{}: ", step.place.short_file(), step.place.line)
         }
         _ => String::new(),
     };
     format!(
         "{place}{}: {} [{}] {}\n",
-        severity(finding.severity),
+        finding.severity.word(),
         finding.title,
         finding.kind,
         finding.short_id()
     )
 }
 
-/// The same finding without anything that a terminal would obey: names and messages are the guest's.
-fn shown(finding: &Finding) -> Finding {
-    let text = |text: &String| printable(text).into_owned();
-    let one_line = |line: &String| text(line).replace('\n', " ");
-    let step = |step: &Step| {
-        let mut step = step.clone();
-        step.context = one_line(&step.context);
-        step.action = one_line(&step.action);
-        step.place.file = one_line(&step.place.file);
-        step.place.function = one_line(&step.place.function);
-        step.locks = step.locks.iter().map(one_line).collect();
-        if let Some(excerpt) = &mut step.excerpt {
-            excerpt.lines = excerpt.lines.iter().map(one_line).collect();
-        }
-        step
+/// The same finding with the chosen steps only, and without anything that a terminal would obey: names and messages are
+/// the guest's.
+fn shown(finding: &Finding, chosen: &Chosen) -> Finding {
+    let text = |text: &mut String| *text = printable(text).into_owned();
+    let line = |line: &mut String| *line = printable(line).replace('\n', " ");
+    let mut shown = Finding {
+        steps: Vec::new(),
+        edges: Vec::new(),
+        expected: None,
+        ..finding.clone()
     };
-    Finding {
-        kind: one_line(&finding.kind),
-        severity: finding.severity,
-        confidence: finding.confidence,
-        title: one_line(&finding.title),
-        objects: finding.objects.iter().map(one_line).collect(),
-        steps: finding.steps.iter().map(step).collect(),
-        why: text(&finding.why),
-        notes: finding.notes.iter().map(text).collect(),
-        fingerprint: one_line(&finding.fingerprint),
-        replay: finding.replay.as_ref().map(one_line),
+    let steps = chosen.steps.iter().map(|index| &finding.steps[*index]);
+    shown.steps = steps.cloned().collect();
+    for step in &mut shown.steps {
+        step.object.iter_mut().for_each(line);
+        line(&mut step.place.file);
+        line(&mut step.place.function);
+        if let Locks::Known(held) = &mut step.locks {
+            held.iter_mut().for_each(|held| line(&mut held.name));
+        }
     }
-}
-
-fn severity(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "note",
+    for context in &mut shown.contexts {
+        line(&mut context.label);
+        if let Some(place) = &mut context.created {
+            line(&mut place.file);
+            line(&mut place.function);
+        }
     }
+    for frame in shown.stacks.iter_mut().flatten() {
+        line(&mut frame.place.file);
+        line(&mut frame.place.function);
+    }
+    let sources = std::mem::take(&mut shown.sources);
+    for (mut file, mut lines) in sources {
+        line(&mut file);
+        lines.values_mut().for_each(line);
+        shown.sources.insert(file, lines);
+    }
+    line(&mut shown.kind);
+    line(&mut shown.title);
+    line(&mut shown.fingerprint);
+    shown.objects.iter_mut().for_each(line);
+    if let Some(recording) = &mut shown.recording {
+        line(&mut recording.command);
+    }
+    text(&mut shown.why);
+    text(&mut shown.console);
+    shown.notes.iter_mut().for_each(text);
+    shown
 }
 
 fn confidence(confidence: Confidence) -> &'static str {
@@ -136,26 +161,144 @@ fn confidence(confidence: Confidence) -> &'static str {
     }
 }
 
-fn steps(steps: &[Step], style: Style, out: &mut String) {
-    let rows: Vec<(String, String, String)> = steps
+/// What is known besides the steps, one line each.
+fn notes(finding: &Finding, chosen: &Chosen) -> Vec<String> {
+    let mut notes = Vec::new();
+    match chosen.left_out {
+        0 => {}
+        1 => notes.push("1 more step is left out; `--json` has all".into()),
+        count => notes.push(format!("{count} more steps are left out; `--json` has all")),
+    }
+    for step in finding
+        .steps
         .iter()
-        .enumerate()
-        .map(|(number, step)| {
-            let what = format!("  ({}) {} {}", number + 1, step.context, step.action);
-            let place = if step.place.file.is_empty() {
-                step.place.function.clone()
-            } else {
-                format!(
-                    "{}:{}  {}",
-                    step.place.file, step.place.line, step.place.function
-                )
+        .filter(|step| !step.action.is_passing())
+    {
+        let what = format!("stack of {}", finding.label(step.context));
+        notes.extend(stack_note(finding, &what, step.stack));
+    }
+    if let Some(block) = &finding.block {
+        let note = |verb: &str, moment: &Moment| {
+            let what = format!("{verb} by {}", finding.label(moment.context));
+            stack_note(finding, &what, moment.stack)
+        };
+        notes.extend(note("allocated", &block.allocated));
+        notes.extend(block.freed.as_ref().and_then(|freed| note("freed", freed)));
+    }
+    notes.extend(finding.notes.iter().cloned());
+    for context in &finding.contexts {
+        if let Some(place) = &context.created {
+            notes.push(format!(
+                "{} was created at {}",
+                context.label,
+                place.describe()
+            ));
+        }
+    }
+    notes.extend(finding.search.iter().flat_map(search_notes));
+    notes
+}
+
+/// `stack of thread 2: a < b < c`.
+fn stack_note(finding: &Finding, what: &str, stack: Option<usize>) -> Option<String> {
+    let frames = finding.stacks.get(stack?)?;
+    // What a library does deep inside, and how a thread gets started, is of no interest.
+    let is_own = |frame: &Frame| !frame.is_library;
+    let from = frames.iter().position(is_own);
+    let from = from.map_or(0, |own| own.saturating_sub(2));
+    let last = frames.iter().rposition(is_own);
+    let to = last.map_or(frames.len(), |last| last + 1);
+    let shown: Vec<String> = frames[from..to]
+        .iter()
+        .take(FRAMES_SHOWN)
+        .map(|frame| frame.place.describe())
+        .collect();
+    (!shown.is_empty()).then(|| format!("{what}: {}", shown.join(" < ")))
+}
+
+/// How big the order is that is left, and what is unusual about it.
+fn search_notes(search: &Search) -> Vec<String> {
+    let size = if search.replays_same < search.replays {
+        "the replay of this run did not fail in the same way".to_owned()
+    } else {
+        let left = if search.is_minimal {
+            "minimal"
+        } else {
+            "not yet minimal, since the search was cut short"
+        };
+        format!(
+            "{left}: {}, {} in all; found in schedule {}, reproduced in {} of {} replays",
+            counted(search.preemptions, "preemption"),
+            counted(search.switches, "context switch"),
+            search.schedule,
+            search.replays_same,
+            search.replays,
+        )
+    };
+    let mut notes = vec![size];
+    if search.torn > 0 {
+        notes.push(format!(
+            "{} of the switches come{} between the read and the write of one instruction without LOCK, which is not atomic on a machine with several processors",
+            search.torn,
+            if search.torn == 1 { "s" } else { "" }
+        ));
+    }
+    if search.clock_jumps > 0 {
+        notes.push(format!(
+            "needs {} of the clock: a timer or time-out comes while others could still run, as on a machine that is busy for that long",
+            counted(search.clock_jumps, "jump")
+        ));
+    }
+    notes
+}
+
+/// What a kernel said, line by line. What a program printed, the user sees when it is replayed.
+fn console(finding: &Finding, out: &mut String) {
+    let lines: Vec<&str> = finding
+        .console
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    if lines.is_empty() || !finding.kind.starts_with("kernel-") {
+        return;
+    }
+    out.push_str("  the kernel says:\n");
+    for line in lines.iter().take(CONSOLE_LINES) {
+        out.push_str(&format!("    {line}\n"));
+    }
+    if lines.len() > CONSOLE_LINES {
+        let more = lines.len() - CONSOLE_LINES;
+        out.push_str(&format!("    ({more} more lines)\n"));
+    }
+}
+
+/// What is known of the locks of a step.
+fn locks(step: &Step) -> String {
+    let name = |held: &Held| held.name.clone();
+    match step.locks.known() {
+        None => String::new(),
+        Some([]) => "no locks".into(),
+        Some(held) => {
+            let names: Vec<String> = held.iter().map(name).collect();
+            format!("holds {}", names.join(", "))
+        }
+    }
+}
+
+fn steps(finding: &Finding, style: Style, out: &mut String) {
+    let rows: Vec<(String, String, String)> = finding
+        .steps
+        .iter()
+        .zip(1..)
+        .map(|(step, number)| {
+            let who = finding.label(step.context);
+            let what = format!("  ({number}) {who} {}", sentence(finding, step));
+            let function = short_function(&step.place.function);
+            let place = match (step.place.short_file(), step.place.line) {
+                ("", _) => function,
+                (file, line) => format!("{file}:{line}  {function}"),
             };
-            let locks = if step.locks.is_empty() {
-                "no locks".to_owned()
-            } else {
-                format!("holds {}", step.locks.join(", "))
-            };
-            (what, place, locks)
+            (what, place, locks(step))
         })
         .collect();
     // Columns align where most rows fit; a long row pushes only itself.
@@ -172,38 +315,31 @@ fn steps(steps: &[Step], style: Style, out: &mut String) {
     for (what, place, locks) in rows {
         // On a narrow terminal the place goes below what happens there.
         let length = first.max(what.chars().count()) + place.chars().count() + locks.len() + 4;
-        if style.width < Style::PLAIN.width && length > style.width {
-            out.push_str(&format!("{what}\n      {place}  {locks}\n"));
+        let row = if style.width < Style::PLAIN.width && length > style.width {
+            format!("{what}\n      {place}  {locks}")
         } else {
-            out.push_str(&format!("{what:first$}  {place:second$}  {locks}\n"));
-        }
+            format!("{what:first$}  {place:second$}  {locks}")
+        };
+        out.push_str(row.trim_end());
+        out.push('\n');
     }
 }
 
-fn excerpts(steps: &[Step], style: Style, out: &mut String) {
+fn excerpts(finding: &Finding, style: Style, out: &mut String) {
     // The same line may be several steps; each line is shown once, in order of file and line.
+    let steps = &finding.steps;
     let mut lines: Vec<(&str, u32, &str, Vec<usize>)> = Vec::new();
-    for (number, step) in steps.iter().enumerate() {
-        let Some(excerpt) = &step.excerpt else {
+    for (step, number) in steps.iter().zip(1..) {
+        let place = &step.place;
+        let Some(text) = finding.line(place) else {
             continue;
         };
-        for (line, text) in (excerpt.first_line..).zip(&excerpt.lines) {
-            let is_step = line == step.place.line;
-            let known = lines
-                .iter_mut()
-                .find(|known| known.0 == step.place.file && known.1 == line);
-            match known {
-                Some(known) if is_step => known.3.push(number + 1),
-                Some(_) => {}
-                None => {
-                    let marks = if is_step {
-                        vec![number + 1]
-                    } else {
-                        Vec::new()
-                    };
-                    lines.push((&step.place.file, line, text, marks));
-                }
-            }
+        let known = lines
+            .iter_mut()
+            .find(|known| known.0 == place.file && known.1 == place.line);
+        match known {
+            Some(known) => known.3.push(number),
+            None => lines.push((&place.file, place.line, text, vec![number])),
         }
     }
     if lines.is_empty() {
@@ -222,15 +358,13 @@ fn excerpts(steps: &[Step], style: Style, out: &mut String) {
     let mut file = "";
     for (name, line, text, marks) in &lines {
         if *name != file {
-            out.push_str(&format!("  {name}\n"));
+            let place = steps.iter().find(|step| step.place.file == **name);
+            let shown = place.map_or(*name, |step| step.place.short_file());
+            out.push_str(&format!("  {shown}\n"));
             file = name;
         }
         let marks: Vec<String> = marks.iter().map(|mark| format!("({mark})")).collect();
-        let arrow = if marks.is_empty() {
-            String::new()
-        } else {
-            style.paint("1", &format!("  ◀ {}", marks.join(" ")))
-        };
+        let arrow = style.paint("1", &format!("  ◀ {}", marks.join(" ")));
         out.push_str(&format!("{line:margin$} │ {text}{arrow}\n"));
     }
     out.push('\n');
@@ -268,42 +402,55 @@ fn wrap(text: &str, indent: &str, width: usize, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::{Excerpt, Place};
+    use crate::action::Action;
+    use crate::evidence::{Context, Value};
+    use crate::finding::RecordingFile;
+    use crate::place::{Place, Word};
 
-    fn step(action: &str, line: u32, locks: &[&str]) -> Step {
+    fn step(action: Action, value: u64, line: u32, locks: &[&str]) -> Step {
+        let value = Value {
+            bits: Word(value),
+            size: 4,
+        };
+        let place = Place {
+            file: "bank.c".into(),
+            line,
+            column: 1,
+            function: "deposit".into(),
+        };
         Step {
-            context: "thread 2".into(),
-            action: action.into(),
-            place: Place {
-                file: "bank.c".into(),
-                line,
-                column: 1,
-                function: "deposit".into(),
-            },
-            locks: locks.iter().map(|lock| (*lock).to_owned()).collect(),
-            excerpt: Some(Excerpt {
-                first_line: line,
-                lines: vec!["    balance = old + amount;".into()],
-            }),
+            object: Some("balance".into()),
+            after: Some(value),
+            locks: Locks::named(locks.iter().map(|lock| (*lock).to_owned())),
+            ..Step::new(0, action, place)
         }
     }
 
     fn sample() -> Finding {
-        Finding {
-            kind: "atomicity-violation".into(),
-            severity: Severity::Error,
-            confidence: Confidence::Confirmed,
+        let mut finding = Finding {
             title: "atomicity violation on `balance`".into(),
             objects: vec!["balance".into()],
+            contexts: vec![Context::named("thread 2")],
             steps: vec![
-                step("reads balance = 100", 31, &[]),
-                step("writes balance = 150", 33, &["lock"]),
+                step(Action::Read { in_call: false }, 100, 31, &[]),
+                step(Action::Write { in_call: false }, 150, 33, &["lock"]),
             ],
             why: "the write at (2) is lost".into(),
-            notes: vec![],
             fingerprint: "1c9e0000".into(),
-            replay: Some("raddle replay bank.raddle".into()),
+            recording: Some(RecordingFile {
+                file: "bank.raddle".into(),
+                command: "raddle replay bank.raddle".into(),
+            }),
+            ..Finding::new(
+                "atomicity-violation",
+                Severity::Error,
+                Confidence::Confirmed,
+            )
+        };
+        for step in finding.steps.clone() {
+            finding.quote(&step.place, |_| Some("    balance = old + amount;".into()));
         }
+        finding
     }
 
     #[test]
@@ -337,7 +484,8 @@ mod tests {
     fn names_of_a_guest_do_not_steer_the_terminal() {
         let mut hostile = sample();
         hostile.title = "assertion failed: \u{1b}]0;owned\u{7}\nraddle: nothing found".into();
-        hostile.steps[0].action = "reads \u{1b}[2J".into();
+        hostile.steps[0].object = Some("\u{1b}[2J".into());
+        hostile.contexts[0].label = "thread \u{1b}[2J".into();
         for text in [concise(&hostile), finding(&hostile, 1, 1, Style::PLAIN)] {
             assert!(!text.contains(['\u{1b}', '\u{7}']), "{text}");
             assert!(text.contains("\\u{1b}]0;owned"), "{text}");

@@ -16,9 +16,9 @@ use raddle_kernel::campaign::{
 };
 use raddle_kernel::recording::{KernelRecording, ModuleInput};
 use raddle_kernel::test_case::TestCase;
-use raddle_report::Finding;
 use raddle_report::render::{json, sarif, terminal};
 use raddle_report::words::counted;
+use raddle_report::{Finding, RecordingFile};
 use raddle_stdx::regular_file;
 use raddle_stdx::width::to_u64;
 
@@ -108,7 +108,7 @@ fn write_recordings(keeper: &Keeper, report: &mut KernelReport) {
     let races = races.filter_map(|race| Some((&mut race.finding, race.recording.as_ref()?)));
     for (finding, recording) in failures.chain(races) {
         match keep_recording(keeper, finding, recording) {
-            Ok(command) => finding.replay = Some(command),
+            Ok(recording) => finding.recording = Some(recording),
             Err(error) => finding.notes.push(format!(
                 "its recording could not be written: {error:#}; explore again with `--output DIR`"
             )),
@@ -121,13 +121,16 @@ fn keep_recording(
     keeper: &Keeper,
     finding: &Finding,
     recording: &KernelRecording,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<RecordingFile> {
     let program = recording.machine.program.as_deref();
     let program = program.filter(|_| recording.test.is_none());
     let named_after = Path::new(program.unwrap_or(&recording.test_path));
     let stem = named_after.file_stem().unwrap_or_default();
     let path = keeper.keep(&stem.to_string_lossy(), &finding.short_id(), recording)?;
-    Ok(format!("raddle kernel replay {}", shell_word(&path)))
+    Ok(RecordingFile {
+        file: path.display().to_string(),
+        command: format!("raddle kernel replay {}", shell_word(&path)),
+    })
 }
 
 impl Explore {
@@ -199,7 +202,7 @@ impl Explore {
                 News::Failing(Found { finding, recording }) => {
                     stage.set(Stage::Failing);
                     let kept = keep_recording(keeper, finding, recording);
-                    line.found(&finding.title, kept.as_ref());
+                    line.found(&finding.title, kept.as_ref().map(|kept| &kept.command));
                 }
             });
             anyhow::Ok(explored)

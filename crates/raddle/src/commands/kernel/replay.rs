@@ -13,6 +13,7 @@ use raddle_kernel::campaign::{
 };
 use raddle_kernel::recording::{KernelRecording, ModuleInput};
 use raddle_kernel::test_case::TestCase;
+use raddle_report::RecordingFile;
 use raddle_report::render::{json, terminal};
 use raddle_report::words::{counted, printable};
 use raddle_sched::travel::Rerun as _;
@@ -286,10 +287,10 @@ impl Replay {
             }
         }
         if let Some(finding) = &mut replayed.finding {
-            finding.replay = Some(format!(
-                "raddle kernel replay {}",
-                shell_word(&self.recording)
-            ));
+            finding.recording = Some(RecordingFile {
+                file: self.recording.display().to_string(),
+                command: format!("raddle kernel replay {}", shell_word(&self.recording)),
+            });
         }
         if self.inspection.json {
             let findings: Vec<_> = replayed.finding.iter().cloned().collect();
