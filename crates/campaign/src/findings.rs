@@ -7,11 +7,11 @@ use raddle_stdx::width::to_u64;
 
 use crate::cancel::Leave;
 use crate::failures::{Failures, Kept, as_found_note};
-use crate::minimise::{Effort, minimise};
+use crate::minimise::{Effort, Smallest, minimise};
 use crate::options::{News, Options, Report};
-use crate::subject::{Confirmed, FoundOf, OutcomeOf, Stage, Symptom, Watch};
+use crate::subject::{Explained, FoundOf, OutcomeOf, Run, Stage, Symptom, Watch};
 
-/// Times that a schedule is run again before its failure counts as confirmed.
+/// Times that a schedule is run again when its failure is explained.
 const REPLAYS: u64 = 2;
 
 /// The different failures of a campaign.
@@ -101,55 +101,39 @@ fn explain_one<S: Stage>(
     stage.leave().still()?;
     let minimised = minimise(stage, failing, rules, effort);
     stage.leave().still()?;
-    let confirmed = if let Some(minimised) = minimised {
-        let schedule = minimised.run.drive.schedule.clone();
-        let digests = [(); 2].map(|()| {
-            follow(stage, &schedule, rules);
-            stage.digests()
-        });
-        Confirmed::new(minimised, digests)
-    } else {
-        let run = follow(stage, failing.kept_schedule(), rules);
-        Confirmed {
-            run,
-            preemptions: 0,
-            is_minimal: false,
-            is_confirmed: false,
-            digests: stage.digests(),
-        }
-    };
+    let is_reproduced = minimised.is_some();
+    let smallest = minimised.unwrap_or_else(|| Smallest {
+        run: follow(stage, failing.kept_schedule(), rules),
+        preemptions: 0,
+        is_minimal: false,
+    });
     stage.leave().still()?;
-    let search = search(failing.index, &confirmed);
-    let is_confirmed = confirmed.is_confirmed;
-    let mut found = stage.explain(failing, confirmed, rules)?;
+    let Explained {
+        mut found,
+        is_repeated,
+    } = stage.explain(failing, &smallest, rules)?;
+    let is_confirmed = is_reproduced && is_repeated;
     found.finding.confidence = if is_confirmed {
         Confidence::Confirmed
     } else {
         Confidence::Predicted
     };
-    found.finding.search = Some(search);
+    found.finding.search = Some(search(failing.index, &smallest, is_confirmed));
     Some(found)
 }
 
 /// How big the order is that is left, and how it was found.
-fn search<F, R, T>(schedule: u64, confirmed: &Confirmed<F, R, T>) -> Search {
-    let Confirmed {
-        run,
-        preemptions,
-        is_minimal,
-        is_confirmed,
-        ..
-    } = confirmed;
-    let order = &run.drive.schedule;
+fn search<F, R, T>(schedule: u64, smallest: &Smallest<Run<F, R, T>>, is_confirmed: bool) -> Search {
+    let drive = &smallest.run.drive;
     Search {
         schedule,
-        preemptions: *preemptions,
-        switches: run.drive.switches,
-        torn: to_u64(order.torn()),
-        clock_jumps: to_u64(order.clock_jumps()),
-        is_minimal: *is_minimal,
+        preemptions: smallest.preemptions,
+        switches: drive.switches,
+        torn: to_u64(drive.schedule.torn()),
+        clock_jumps: to_u64(drive.schedule.clock_jumps()),
+        is_minimal: smallest.is_minimal,
         replays: REPLAYS,
-        replays_same: if *is_confirmed { REPLAYS } else { 0 },
+        replays_same: if is_confirmed { REPLAYS } else { 0 },
     }
 }
 

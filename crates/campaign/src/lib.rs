@@ -14,6 +14,7 @@ pub mod explore;
 pub mod failures;
 pub mod feedback;
 pub mod findings;
+pub mod focus;
 pub mod generation;
 pub mod learning;
 pub mod minimise;
@@ -32,14 +33,15 @@ pub use exhaustive::Exhaustive;
 pub use explore::{Begun, ReportOf, begin, explore, sample};
 pub use failures::{Failures, Kept, as_found_note};
 pub use findings::{Findings, follow};
+pub use focus::Focus;
 pub use generation::{Director, Generation, Worker, run_generations};
 pub use learning::Learning;
-pub use minimise::{Budget, Effort};
+pub use minimise::{Budget, Effort, Smallest};
 pub use options::{Listener, News, Options, Phase, Progress, Report};
 pub use outcome::{Digests, Job, Outcome, Shared};
 pub use portfolio::Portfolio;
 pub use spent::{Clock, Spent, Stopwatch};
 pub use subject::{
-    Confirmed, Found, FoundOf, Habits, Learned, OutcomeOf, RacyOf, Rules, Run, RunOf, Sighting,
+    Explained, Found, FoundOf, Habits, Learned, OutcomeOf, RacyOf, Rules, Run, RunOf, Sighting,
     Stage, Subject, Symptom, Tally, Watch,
 };

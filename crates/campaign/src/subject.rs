@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::cancel::Leave;
-use crate::minimise::{Effort, Minimised};
+use crate::minimise::{Effort, Smallest};
 use crate::options::Options;
 use crate::outcome::{Digests, Outcome};
 use crate::portfolio::Portfolio;
@@ -133,18 +133,12 @@ pub struct Found<R> {
     pub recording: R,
 }
 
-/// A failing run that was made small and run twice more.
+/// A failure that was told.
 #[derive(Debug)]
-pub struct Confirmed<F, R, T> {
-    /// The smallest run, or the one that failed first if its replay does not fail.
-    pub run: Run<F, R, T>,
-    /// Switches away from a context that could have gone on.
-    pub preemptions: u64,
-    /// Whether nothing more can be taken away.
-    pub is_minimal: bool,
-    /// Whether it failed in the same way, and came to the same end bit for bit, whenever it was run.
-    pub is_confirmed: bool,
-    pub digests: Digests,
+pub struct Explained<R> {
+    pub found: Found<R>,
+    /// Whether two runs came to the same end, bit for bit.
+    pub is_repeated: bool,
 }
 
 /// A world that stands where schedules begin, and comes back there before each of them.
@@ -184,9 +178,9 @@ pub trait Stage: Sized + Debug {
     fn explain(
         &mut self,
         failing: &OutcomeOf<Self>,
-        confirmed: Confirmed<Self::Symptom, Self::Race, Self::Tally>,
+        smallest: &Smallest<RunOf<Self>>,
         rules: &Self::Rules,
-    ) -> Option<FoundOf<Self>>;
+    ) -> Option<Explained<Self::Recording>>;
 
     /// Tells data races, each with a run that shows it.
     fn explain_races(
@@ -246,18 +240,5 @@ pub trait Subject: Sync {
     /// The code on which decisions are concentrated; empty for all of it.
     fn focus(&self, _stage: &mut Self::Stage) -> Result<Vec<Range<Site>>, Self::StartFailure> {
         Ok(Vec::new())
-    }
-}
-
-impl<F, R, T> Confirmed<F, R, T> {
-    /// Of a minimised run, and what two replays of it came to.
-    pub(crate) fn new(minimised: Minimised<Run<F, R, T>>, digests: [Digests; 2]) -> Self {
-        Self {
-            run: minimised.run,
-            preemptions: minimised.preemptions,
-            is_minimal: minimised.is_minimal,
-            is_confirmed: digests[0] == digests[1],
-            digests: digests[0],
-        }
     }
 }

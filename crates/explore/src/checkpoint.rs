@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use raddle_campaign::follow;
-use raddle_sched::Drive;
+use raddle_linux::LinuxWorld;
+use raddle_sched::{Drive, Follow, Passing, Scheduler as _, View, Wrap, drive_while};
 use raddle_stdx::{Digest, regular_file};
 use raddle_trace::{Checkpoint, HostFile, Limits, Recording, Schedule};
-use raddle_world::World;
+use raddle_world::{Context, ContextId, World};
 
 use crate::judge::Rules;
 use crate::session::Session;
@@ -55,17 +56,74 @@ fn change(file: &HostFile) -> Option<String> {
     }
 }
 
-/// The states of a run after equal parts of its steps.
-pub(crate) fn checkpoints(session: &mut Session, drive: &Drive, rules: &Rules) -> Vec<Checkpoint> {
-    let mut steps: Vec<u64> = (1..CHECKPOINTS)
-        .map(|part| drive.steps / CHECKPOINTS * part)
-        .filter(|steps| *steps > 0)
-        .collect();
-    steps.dedup();
-    steps
-        .into_iter()
-        .map(|steps| state_at(session, &drive.schedule, rules, steps))
-        .collect()
+/// Stops a context that has run for long, so that its state can be looked at.
+struct Pausing {
+    follow: Follow,
+    steps: u64,
+}
+
+impl Wrap for Pausing {
+    type Inner = Follow;
+
+    fn inner(&self) -> &Follow {
+        &self.follow
+    }
+
+    fn inner_mut(&mut self) -> &mut Follow {
+        &mut self.follow
+    }
+
+    fn pick(&mut self, view: &View<'_>) -> ContextId {
+        self.follow.pick(view)
+    }
+
+    /// Points are passed as they are when the schedule is followed.
+    fn passing(&mut self) -> Option<&mut dyn Passing> {
+        self.follow.passing()
+    }
+
+    fn bound(&self, who: &Context) -> u64 {
+        self.follow.bound(who).min(self.steps)
+    }
+}
+
+/// Runs a schedule again; the states after equal parts of its steps, or soon behind them. The world stands where the run
+/// has ended.
+pub(crate) fn run_with_checkpoints(
+    session: &mut Session,
+    drive: &Drive,
+    rules: &Rules,
+) -> Vec<Checkpoint> {
+    let part = (drive.steps / CHECKPOINTS).max(1);
+    let mut pausing = Pausing {
+        follow: Follow::new(&drive.schedule),
+        steps: part,
+    };
+    session.restore();
+    let made = |world: &LinuxWorld| -> u64 {
+        let contexts = world.contexts().iter();
+        contexts.map(|(_, context)| context.steps).sum()
+    };
+    let begun = made(&session.world);
+    let mut checkpoints: Vec<Checkpoint> = Vec::new();
+    drive_while(
+        &mut session.world,
+        &mut pausing,
+        rules.limits,
+        &mut |world, _| {
+            let steps = made(world) - begun;
+            let last = checkpoints.last().map_or(0, |last| last.steps);
+            if steps >= last + part && steps < drive.steps {
+                checkpoints.push(Checkpoint {
+                    steps,
+                    run_digest: world.run_digest(),
+                    state_digest: world.state_digest(),
+                });
+            }
+        },
+        &|| !session.leave.is_over(),
+    );
+    checkpoints
 }
 
 /// The state of a schedule after some steps.

@@ -6,15 +6,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use raddle_campaign::Watch;
 use raddle_sched::{Clock, Follow, Passing, Scheduler, View, Wrap};
 use raddle_symbols::SymbolSpace;
 use raddle_symbols::demangle::{demangle, path_of};
 use raddle_trace::{Landmark, Path, Phase, Position, Schedule};
 use raddle_world::{Context, ContextId, Site};
 
-use crate::judge::Rules;
-use crate::schedule_run::run_schedule;
 use crate::session::Session;
 use crate::stack::{own_place, source_line};
 
@@ -74,15 +71,35 @@ impl Visits {
     }
 }
 
-/// Follows a schedule and writes down where each of its deviations happens.
+/// Where a deviation happened, and at which visit of that place.
+pub(crate) type Mark = (Site, u64);
+
+/// Follows a schedule and writes down where each of its deviations happens. Visits are those of a changed program only if
+/// the places of the deviations are points.
 #[derive(Debug)]
-struct Marking {
+pub(crate) struct Marking {
     follow: Follow,
     visits: Visits,
-    /// Place and visit.
-    marks: Vec<(Site, u64)>,
-    /// Whether to stop only where the world stops by itself, as in a changed program.
-    is_natural: bool,
+    marks: Vec<Mark>,
+}
+
+impl Marking {
+    pub(crate) fn new(schedule: &Schedule) -> Self {
+        Self {
+            follow: Follow::new(schedule),
+            visits: Visits::default(),
+            marks: Vec::new(),
+        }
+    }
+
+    /// One for each deviation; none if some were not made.
+    pub(crate) fn into_marks(self, schedule: &Schedule) -> Vec<Mark> {
+        let mut marks = self.marks;
+        if marks.len() != schedule.len() {
+            marks.clear();
+        }
+        marks
+    }
 }
 
 impl Wrap for Marking {
@@ -113,14 +130,6 @@ impl Wrap for Marking {
     fn clock(&mut self) -> Option<&mut dyn Clock> {
         Some(self)
     }
-
-    fn bound(&self, who: &Context) -> u64 {
-        if self.is_natural {
-            u64::MAX
-        } else {
-            self.follow.bound(who)
-        }
-    }
 }
 
 impl Clock for Marking {
@@ -134,31 +143,10 @@ impl Clock for Marking {
     }
 }
 
-/// One landmark for each deviation of a schedule; none if they cannot be told.
-pub(crate) fn landmarks(
-    session: &mut Session,
-    schedule: &Schedule,
-    rules: &Rules,
-) -> Vec<Landmark> {
-    let first = marks(session, schedule, rules, false);
-    // Visits are counted only where the world stops.
-    let own: Vec<Site> = first
-        .iter()
-        .map(|(site, _)| *site)
-        .filter(|site| *site != Site::NOWHERE && !session.is_library(*site))
-        .collect();
-    session.add_points(&own);
-    let natural = marks(session, schedule, rules, true);
-    let marks = if natural.len() == schedule.len() {
-        natural
-    } else {
-        marks(session, schedule, rules, false)
-    };
-    if marks.len() != schedule.len() {
-        return Vec::new();
-    }
+/// One landmark for each mark; the world stands where the marked run has ended.
+pub(crate) fn landmarks(session: &mut Session, marks: Vec<Mark>) -> Vec<Landmark> {
     // Programs that were started in the run are known until it is undone.
-    let image = |(site, _): &(Site, u64)| session.foreign_image(*site);
+    let image = |(site, _): &Mark| session.foreign_image(*site);
     let images: Vec<Option<String>> = marks.iter().map(image).collect();
     session.restore();
     let symbols = session.world.symbols(ContextId(0)).unwrap_or_default();
@@ -178,22 +166,6 @@ pub(crate) fn landmarks(
             },
         })
         .collect()
-}
-
-fn marks(
-    session: &mut Session,
-    schedule: &Schedule,
-    rules: &Rules,
-    is_natural: bool,
-) -> Vec<(Site, u64)> {
-    let mut marking = Marking {
-        follow: Follow::new(schedule),
-        visits: Visits::default(),
-        marks: Vec::new(),
-        is_natural,
-    };
-    run_schedule(session, &mut marking, rules, Watch::NOTHING);
-    marking.marks
 }
 
 /// A place without its visit.

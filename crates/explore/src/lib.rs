@@ -34,5 +34,5 @@ pub use portfolio::PORTFOLIO;
 pub use program::{HABITS, Program, ProgramReport, explore};
 pub use relaxed::{Relaxed, replay_relaxed};
 pub use replay::{Replayed, Replayer, TraceLine};
-pub use session::{About, Focus, Session, StartFailure};
+pub use session::{About, Session, StartFailure};
 pub use snapshot::SnapshotAt;

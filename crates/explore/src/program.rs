@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use raddle_campaign::{
-    Budget, Confirmed, Digests, Effort, Found, Habits, Leave, News, Report, Stage, Subject, Watch,
+    Budget, Digests, Effort, Explained, Focus, Found, Habits, Leave, News, Report, Smallest, Stage,
+    Subject, Watch,
 };
 use raddle_detect::{Failure, Race};
 use raddle_linux::LinuxWorld;
@@ -17,7 +18,7 @@ use crate::explain;
 use crate::judge::Rules;
 use crate::portfolio::PORTFOLIO;
 use crate::schedule_run::{Outcome, Run, run_schedule};
-use crate::session::{About, Focus, Session, StartFailure};
+use crate::session::{About, Session, StartFailure};
 
 /// Steps in a row before the default order goes on to the next context.
 const PATIENCE: u64 = 100_000;
@@ -191,10 +192,10 @@ impl Stage for Session {
     fn explain(
         &mut self,
         failing: &Outcome,
-        confirmed: Confirmed<Failure, Race, ()>,
+        smallest: &Smallest<Run>,
         rules: &Rules,
-    ) -> Option<Found<Recording>> {
-        explain::finding(self, failing, confirmed, rules)
+    ) -> Option<Explained<Recording>> {
+        explain::finding(self, failing, smallest, rules)
     }
 
     fn explain_races(

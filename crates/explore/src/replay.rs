@@ -142,7 +142,7 @@ impl<'r> Replayer<'r> {
     /// allocation, and accesses to memory that several contexts use.
     pub fn trace(&mut self, sink: &mut dyn FnMut(TraceLine<'_>)) {
         let schedule = &self.recording.schedule;
-        let (meetings, _) = steps::observe(&mut self.session, schedule, &self.rules);
+        let observed = steps::observe(&mut self.session, schedule, &self.rules);
         self.session.restore();
         let Some(symbols) = self.session.world.symbols(ContextId(0)) else {
             return;
@@ -159,7 +159,7 @@ impl<'r> Replayer<'r> {
                     continue;
                 };
                 if let EventKind::Access(access) = &event.kind
-                    && !meetings.is_meeting(access)
+                    && !observed.communication.is_meeting(access)
                 {
                     continue;
                 }

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use raddle_campaign::{Clock, Leave};
+use raddle_campaign::focus::merged;
+use raddle_campaign::{Clock, Focus, Leave};
 use raddle_linux::{HeapWatch, LinuxWorld, Mapping, Setup, StartError, Watch, describe_status};
 use raddle_trace::{Checks, Inputs, Recording};
 use raddle_world::{ContextId, ImageId, SeededChoices, Site, Snapshot, Unsupported, World};
@@ -15,39 +16,6 @@ use crate::atomics::Atomics;
 use crate::attribution::Territory;
 use crate::judge::Judge;
 use crate::snapshot::{SnapshotAt, reach};
-
-/// Code on which decisions are concentrated.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Focus {
-    Function(String),
-    Line { file: String, line: u32 },
-}
-
-impl std::str::FromStr for Focus {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Some((file, line)) = text.rsplit_once(':')
-            && let Ok(line) = line.parse()
-            && !file.ends_with(':')
-        {
-            return Ok(Self::Line {
-                file: file.to_owned(),
-                line,
-            });
-        }
-        Ok(Self::Function(text.to_owned()))
-    }
-}
-
-impl std::fmt::Display for Focus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Function(name) => f.write_str(name),
-            Self::Line { file, line } => write!(f, "{file}:{line}"),
-        }
-    }
-}
 
 /// Why there is nothing to explore.
 #[derive(Debug, Error)]
@@ -255,7 +223,6 @@ impl Session {
             let names: Vec<String> = on.iter().take(5).map(Focus::to_string).collect();
             return Err(StartFailure::NoFocus(names.join(", ")));
         }
-        ranges.sort_unstable_by_key(|range| (range.start, range.end));
         let code = |range: Range<u64>| self.site(range.start)..self.site(range.end);
         Ok(merged(ranges).into_iter().map(code).collect())
     }
@@ -286,16 +253,4 @@ pub(crate) fn setup(inputs: &Inputs) -> Setup {
         cpus: inputs.cpus,
         choices: Box::new(SeededChoices::new(inputs.seed)),
     }
-}
-
-/// Sorted ranges without overlaps.
-fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    let mut out: Vec<Range<u64>> = Vec::new();
-    for range in ranges {
-        match out.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => out.push(range),
-        }
-    }
-    out
 }

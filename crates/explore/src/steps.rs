@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use raddle_detect::Communication;
 use raddle_linux::Observe;
 use raddle_report::{Action, Context, Edge, Finding, Frame, Place, Step};
-use raddle_sched::{Follow, drive_while};
+use raddle_sched::drive_while;
 use raddle_trace::facts::InferredLocks;
 use raddle_trace::{Facts, Schedule};
 use raddle_world::{ContextId, EventKind, Site};
@@ -13,6 +13,7 @@ use raddle_world::{ContextId, EventKind, Site};
 use crate::attribution::{Attribution, Own};
 use crate::history::History;
 use crate::judge::Rules;
+use crate::landmark::{Mark, Marking};
 use crate::session::Session;
 use crate::stack::{Line, source_line};
 use crate::teller::Teller;
@@ -93,36 +94,46 @@ pub(crate) fn number(context: ContextId) -> usize {
     context.0 as usize
 }
 
-/// Runs a schedule again and tells what happened. `block` is a heap block whose life is part of the story.
+/// What a first look at a run told.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    pub(crate) communication: Communication,
+    /// Words that are locks.
+    locks: InferredLocks,
+    /// Where the deviations of its schedule happen.
+    marks: Vec<Mark>,
+}
+
+/// Runs a schedule again and tells what happened, and where its deviations were. `block` is a heap block whose life is
+/// part of the story.
 pub(crate) fn tell(
     session: &mut Session,
     schedule: &Schedule,
     rules: &Rules,
-    block: Option<u64>,
-) -> Story {
-    let (communication, locks) = observe(session, schedule, rules);
+    (observed, block): (&Observed, Option<u64>),
+) -> (Story, Vec<Mark>) {
+    let communication = &observed.communication;
     session.restore();
     let Some(symbols) = session.world.symbols(ContextId(0)) else {
-        return Story::default();
+        return (Story::default(), Vec::new());
     };
-    // A stop before each access shows the stack that it is made with.
-    let points: Vec<Site> = communication
-        .meetings(&mut |site| !session.is_library(site))
-        .into_iter()
-        .flatten()
-        .collect();
+    // A stop before each access shows the stack that it is made with; visits are counted where the world stops.
+    let meetings = communication.meetings(&mut |site| !session.is_library(site));
+    let marked = observed.marks.iter().map(|(site, _)| *site);
+    let marked = marked.filter(|site| *site != Site::NOWHERE && !session.is_library(*site));
+    let points: Vec<Site> = meetings.into_iter().flatten().chain(marked).collect();
     points
         .iter()
         .for_each(|site| session.world.add_point(*site));
     session.world.set_observe(Observe::AddrValue);
     session.world.set_tracing(true);
     let mut attribution = Attribution::new(&session.territory);
-    let facts = Facts::knowing(&locks);
+    let facts = Facts::knowing(&observed.locks);
     let mut teller = Teller::new(&session.world, symbols, facts, block);
-    let mut follow = Follow::new(schedule);
+    let mut marking = Marking::new(schedule);
     drive_while(
         &mut session.world,
-        &mut follow,
+        &mut marking,
         rules.limits,
         &mut |world, events| {
             teller.begin_slice(world, events);
@@ -130,7 +141,7 @@ pub(crate) fn tell(
                 teller.note_facts(world, event, &attribution);
                 let own = attribution.step(world, event);
                 match (own.filter(Own::is_exact), &event.kind) {
-                    (Some(own), _) => teller.event(world, &own, &communication),
+                    (Some(own), _) => teller.event(world, &own, communication),
                     (None, EventKind::Access(access)) => teller.pass(access),
                     (None, _) => {}
                 }
@@ -144,24 +155,21 @@ pub(crate) fn tell(
     session.world.set_tracing(false);
     session.world.set_observe(Observe::None);
     session.remove_flags(&points);
-    teller.story(&session.world)
+    let story = teller.story(&session.world);
+    (story, marking.into_marks(schedule))
 }
 
-/// Runs a schedule and finds out where contexts meet, and which words are locks.
-pub(crate) fn observe(
-    session: &mut Session,
-    schedule: &Schedule,
-    rules: &Rules,
-) -> (Communication, InferredLocks) {
+/// Runs a schedule and finds out where contexts meet, which words are locks, and where its deviations are.
+pub(crate) fn observe(session: &mut Session, schedule: &Schedule, rules: &Rules) -> Observed {
     session.restore();
     session.world.set_observe(Observe::AddrValue);
     let mut communication = Communication::default();
     let mut facts = Facts::default();
     let mut attribution = Attribution::new(&session.territory);
-    let mut follow = Follow::new(schedule);
+    let mut marking = Marking::new(schedule);
     drive_while(
         &mut session.world,
-        &mut follow,
+        &mut marking,
         rules.limits,
         &mut |world, events| {
             for event in events {
@@ -173,5 +181,10 @@ pub(crate) fn observe(
         },
         &|| !session.leave.is_over(),
     );
-    (communication, facts.inferred_locks())
+    session.world.set_observe(Observe::None);
+    Observed {
+        communication,
+        locks: facts.inferred_locks(),
+        marks: marking.into_marks(schedule),
+    }
 }

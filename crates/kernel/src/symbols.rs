@@ -2,8 +2,10 @@
 //! files; and source lines, where such a file has debug information.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use raddle_campaign::Focus;
 use raddle_symbols::dwarf::LinePlace;
 use raddle_symbols::{Btf, CodeSection, KernelSymbols, LinkAddr, Module};
 
@@ -11,6 +13,9 @@ use crate::world::KERNEL_HALF;
 
 /// Where the per-CPU variables end that have names.
 const PER_CPU_END: &str = "__per_cpu_end";
+
+/// Bytes of the last function of a section, whose end nothing tells.
+const LAST_BYTES: u64 = 4096;
 
 /// A function and how far into it an address lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,6 +170,35 @@ impl Symbols {
             .filter_map(|module| module.debug.as_ref());
         let mut files = modules.chain(&self.debug);
         files.find_map(|file| file.debug_info()?.line_at(LinkAddr(pc)))
+    }
+
+    /// The code of a function, which reaches to the next one, or of a line, if debug information tells.
+    pub fn code_of(&self, place: &Focus) -> Vec<Range<u64>> {
+        match place {
+            Focus::Function(name) => {
+                let sections = self.code();
+                let functions = sections.iter().flat_map(|section| {
+                    let starts = section.functions.iter().map(|(start, _)| *start);
+                    let last = starts
+                        .clone()
+                        .last()
+                        .unwrap_or(0)
+                        .saturating_add(LAST_BYTES);
+                    section.functions.iter().zip(starts.skip(1).chain([last]))
+                });
+                let wanted = functions.filter(|((_, known), _)| known == name);
+                wanted.map(|((start, _), end)| *start..end).collect()
+            }
+            Focus::Line { file, line } => {
+                let modules = self.modules.iter().filter_map(|m| m.debug.as_ref());
+                let known = modules.chain(&self.debug);
+                known
+                    .filter_map(|module| module.debug_info())
+                    .flat_map(|debug| debug.addresses_of_line(file, *line).ranges)
+                    .map(|range| range.start.0..range.end.0)
+                    .collect()
+            }
+        }
     }
 
     /// All functions: of the kernel, then of each module, with the name of the section they are in.

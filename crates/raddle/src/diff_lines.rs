@@ -1,7 +1,7 @@
 //! The lines that changed since a revision, as `git diff` tells.
 
 use anyhow::bail;
-use raddle_explore::Focus;
+use raddle_campaign::Focus;
 
 use crate::git;
 

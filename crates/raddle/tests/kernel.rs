@@ -197,12 +197,12 @@ fn a_race_is_on_a_variable_with_a_name() {
     let schedules = ["--races", "--schedules", "60"];
     let (code, text) = explore(folder.path(), "calls/epoll-add-add", &schedules);
     assert_eq!(code, 0, "{text}");
-    let access = "writes 8 bytes of loop_check_gen at 0xffffffff";
+    let access = "writes loop_check_gen ";
     assert!(text.contains(access), "{text}");
     assert!(text.contains("object loop_check_gen"), "{text}");
     // What a per-CPU variable consists of, the kernel says in its types.
     let (_, text) = explore(folder.path(), "calls/futex-wait-wake", &schedules);
-    let access = " bytes of runqueues.ttwu_pending of CPU ";
+    let access = " runqueues.ttwu_pending of CPU ";
     assert!(text.contains(access), "{text}");
 }
 
@@ -230,6 +230,25 @@ fn a_message_behind_a_flag_is_not_called_harmful() {
         behind.contains("ordered by what was read before"),
         "{behind}"
     );
+}
+
+/// What programs have, kernels have: decisions in some functions only, and feedback from who read whose write.
+#[test]
+fn decisions_can_be_concentrated_and_guided() {
+    let folder = TempDir::new().expect("a folder");
+    let explored = |options: &[&str]| {
+        let schedules = ["--schedules", "300", "--concise"];
+        explore(folder.path(), "bugs/torn", &[&schedules, options].concat())
+    };
+    let (code, text) = explored(&["--focus", "torn_call"]);
+    assert_eq!(code, 1, "{text}");
+    let (code, text) = explored(&["--focus", "kernel_init_freeable"]);
+    assert_eq!(code, 0, "nothing happens there: {text}");
+    let (code, text) = explored(&["--focus", "no_such_function"]);
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("no_such_function"), "{text}");
+    let (code, text) = explored(&["--scheduler", "reads-from", "--timing"]);
+    assert_eq!(code, 1, "{text}");
 }
 
 /// A race is a finding with a recording, like any other.

@@ -58,7 +58,7 @@ const MANY_PREEMPTIONS: u64 = 2;
 
 /// A schedule that was made as small as possible.
 #[derive(Debug)]
-pub struct Minimised<R> {
+pub struct Smallest<R> {
     /// The last failing run, under the schedule as the run itself wrote it down.
     pub run: R,
     /// Switches away from a context that could have gone on.
@@ -73,7 +73,7 @@ pub fn minimise<S: Stage>(
     failing: &OutcomeOf<S>,
     rules: &S::Rules,
     effort: &Effort,
-) -> Option<Minimised<RunOf<S>>> {
+) -> Option<Smallest<RunOf<S>>> {
     if failing.failure.as_ref()?.is_hang() {
         let impatient = impatient(stage, failing.contexts, rules);
         let found = minimise_under(stage, failing, &impatient, effort);
@@ -111,7 +111,7 @@ fn minimise_under<S: Stage>(
     failing: &OutcomeOf<S>,
     rules: &S::Rules,
     effort: &Effort,
-) -> Option<Minimised<RunOf<S>>> {
+) -> Option<Smallest<RunOf<S>>> {
     let fingerprint = failing.failure.as_ref()?.fingerprint();
     let mut search = Search {
         stage,
@@ -130,7 +130,7 @@ fn minimise_under<S: Stage>(
     }
     (search.replays, search.steps) = (0, 0);
     search.shrink(&mut best);
-    Some(Minimised {
+    Some(Smallest {
         is_minimal: is_smallest || !is_cut_short,
         preemptions: best.preemptions,
         run: best.run,

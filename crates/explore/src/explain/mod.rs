@@ -10,8 +10,8 @@ mod races;
 mod waits;
 
 use raddle_campaign::minimise::impatient;
-use raddle_campaign::{Confirmed, Digests, Found, follow};
-use raddle_detect::{Failure, Race};
+use raddle_campaign::{Digests, Explained, Found, Smallest, Stage as _, follow};
+use raddle_detect::Failure;
 use raddle_linux::{Halt, LinuxWorld};
 use raddle_report::evidence::Held;
 use raddle_report::finding::{Confidence, Severity};
@@ -23,7 +23,7 @@ use raddle_world::{ContextId, LockMode};
 
 use crate::checkpoint;
 use crate::judge::Rules;
-use crate::landmark::landmarks;
+use crate::landmark::{Mark, landmarks};
 use crate::names::name_of;
 use crate::schedule_run::{Outcome, Run};
 use crate::session::{About, Session, Stacks};
@@ -33,30 +33,36 @@ use crate::steps;
 pub(crate) use kept::as_found;
 pub(crate) use races::{DATA_RACE, race_again, races};
 
-/// Explains a failing run; nothing if the time for it is used up.
+/// Explains a failing run in four runs: two that must come to the same end, the second of which also tells where
+/// contexts meet; the telling; and the last moment. Nothing if the time for it is used up.
 pub(crate) fn finding(
     session: &mut Session,
     failing: &Outcome,
-    confirmed: Confirmed<Failure, Race, ()>,
+    smallest: &Smallest<Run>,
     rules: &Rules,
-) -> Option<Found<Recording>> {
+) -> Option<Explained<Recording>> {
     let failure = failing.failure.as_ref()?;
-    let run = confirmed.run;
-    let finding = describe_failure(session, failure, &run, rules)?;
+    let run = &smallest.run;
+    let schedule = &run.drive.schedule;
+    let checkpoints = checkpoint::run_with_checkpoints(session, &run.drive, rules);
+    let digests = session.digests();
+    let (finding, marks, again) = tell_whole(session, failure, run, rules)?;
+    // Under rules that end it earlier, the second run tells nothing about the first.
+    let again = again.unwrap_or_else(|| {
+        follow(session, schedule, rules);
+        session.digests()
+    });
     let recording = Recording {
-        checkpoints: checkpoint::checkpoints(session, &run.drive, rules),
-        preemptions: confirmed.preemptions,
-        landmarks: landmarks(session, &run.drive.schedule, rules),
-        ..recording(
-            session,
-            &finding,
-            &run.drive.schedule,
-            confirmed.digests,
-            rules,
-        )
+        checkpoints,
+        preemptions: smallest.preemptions,
+        landmarks: landmarks(session, marks),
+        ..recording(session, &finding, schedule, digests, rules)
     };
     session.leave.still()?;
-    Some(Found { finding, recording })
+    Some(Explained {
+        found: Found { finding, recording },
+        is_repeated: digests == again,
+    })
 }
 
 /// What is needed to have a run again, without what helps to find out why it could not be had.
@@ -108,24 +114,35 @@ pub(crate) fn describe_failure(
     run: &Run,
     rules: &Rules,
 ) -> Option<Finding> {
-    session.keep_stacks(Stacks::Whole);
-    let described = told(session, failure, run, rules);
-    session.keep_stacks(Stacks::Callers);
-    described
+    let (finding, ..) = tell_whole(session, failure, run, rules)?;
+    Some(finding)
 }
 
-fn told(session: &mut Session, failure: &Failure, run: &Run, rules: &Rules) -> Option<Finding> {
-    follow(session, &run.drive.schedule, rules);
+/// A failure that was told, where its switches were, and what its observed run came to.
+type Told = (Finding, Vec<Mark>, Option<Digests>);
+
+/// The same, with whole stacks of where heap blocks come from.
+fn tell_whole(session: &mut Session, failure: &Failure, run: &Run, rules: &Rules) -> Option<Told> {
+    session.keep_stacks(Stacks::Whole);
+    let told = told(session, failure, run, rules);
+    session.keep_stacks(Stacks::Callers);
+    told
+}
+
+fn told(session: &mut Session, failure: &Failure, run: &Run, rules: &Rules) -> Option<Told> {
+    let schedule = &run.drive.schedule;
+    // To tell every round of a loop until it counts as hanging takes long and tells nothing more.
+    let impatient =
+        matches!(failure, Failure::Hang { .. }).then(|| impatient(session, run.contexts, rules));
+    let telling = impatient.as_ref().unwrap_or(rules);
+    let observed = steps::observe(session, schedule, telling);
+    let digests = impatient.is_none().then(|| session.digests());
     let halt = session.world.halt().cloned();
     let block = match &halt {
         Some(Halt::Heap(error)) => error.block.as_ref().map(|block| block.addr),
         _ => None,
     };
-    // To tell every round of a loop until it counts as hanging takes long and tells nothing more.
-    let impatient =
-        matches!(failure, Failure::Hang { .. }).then(|| impatient(session, run.contexts, rules));
-    let telling = impatient.as_ref().unwrap_or(rules);
-    let mut story = steps::tell(session, &run.drive.schedule, telling, block);
+    let (mut story, marks) = steps::tell(session, schedule, telling, (&observed, block));
     // Where a run was broken off, the world does not stand where it failed.
     session.leave.still()?;
     let mut finding = Finding {
@@ -147,7 +164,7 @@ fn told(session: &mut Session, failure: &Failure, run: &Run, rules: &Rules) -> O
     }
     set_clocks(&mut finding);
     session.leave.still()?;
-    Some(finding)
+    Some((finding, marks, digests))
 }
 
 /// Keeps the source line of a place.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use raddle_campaign::{Confirmed, Digests, Found, Stage as _, Watch, follow};
+use raddle_campaign::{Digests, Explained, Found, Smallest, Stage as _, Watch, follow};
 use raddle_report::finding::{Confidence, Severity};
 use raddle_report::words::counted;
 use raddle_report::{Action, Context, Edge, EdgeKind, Finding, Place, Step, Word};
@@ -14,12 +14,12 @@ use raddle_trace::Schedule;
 use super::failure::Failure;
 use super::names::Names;
 use super::race_rules::Rank;
-use super::run::{Outcome, Rules, run_schedule};
+use super::run::{Outcome, Rules, Run, run_schedule};
 use super::session::{Recordable, Session};
 use super::ski_race::{RaceGroup, RacePair, group};
 use crate::recording::KernelRecording;
 use crate::test_case::TestCase;
-use crate::world::{Heuristics, KERNEL_HALF, Switch};
+use crate::world::{KERNEL_HALF, Switch};
 
 /// Makes findings of runs.
 #[derive(Debug)]
@@ -38,11 +38,13 @@ impl<'a, 'b> Explainer<'a, 'b> {
     pub(super) fn found(
         &mut self,
         failing: &Outcome,
-        confirmed: &Confirmed<Failure, RacePair, Heuristics>,
+        smallest: &Smallest<Run>,
         rules: Rules,
-    ) -> Option<Found<KernelRecording>> {
+    ) -> Option<Explained<KernelRecording>> {
         let failure = failing.failure.as_ref()?;
-        let schedule = &confirmed.run.drive.schedule;
+        let schedule = &smallest.run.drive.schedule;
+        follow(self.session, schedule, &rules);
+        let before = self.session.digests();
         let (finding, digests) = self.describe(failure, schedule, rules);
         self.session.leave.still()?;
         let run = Recordable {
@@ -52,7 +54,10 @@ impl<'a, 'b> Explainer<'a, 'b> {
             digests,
         };
         let recording = self.session.target.recording(&finding, run);
-        Some(Found { finding, recording })
+        Some(Explained {
+            found: Found { finding, recording },
+            is_repeated: before == digests,
+        })
     }
 
     /// Runs a schedule once more, writing down its switches, and tells what happened.

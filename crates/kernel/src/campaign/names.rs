@@ -1,5 +1,8 @@
 //! Names for the code of a guest, the kernel's and that of the modules that are loaded in it, and for its variables.
 
+use std::ops::Range;
+
+use raddle_campaign::Focus;
 use raddle_report::Place;
 
 use super::session::Session;
@@ -46,6 +49,12 @@ impl<'a> Names<'a> {
     pub(super) fn show(&self, pc: u64) -> String {
         let named = self.name(pc);
         named.map_or_else(|| format!("{pc:#x}"), |named| named.to_string())
+    }
+
+    /// The code of a function or line.
+    pub(super) fn code_of(&self, place: &Focus) -> Vec<Range<u64>> {
+        let both = [self.kernel, &self.modules];
+        both.iter().flat_map(|names| names.code_of(place)).collect()
     }
 
     /// The kernel's variable at an address.

@@ -18,6 +18,7 @@ pub const PORTFOLIO: Portfolio = Portfolio {
         ("pos", Algorithm::Pos),
         ("urw", Algorithm::Urw),
         ("surw", Algorithm::Surw),
+        ("reads-from", Algorithm::ReadsFrom),
     ],
     turns: &[
         DELAY,

@@ -95,6 +95,10 @@ pub enum StartFailure {
         "{0}: the guest ran out of memory, without any interleaving: give it more with --memory, or let the test take less"
     )]
     OutOfMemory(String),
+    #[error(
+        "none of the places to focus on has code: {0}; name functions of the kernel or of a module, or FILE:LINE where there is debug information"
+    )]
+    NoFocus(String),
     #[error("{0}")]
     Test(String),
     #[error("{0}")]

@@ -1,8 +1,11 @@
 //! What a campaign asks of a test of a kernel.
 
+use std::ops::Range;
+
+use raddle_campaign::focus::merged;
 use raddle_campaign::{
-    Budget, Confirmed, Digests, Effort, Found, Habits, Leave, News, Report, Sighting, Stage,
-    Subject, Symptom, Tally, Watch,
+    Budget, Digests, Effort, Explained, Focus, Found, Habits, Leave, News, Report, Sighting,
+    Smallest, Stage, Subject, Symptom, Tally, Watch,
 };
 use raddle_sched::Scheduler;
 use raddle_trace::Limits;
@@ -11,6 +14,7 @@ use raddle_world::{Site, World};
 use super::explain::Explainer;
 use super::failure::Failure;
 use super::kept;
+use super::names::Names;
 use super::portfolio::PORTFOLIO;
 use super::run::{Outcome, RaceMode, Rules, Run, run_schedule};
 use super::session::{OUT_OF_MEMORY, Session, StartFailure, Target};
@@ -65,6 +69,8 @@ pub struct KernelTest<'a> {
     pub loop_window: u64,
     /// Whether the scheduler decides when an interrupt is taken.
     pub interrupts: bool,
+    /// Decide only inside these functions and lines; empty for everywhere.
+    pub focus: Vec<Focus>,
 }
 
 /// What a campaign on a kernel found out.
@@ -140,6 +146,22 @@ impl<'a> Subject for KernelTest<'a> {
             ..self.first_rules()
         })
     }
+
+    fn focus(&self, session: &mut Session<'a>) -> Result<Vec<Range<Site>>, StartFailure> {
+        if self.focus.is_empty() {
+            return Ok(Vec::new());
+        }
+        session.restore();
+        let names = Names::of(session);
+        let code = self.focus.iter().flat_map(|place| names.code_of(place));
+        let code = merged(code.collect());
+        if code.is_empty() {
+            let places: Vec<String> = self.focus.iter().take(5).map(Focus::to_string).collect();
+            return Err(StartFailure::NoFocus(places.join(", ")));
+        }
+        let sites = |range: Range<u64>| Site::first(range.start)..Site::first(range.end);
+        Ok(code.into_iter().map(sites).collect())
+    }
 }
 
 impl Stage for Session<'_> {
@@ -184,10 +206,10 @@ impl Stage for Session<'_> {
     fn explain(
         &mut self,
         failing: &Outcome,
-        confirmed: Confirmed<Failure, RacePair, Heuristics>,
+        smallest: &Smallest<Run>,
         rules: &Rules,
-    ) -> Option<Found<KernelRecording>> {
-        Explainer::new(self).found(failing, &confirmed, *rules)
+    ) -> Option<Explained<KernelRecording>> {
+        Explainer::new(self).found(failing, smallest, *rules)
     }
 
     fn explain_races(

@@ -2,6 +2,7 @@
 
 pub(super) mod options;
 pub(super) mod progress;
+pub(super) mod summary;
 pub(super) mod verdict;
 
 pub(super) use options::CampaignOptions;

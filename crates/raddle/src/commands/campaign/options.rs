@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use raddle_campaign::{Cancel, Clock, Habits, Options};
+use raddle_campaign::{Cancel, Clock, Focus, Habits, Options};
 
+use crate::diff_lines;
 use crate::watch::Budget;
 
 /// How to explore.
@@ -34,6 +35,12 @@ pub(crate) struct CampaignOptions {
     /// `portfolio`, or one algorithm, such as delay, pct2, pct3, random, pos, urw, surw; a wrong name lists them.
     #[arg(long, value_name = "NAME", default_value = "portfolio")]
     scheduler: String,
+    /// Switch contexts only in this function or line; may be given several times.
+    #[arg(long, value_name = "FUNCTION|FILE:LINE")]
+    focus: Vec<String>,
+    /// Switch contexts only in lines that changed since this revision (as in `git diff REV`).
+    #[arg(long, value_name = "REV")]
+    diff: Option<String>,
     /// Measure how the time of the schedules divides between restoring the snapshot, running, detectors and planning.
     #[arg(long)]
     pub(crate) timing: bool,
@@ -86,5 +93,21 @@ impl CampaignOptions {
     /// The time of one campaign.
     pub(crate) fn budget(&self) -> Budget {
         Budget::of_seconds(self.time.unwrap_or(TIME_DEFAULT), self.explain_time)
+    }
+
+    /// The code in which to switch; empty for everywhere.
+    ///
+    /// # Errors
+    /// If git cannot tell what changed.
+    pub(crate) fn focus(&self) -> anyhow::Result<Vec<Focus>> {
+        let mut focus: Vec<Focus> = Vec::new();
+        for text in &self.focus {
+            let Ok(place) = text.parse();
+            focus.push(place);
+        }
+        if let Some(revision) = &self.diff {
+            focus.extend(diff_lines::changed_since(revision)?);
+        }
+        Ok(focus)
     }
 }

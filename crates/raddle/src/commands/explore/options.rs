@@ -6,12 +6,11 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use raddle_campaign::{Cancel, Options};
-use raddle_explore::{About, Focus, HABITS, Program};
+use raddle_explore::{About, HABITS, Program};
 use raddle_trace::{Checks, Inputs};
 
 use super::oracle;
 use crate::commands::campaign::CampaignOptions;
-use crate::diff_lines;
 
 /// How to explore and how to tell about it.
 #[derive(Debug, Args)]
@@ -31,12 +30,6 @@ pub(crate) struct ExploreOptions {
     /// Report accesses to the bytes just behind a block of the heap, too (glibc's allocator only).
     #[arg(long, conflicts_with = "no_heap_checks")]
     red_zones: bool,
-    /// Switch threads only in this function or line; may be given several times.
-    #[arg(long, value_name = "FUNCTION|FILE:LINE")]
-    focus: Vec<String>,
-    /// Switch threads only in lines that changed since this revision (as in `git diff REV`).
-    #[arg(long, value_name = "REV")]
-    diff: Option<String>,
     /// Explore all interleavings of a small program (at system calls, synchronisation and communication points)
     /// instead of sampling; says when all were explored, or how many there probably are.
     #[arg(long, conflicts_with_all = ["scheduler", "focus", "diff"])]
@@ -109,7 +102,7 @@ impl ExploreOptions {
             expected_exit: self.expect_exit.map(i32::from),
             steps_max: self.max_steps,
             exhaustive: self.exhaustive,
-            focus: self.focus()?,
+            focus: self.campaign.focus()?,
         })
     }
 
@@ -134,17 +127,5 @@ impl ExploreOptions {
                 path.display()
             )
         })
-    }
-
-    fn focus(&self) -> anyhow::Result<Vec<Focus>> {
-        let mut focus: Vec<Focus> = Vec::new();
-        for text in &self.focus {
-            let Ok(place) = text.parse();
-            focus.push(place);
-        }
-        if let Some(revision) = &self.diff {
-            focus.extend(diff_lines::changed_since(revision)?);
-        }
-        Ok(focus)
     }
 }

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use raddle_campaign::Spent;
 use raddle_explore::ProgramReport;
 use raddle_report::finding::{Confidence, Severity};
 use raddle_report::words::counted;
 use raddle_stdx::width::to_u64;
 
-use crate::watch::cut_short;
+use crate::commands::campaign::summary::{ending, timing};
 
 pub(super) fn summary(report: &ProgramReport, findings: usize, elapsed: Duration) -> String {
     let rate = u128::from(report.schedules) * 1000 / elapsed.as_millis().max(1);
@@ -39,32 +38,6 @@ pub(super) fn summary(report: &ProgramReport, findings: usize, elapsed: Duration
     }
     timing(&report.spent, &mut text);
     text
-}
-
-/// Why it ended before the schedules were used up, if it did.
-fn ending(report: &ProgramReport, text: &mut String) {
-    if report.was_cancelled {
-        text.push_str("; interrupted before the schedules were used up");
-    } else if report.was_stopped {
-        text.push_str("; stopped by the time limit");
-    }
-    text.push_str(&cut_short(report.dropped, report.as_found));
-}
-
-/// Where the time went, if it was measured.
-fn timing(spent: &Spent, text: &mut String) {
-    let total = spent.total().as_nanos();
-    if total == 0 {
-        return;
-    }
-    let percent = |part: Duration| part.as_nanos() * 100 / total;
-    text.push_str(&format!(
-        "; time: {} % restoring, {} % running, {} % in detectors, {} % planning",
-        percent(spent.restore),
-        percent(spent.run),
-        percent(spent.detect),
-        percent(spent.plan),
-    ));
 }
 
 fn races(report: &ProgramReport, text: &mut String) {

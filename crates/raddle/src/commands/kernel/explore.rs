@@ -27,6 +27,7 @@ use super::kinds::KINDS;
 use super::modules::Modules;
 use super::prepare::{ConsoleTo, prepare};
 use crate::commands::campaign::progress::{Bounds, Line};
+use crate::commands::campaign::summary::{ending, timing};
 use crate::commands::campaign::{CampaignOptions, Verdict};
 use crate::commands::kind;
 use crate::exit::{Code, Failure};
@@ -34,7 +35,7 @@ use crate::interrupt::Interrupt;
 use crate::keep::{Keeper, shell_word};
 use crate::message;
 use crate::project;
-use crate::watch::{Stage, cut_short, watched};
+use crate::watch::{Stage, watched};
 
 /// Find the interleavings of a test case that make a kernel fail.
 #[derive(Debug, Args)]
@@ -239,6 +240,7 @@ impl Explore {
             pause_window: self.pause_window,
             loop_window: self.loop_window,
             interrupts: !self.plain_interrupts,
+            focus: self.campaign.focus()?,
         })
     }
 
@@ -417,15 +419,6 @@ fn summary(kernel: &KernelReport, elapsed: Duration) -> String {
     if report.decisions == 0 {
         text.push_str("; nothing was interleaved: the threads never met");
     }
+    timing(&report.spent, &mut text);
     text
-}
-
-/// Why it ended before the schedules were used up, if it did.
-fn ending<R, T>(report: &Report<R, T>, text: &mut String) {
-    if report.was_cancelled {
-        text.push_str("; interrupted before all schedules were run");
-    } else if report.was_stopped {
-        text.push_str("; stopped by --time before all schedules were run");
-    }
-    text.push_str(&cut_short(report.dropped, report.as_found));
 }

@@ -1,0 +1,33 @@
+//! What every summary of a campaign says.
+
+use std::time::Duration;
+
+use raddle_campaign::{Report, Spent};
+
+use crate::watch::cut_short;
+
+/// Why it ended before the schedules were used up, if it did.
+pub(crate) fn ending<R, T>(report: &Report<R, T>, text: &mut String) {
+    if report.was_cancelled {
+        text.push_str("; interrupted before the schedules were used up");
+    } else if report.was_stopped {
+        text.push_str("; stopped by the time limit");
+    }
+    text.push_str(&cut_short(report.dropped, report.as_found));
+}
+
+/// Where the time went, if it was measured.
+pub(crate) fn timing(spent: &Spent, text: &mut String) {
+    let total = spent.total().as_nanos();
+    if total == 0 {
+        return;
+    }
+    let percent = |part: Duration| part.as_nanos() * 100 / total;
+    text.push_str(&format!(
+        "; time: {} % restoring, {} % running, {} % in detectors, {} % planning",
+        percent(spent.restore),
+        percent(spent.run),
+        percent(spent.detect),
+        percent(spent.plan),
+    ));
+}
