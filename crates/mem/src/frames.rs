@@ -28,6 +28,9 @@ pub struct OutOfFrames;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SnapshotDepth(usize);
 
+/// Numbers of epochs that are attempts.
+const ATTEMPT: u32 = 1 << 31;
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Meta {
     refs: u32,
@@ -51,6 +54,8 @@ enum Undo {
 struct Epoch {
     log: Vec<Undo>,
     pages: Vec<[u8; PAGE_SIZE]>,
+    /// The numbers that were current when an attempt began.
+    outer: (u32, u32),
 }
 
 /// All guest memory of one world.
@@ -69,6 +74,9 @@ pub struct Frames {
     /// Unique number of the current epoch; 0 while there is no snapshot.
     epoch: u32,
     epochs_begun: u32,
+    attempts: u32,
+    /// See [`Self::write_epoch`].
+    write_epoch: u32,
     /// Frames with decoded code whose content changed since the engine last asked.
     stale_code: Vec<FrameId>,
     restored_pages: u64,
@@ -90,6 +98,8 @@ impl Frames {
             epochs: Vec::new(),
             epoch: 0,
             epochs_begun: 0,
+            attempts: 0,
+            write_epoch: 0,
             stale_code: Vec::new(),
             restored_pages: 0,
         })
@@ -241,12 +251,8 @@ impl Frames {
             let epoch = self.epochs.pop().expect("the length was checked");
             self.undo(epoch);
         }
-        let mut epoch = std::mem::take(&mut self.epochs[to.0]);
-        let (log, pages) = (
-            std::mem::take(&mut epoch.log),
-            std::mem::take(&mut epoch.pages),
-        );
-        let mut spent = self.undo(Epoch { log, pages });
+        let epoch = std::mem::take(&mut self.epochs[to.0]);
+        let mut spent = self.undo(epoch);
         spent.log.clear();
         spent.pages.clear();
         self.epochs[to.0] = spent;
@@ -268,9 +274,55 @@ impl Frames {
         self.begin_epoch();
     }
 
+    /// As [`Self::snapshot`], for an attempt that [`Self::take_back`] ends. Whoever does not run meanwhile may keep
+    /// what it has cached of memory.
+    pub fn try_out(&mut self) -> SnapshotDepth {
+        let depth = SnapshotDepth(self.epochs.len());
+        self.epochs.push(Epoch {
+            outer: (self.epoch, self.write_epoch),
+            ..Epoch::default()
+        });
+        self.attempts += 1;
+        self.epoch = ATTEMPT | self.attempts;
+        self.write_epoch = self.epoch;
+        depth
+    }
+
+    /// The frames whose content is now another than when the newest snapshot was taken.
+    pub fn changed(&self) -> impl Iterator<Item = FrameId> {
+        let epoch = self.epochs.last();
+        epoch.into_iter().flat_map(|epoch| {
+            let frames = epoch.log.iter().filter_map(|entry| match *entry {
+                Undo::Content(frame) => Some(frame),
+                _ => None,
+            });
+            let with_pages = frames.zip(&epoch.pages);
+            with_pages
+                .filter(|(frame, page)| self.arena.page(frame.index()) != *page)
+                .map(|(frame, _)| frame)
+        })
+    }
+
+    /// Ends an attempt: everything is as before. Gives whether anything had changed.
+    pub fn take_back(&mut self, attempt: SnapshotDepth) -> bool {
+        assert_eq!(
+            attempt.0 + 1,
+            self.epochs.len(),
+            "only the newest snapshot can be taken back"
+        );
+        let has_changed = self.changed().next().is_some();
+        let epoch = self.epochs.pop().expect("the length was checked");
+        let mut log = epoch.log.iter();
+        let has_changed = has_changed || log.any(|entry| !matches!(entry, Undo::Content(_)));
+        // What was saved in the outer epoch still is.
+        (self.epoch, self.write_epoch) = epoch.outer;
+        self.undo(epoch);
+        has_changed
+    }
+
     /// Changes whenever cached permission to write through host pointers becomes void.
     pub fn write_epoch(&self) -> u32 {
-        self.epochs_begun
+        self.write_epoch
     }
 
     /// Frames handed out and not freed, without pinned ones.
@@ -316,6 +368,11 @@ impl Frames {
 
     fn begin_epoch(&mut self) {
         self.epochs_begun += 1;
+        assert!(
+            self.epochs_begun < ATTEMPT,
+            "epochs have numbers of their own"
+        );
+        self.write_epoch = self.epochs_begun;
         self.epoch = if self.epochs.is_empty() {
             0
         } else {
@@ -414,6 +471,32 @@ mod tests {
             assert_eq!((frames.refs(kept), frames.refs(freed)), (1, 1));
             assert_eq!(frames.in_use(), 2);
         }
+    }
+
+    #[test]
+    fn what_is_taken_back_leaves_the_outer_snapshot_as_it_was() {
+        let mut frames = frames();
+        let [saved, later] = [(); 2].map(|()| frames.alloc().unwrap());
+        frames.write(saved, 0, b"first");
+        let outer = frames.snapshot();
+        frames.write(saved, 0, b"outer");
+        let changes = |frames: &mut Frames, bytes: &[u8]| {
+            let before = frames.write_epoch();
+            let attempt = frames.try_out();
+            assert_ne!(frames.write_epoch(), before);
+            frames.write(saved, 0, bytes);
+            let has_changed = frames.take_back(attempt);
+            assert_eq!(frames.write_epoch(), before);
+            assert_eq!(&frames.bytes(saved)[..5], b"outer");
+            has_changed
+        };
+        assert!(!changes(&mut frames, b"outer"));
+        assert!(changes(&mut frames, b"inner"));
+        frames.write(saved, 0, b"again");
+        frames.write(later, 0, b"later");
+        frames.restore(outer);
+        assert_eq!(&frames.bytes(saved)[..5], b"first");
+        assert_eq!(&frames.bytes(later)[..5], [0; 5]);
     }
 
     #[test]

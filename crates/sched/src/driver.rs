@@ -14,10 +14,9 @@ use raddle_world::{
     Until, World, successor,
 };
 
-use crate::operation::touch;
 use crate::reads_from_trace::{ReadsFromPair, ReadsFromTrace};
 use crate::scheduler::{Passing, Reason, Scheduler, View};
-use crate::waiting::{Progress, Waiting};
+use crate::waiting::Waiting;
 
 /// Time jumps in a row that wake nobody: only periodic timers that nobody hears are left.
 const IDLE_JUMPS_MAX: u32 = 10_000;
@@ -288,12 +287,13 @@ impl Driving {
     }
 
     /// Who may be chosen: contexts that wait in loops are left out as long as there are others.
-    fn list_candidates(&mut self) {
+    fn list_candidates<W: World>(&mut self, world: &mut W) {
         self.candidates.clear();
         self.candidates.extend_from_slice(&self.runnable);
         if self.is_replay || self.waiting.is_empty() {
             return;
         }
+        self.waiting.revive(world.rehearsing());
         self.candidates.retain(|id| !self.waiting.is_aside(*id));
         if self.candidates.is_empty() {
             self.waiting.revive_all();
@@ -323,7 +323,7 @@ impl Driving {
 
     fn choose<W: World>(&mut self, world: &mut W, scheduler: &mut dyn Scheduler) -> ContextId {
         let (current, at) = self.drive.last;
-        self.list_candidates();
+        self.list_candidates(world);
         self.jump(world, scheduler);
         let default = self.default_next(current);
         let mut next = scheduler.pick(&self.view(world, default));
@@ -417,7 +417,7 @@ impl Driving {
             });
             world.advance_time();
             self.list_runnable(world);
-            self.list_candidates();
+            self.list_candidates(world);
         }
     }
 
@@ -431,7 +431,9 @@ impl Driving {
         if let Some(woken) = self.woken {
             return woken;
         }
-        let is_over = self.since_switch >= self.fair_turn || self.reason.asks_for_another();
+        let is_over = self.since_switch >= self.fair_turn
+            || self.reason == Reason::Yielded
+            || self.reason.asks_for_another();
         if self.runnable.contains(&current) && !is_over {
             current
         } else {
@@ -618,11 +620,6 @@ impl Driving {
         if self.has_classes {
             self.reads_from.note(who, site, &next, world.contexts());
         }
-        if let Some(touch) = touch(&next)
-            && touch.writes
-        {
-            self.waiting.written(who, touch.object);
-        }
     }
 
     /// Looks at where a context has come to.
@@ -656,34 +653,39 @@ impl Driving {
         }
     }
 
-    fn reason_of<W: World>(&mut self, stop: &Stop, world: &W, who: ContextId) -> Reason {
+    fn reason_of<W: World>(&mut self, stop: &Stop, world: &mut W, who: ContextId) -> Reason {
         if self.since_switch >= self.limits.patience && !matches!(stop, Stop::Blocked | Stop::Done)
         {
             return Reason::Starving;
         }
         match *stop {
             Stop::Yielded => {
-                self.waiting.yields(who);
+                // Set aside or not: the default order knows only that it yields.
+                self.is_waiting(stop, world, who);
                 Reason::Yielded
             }
             Stop::Steps => Reason::Bound,
-            Stop::Point { site } if !self.is_replay => {
-                let touch = self.next[who.0 as usize].as_ref().and_then(touch);
-                let (object, writes) = match touch {
-                    Some(touch) => (Some(touch.object), touch.writes),
-                    None => (None, false),
-                };
-                let steps = self.drive.last.1.steps;
-                let registers = world.register_digest(who);
-                match self.waiting.stop(who, steps, registers, object, writes) {
-                    Progress::Repeats => Reason::Spinning,
-                    Progress::Made => Reason::Point { site },
-                }
-            }
+            Stop::Point { .. } if self.is_waiting(stop, world, who) => Reason::Spinning,
             Stop::Point { site } => Reason::Point { site },
             Stop::Sync => Reason::Sync,
             _ => Reason::Blocked,
         }
+    }
+
+    /// Whether a context that stands at a point, or has yielded, waits for somebody else's write.
+    fn is_waiting<W: World>(&mut self, stop: &Stop, world: &mut W, who: ContextId) -> bool {
+        if self.is_replay {
+            return false;
+        }
+        let site = world.site(who);
+        let registers = world.register_digest(who);
+        let suspicion = if *stop == Stop::Yielded {
+            Some(self.waiting.yields(who, site, registers))
+        } else {
+            let steps = self.drive.last.1.steps;
+            self.waiting.stop(who, site, registers, steps)
+        };
+        suspicion.is_some_and(|suspicion| self.waiting.look_into(suspicion, world.rehearsing()))
     }
 }
 

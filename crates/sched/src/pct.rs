@@ -11,7 +11,7 @@ use raddle_stdx::Prng;
 use raddle_stdx::width::{low_u32, to_u64};
 use raddle_world::{ContextId, Site};
 
-use crate::scheduler::{Passing, Profile, Scheduler, View};
+use crate::scheduler::{Passing, Profile, Reason, Scheduler, View};
 
 /// The PCT scheduler.
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ impl Scheduler for Pct {
                 self.change_points.remove(0);
                 self.drop_to_bottom(view.current);
             }
-            if view.reason.asks_for_another() {
+            if view.reason == Reason::Yielded || view.reason.asks_for_another() {
                 self.drop_to_bottom(view.current);
             }
         }

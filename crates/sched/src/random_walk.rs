@@ -14,10 +14,12 @@ use raddle_stdx::width::{to_u64, to_usize};
 use raddle_trace::Path;
 use raddle_world::{ContextId, Site};
 
-use crate::scheduler::{Passing, Profile, Scheduler, View};
+use crate::scheduler::{Passing, Profile, Reason, Scheduler, View};
 
 /// Decisions that are looked ahead at most.
 const AHEAD_MAX: u64 = 4096;
+/// One switch in this many decisions of a context that yields.
+const MEAN_YIELDS: u64 = 2;
 
 /// A random walk.
 #[derive(Debug, Clone)]
@@ -47,7 +49,13 @@ impl RandomWalk {
 
 impl Scheduler for RandomWalk {
     fn pick(&mut self, view: &View<'_>) -> ContextId {
-        if view.can_stay() && !self.prng.chance(1, self.mean_run) {
+        // Who yields is likelier to be left, but not certain to be.
+        let mean_run = if view.reason == Reason::Yielded {
+            MEAN_YIELDS
+        } else {
+            self.mean_run
+        };
+        if view.can_stay() && !self.prng.chance(1, mean_run) {
             return view.current;
         }
         match &self.kinds {

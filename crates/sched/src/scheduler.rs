@@ -15,9 +15,9 @@ pub enum Reason {
     Sync,
     /// It stands before a flagged program point.
     Point { site: Site },
-    /// It came back to the same place with the same registers: it waits for somebody else's write.
+    /// It goes round in a loop that cannot end without somebody else's write.
     Spinning,
-    /// It asked to be scheduled later.
+    /// It asked to be scheduled later. It may still be what goes on: no system promises more.
     Yielded,
     /// It used up its patience.
     Starving,
@@ -30,7 +30,7 @@ pub enum Reason {
 impl Reason {
     /// Whether going on with the current context makes no sense while others can run.
     pub fn asks_for_another(self) -> bool {
-        matches!(self, Self::Spinning | Self::Yielded | Self::Starving)
+        matches!(self, Self::Spinning | Self::Starving)
     }
 }
 
@@ -44,8 +44,8 @@ pub struct View<'a> {
     pub reason: Reason,
     /// Where in the program it stands.
     pub site: Site,
-    /// Who can be chosen; never empty, ascending. Contexts that spin on values that nobody changed are left
-    /// out while there are others.
+    /// Who can be chosen; never empty, ascending. Contexts in loops that cannot end without somebody else's write are
+    /// left out while there are others.
     pub runnable: &'a [ContextId],
     /// Who would be next in the default order.
     pub default: ContextId,

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use raddle_stdx::width::{to_u64, to_usize};
 use raddle_world::{
     ContextId, ContextTable, Event, Liveness, Location, PassPoints, Passage, Pending, PendingKind,
-    Site, Snapshot, Stop, Until, VirtualTime, WaitReason, World,
+    Rehearse, Site, Snapshot, Standstill, Stop, Until, VirtualTime, WaitReason, World,
 };
 
 /// One operation; each takes one step and is a decision point of its own.
@@ -22,6 +23,10 @@ pub(crate) enum Do {
     Advance(usize, u64),
     /// Loops until the cell is not zero.
     SpinOn(usize),
+    /// The same, and asks for others to be run.
+    YieldOn(usize),
+    /// Looks at the cell until it is not zero, but at most so many times. The looks are counted in memory.
+    Poll(usize, u64),
     /// Takes the lock, waiting for it if need be.
     Lock(usize),
     Unlock(usize),
@@ -36,6 +41,10 @@ pub(crate) struct Toy {
     programs: Vec<Vec<Do>>,
     at: Vec<usize>,
     registers: Vec<u64>,
+    /// Looks of each context at a cell that was zero.
+    pub(crate) looks: Vec<u64>,
+    /// Times that a context was tried out.
+    pub(crate) rehearsals: u64,
     pub(crate) cells: [u64; 2],
     owners: [Option<ContextId>; 2],
     saved: Option<Box<Toy>>,
@@ -54,6 +63,8 @@ impl Toy {
             table,
             at: vec![0; programs.len()],
             registers: vec![0; programs.len()],
+            looks: vec![0; programs.len()],
+            rehearsals: 0,
             programs,
             cells: [0; 2],
             owners: [None; 2],
@@ -88,12 +99,17 @@ impl Toy {
             self.owners[lock] = Some(who);
         }
         self.table.get_mut(who).steps += 1;
-        if let Do::SpinOn(cell) = operation
-            && self.cells[cell] == 0
-        {
-            return Stop::Point {
-                site: Site::first(1),
-            };
+        let at_loop = Stop::Point {
+            site: Site::first(1),
+        };
+        match operation {
+            Do::SpinOn(cell) if self.cells[cell] == 0 => return at_loop,
+            Do::YieldOn(cell) if self.cells[cell] == 0 => return Stop::Yielded,
+            Do::Poll(cell, times) if self.cells[cell] == 0 && self.looks[index] < times => {
+                self.looks[index] += 1;
+                return at_loop;
+            }
+            _ => {}
         }
         self.at[index] += 1;
         match operation {
@@ -144,7 +160,9 @@ impl World for Toy {
             atomic: false,
         };
         let kind = match self.programs[index].get(at).copied() {
-            Some(Do::Load(cell) | Do::SpinOn(cell)) => access(cell, true),
+            Some(Do::Load(cell) | Do::SpinOn(cell) | Do::YieldOn(cell) | Do::Poll(cell, _)) => {
+                access(cell, true)
+            }
             Some(Do::StoreNext(cell) | Do::Set(cell) | Do::Advance(cell, _)) => access(cell, false),
             Some(Do::Lock(lock) | Do::Unlock(lock)) => PendingKind::Sync {
                 object: u64::try_from(lock).expect("few"),
@@ -190,6 +208,10 @@ impl World for Toy {
         Some(self)
     }
 
+    fn rehearsing(&mut self) -> Option<&mut dyn Rehearse> {
+        Some(self)
+    }
+
     fn snapshot(&mut self) -> Snapshot {
         self.saved = Some(Box::new(self.clone()));
         Snapshot(0)
@@ -209,6 +231,25 @@ impl World for Toy {
 
     fn state_digest(&mut self) -> u64 {
         self.cells[0]
+    }
+}
+
+impl Rehearse for Toy {
+    fn rehearse(&mut self, who: ContextId, _: u64) -> Option<Standstill> {
+        self.rehearsals += 1;
+        let index = who.0 as usize;
+        match self.programs[index].get(self.at[index]).copied() {
+            Some(Do::SpinOn(cell) | Do::YieldOn(cell)) => Some(Standstill {
+                words: vec![(to_u64(cell), 0)],
+                is_felt: false,
+            }),
+            _ => None,
+        }
+    }
+
+    fn stands_still(&mut self, _: ContextId, standstill: &Standstill) -> bool {
+        let mut words = standstill.words.iter();
+        words.all(|(cell, value)| self.cells[to_usize(*cell)] == *value)
     }
 }
 

@@ -1,14 +1,26 @@
-//! Liveness of contexts that could run but should not: loops that wait for somebody else's write.
+//! Liveness of contexts that could run but should not: loops that cannot end without another context's write.
 //!
-//! SKI's heuristics (Fonseca, Rodrigues, Brandenburg, OSDI 2014). H1 (halt) is blocking, which the world knows. H3 (a
-//! loop that reads the same values again) is here: a context that comes back to the same point with the same registers
-//! and has written nothing shared since is set aside until somebody writes to what it read. A context that yields (H2,
-//! pause) is set aside until somebody else writes anything or synchronises. H4 (starvation) is the driver's patience.
+//! A context that comes back to the same point with the same registers, or yields, is only suspected: its loop may count
+//! in memory. So the world tries out how it would go on alone. If it comes round again and has changed no byte, it does
+//! the same for ever, as long as what it reads stays the same: it is set aside until then. A loop that takes a lock and
+//! gives it up on the way is not, since others may need the lock: it only asks for others to be run. Every other loop
+//! goes on, and what starves others in it is ended by the driver's patience (SKI's H4).
+//!
+//! What was tried out is remembered for as long as it is true; a suspicion that turned out wrong is raised again only
+//! after twice as many turns.
 
-use raddle_world::ContextId;
+use std::collections::BTreeMap;
+
+use raddle_world::{ContextId, Rehearse, Site, Standstill};
 
 /// Points of a loop without progress at most, if the world does not limit its instructions.
 const MEMORY: usize = 8;
+/// Instructions of a loop that yields, at most.
+const YIELDING_MAX: u64 = 4096;
+/// A loop may take a little longer than it did, since some of its turns are not like the others.
+const TURN_FACTOR: u64 = 2;
+/// Wrong suspicions at one site are raised again after so many turns at the latest.
+const PATIENCE_MAX: u32 = 1 << 14;
 
 /// One stop of the current context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,17 +28,31 @@ struct Passed {
     /// Steps that the context had made.
     steps: u64,
     registers: u64,
-    /// What it was about to read.
-    object: Option<u64>,
-    writes: bool,
 }
 
-/// What a stop tells.
+/// A loop that was tried out and stands still.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Loop {
+    who: ContextId,
+    registers: u64,
+    standstill: Standstill,
+}
+
+/// Suspicions at a site that turned out wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Wrong {
+    /// Suspicions that are not followed up now, and the next time.
+    ignored: u32,
+    next: u32,
+}
+
+/// Where a context is suspected to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
-    Made,
-    /// The same registers as a short while ago.
-    Repeats,
+pub(crate) struct Suspicion {
+    who: ContextId,
+    site: Site,
+    registers: u64,
+    steps_max: u64,
 }
 
 /// Contexts that are set aside.
@@ -36,8 +62,11 @@ pub(crate) struct Waiting {
     window: Option<u64>,
     /// Stops of the current context since it was switched to, as far back as a loop can reach.
     passed: Vec<Passed>,
-    /// Who is set aside, and what it read; nothing if that is not known.
-    aside: Vec<(ContextId, Vec<u64>)>,
+    /// The last loop of each context that stood still.
+    loops: Vec<Loop>,
+    /// Contexts that are set aside.
+    aside: Vec<ContextId>,
+    wrong: BTreeMap<(ContextId, Site), Wrong>,
     /// How often somebody was set aside.
     pub(crate) times: u64,
 }
@@ -55,34 +84,38 @@ impl Waiting {
         self.passed.clear();
     }
 
-    /// A context stands at a point again.
+    /// A context stands at a point, with these registers, after so many steps.
     pub(crate) fn stop(
         &mut self,
         who: ContextId,
-        steps: u64,
+        site: Site,
         registers: u64,
-        object: Option<u64>,
-        writes: bool,
-    ) -> Progress {
+        steps: u64,
+    ) -> Option<Suspicion> {
         self.forget(steps);
-        let now = Passed {
-            steps,
-            registers,
-            object,
-            writes,
-        };
-        let before = self.passed.iter().position(|p| p.registers == registers);
-        let Some(before) = before else {
-            self.passed.push(now);
-            return Progress::Made;
-        };
-        let turn = &self.passed[before..];
-        let read: Vec<u64> = turn.iter().filter_map(|p| p.object).collect();
-        if !turn.iter().any(|p| p.writes) && !read.is_empty() {
-            self.set_aside(who, read);
+        let now = Passed { steps, registers };
+        let before = self.passed.iter().rposition(|p| p.registers == registers);
+        let turn = before.map(|before| steps - self.passed[before].steps);
+        if let Some(before) = before {
+            self.passed.drain(..=before);
         }
-        self.passed.clear();
-        Progress::Repeats
+        self.passed.push(now);
+        Some(Suspicion {
+            who,
+            site,
+            registers,
+            steps_max: turn? * TURN_FACTOR,
+        })
+    }
+
+    /// A context asked to be run later.
+    pub(crate) fn yields(&self, who: ContextId, site: Site, registers: u64) -> Suspicion {
+        Suspicion {
+            who,
+            site,
+            registers,
+            steps_max: YIELDING_MAX,
+        }
     }
 
     /// Forgets the stops that a loop which comes back now cannot have begun with.
@@ -96,30 +129,80 @@ impl Waiting {
         self.passed.drain(..gone);
     }
 
-    /// A context asked to be run later.
-    pub(crate) fn yields(&mut self, who: ContextId) {
-        self.set_aside(who, Vec::new());
+    /// Finds out whether a context waits, and sets it aside if that concerns nobody else.
+    pub(crate) fn look_into(
+        &mut self,
+        suspicion: Suspicion,
+        world: Option<&mut dyn Rehearse>,
+    ) -> bool {
+        let Suspicion {
+            who,
+            site,
+            registers,
+            steps_max,
+        } = suspicion;
+        let Some(world) = world else {
+            return false;
+        };
+        let known = self.loops.iter().find(|known| known.who == who);
+        if let Some(known) = known
+            && known.registers == registers
+            && world.stands_still(who, &known.standstill)
+        {
+            self.set_aside(who, known.standstill.is_felt);
+            return true;
+        }
+        let wrong = self.wrong.entry((who, site)).or_default();
+        if wrong.ignored > 0 {
+            wrong.ignored -= 1;
+            return false;
+        }
+        let Some(standstill) = world.rehearse(who, steps_max) else {
+            wrong.next = (2 * wrong.next).clamp(1, PATIENCE_MAX);
+            wrong.ignored = wrong.next;
+            return false;
+        };
+        *wrong = Wrong::default();
+        let is_felt = standstill.is_felt;
+        self.loops.retain(|known| known.who != who);
+        self.loops.push(Loop {
+            who,
+            registers,
+            standstill,
+        });
+        self.set_aside(who, is_felt);
+        true
     }
 
-    fn set_aside(&mut self, who: ContextId, read: Vec<u64>) {
-        self.aside.retain(|(id, _)| *id != who);
-        self.aside.push((who, read));
+    fn set_aside(&mut self, who: ContextId, is_felt: bool) {
+        if !is_felt && !self.is_aside(who) {
+            self.aside.push(who);
+        }
         self.times += 1;
     }
 
-    /// Somebody is about to write to this object.
-    pub(crate) fn written(&mut self, by: ContextId, object: u64) {
-        self.aside
-            .retain(|(id, read)| *id == by || !(read.is_empty() || read.contains(&object)));
+    /// Contexts that would read something else now may look again.
+    pub(crate) fn revive(&mut self, world: Option<&mut dyn Rehearse>) {
+        if self.aside.is_empty() {
+            return;
+        }
+        let Some(world) = world else {
+            return;
+        };
+        let loops = &self.loops;
+        self.aside.retain(|who| {
+            let known = loops.iter().find(|known| known.who == *who);
+            known.is_some_and(|known| world.stands_still(*who, &known.standstill))
+        });
     }
 
     /// A context runs, for whatever reason: it looks again.
     pub(crate) fn run(&mut self, who: ContextId) {
-        self.aside.retain(|(id, _)| *id != who);
+        self.aside.retain(|id| *id != who);
     }
 
     pub(crate) fn is_aside(&self, who: ContextId) -> bool {
-        self.aside.iter().any(|(id, _)| *id == who)
+        self.aside.contains(&who)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -133,58 +216,4 @@ impl Waiting {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SPINNER: ContextId = ContextId(1);
-
-    #[test]
-    fn a_reading_loop_waits_for_a_write_to_what_it_read() {
-        let mut waiting = Waiting::default();
-        let mut reads = |steps| waiting.stop(SPINNER, steps, 7, Some(40), false);
-        assert_eq!(reads(10), Progress::Made);
-        assert_eq!(reads(15), Progress::Repeats);
-        assert!(waiting.is_aside(SPINNER));
-        waiting.written(ContextId(2), 41);
-        assert!(waiting.is_aside(SPINNER));
-        waiting.written(ContextId(2), 40);
-        assert!(!waiting.is_aside(SPINNER));
-    }
-
-    #[test]
-    fn a_loop_that_writes_is_not_set_aside() {
-        let mut waiting = Waiting::default();
-        let mut writes = |steps| waiting.stop(SPINNER, steps, 7, Some(40), true);
-        writes(10);
-        assert_eq!(writes(15), Progress::Repeats);
-        assert!(!waiting.is_aside(SPINNER));
-    }
-
-    /// Whether a loop is seen that takes so many instructions and passes so many points.
-    fn is_seen(window: Option<u64>, instructions: u64, points: u64) -> bool {
-        let mut waiting = Waiting::new(window);
-        for turn in 0..2 {
-            for point in 0..points {
-                let steps = 1_000 + turn * instructions + point;
-                if waiting.stop(SPINNER, steps, point, Some(40), false) == Progress::Repeats {
-                    return true;
-                }
-            }
-        }
-        false
-    }
-
-    #[test]
-    fn a_loop_may_be_as_long_as_the_window() {
-        assert!(is_seen(Some(20), 20, 1));
-        assert!(is_seen(Some(20), 20, 20));
-        assert!(!is_seen(Some(20), 21, 1));
-        assert!(!is_seen(Some(0), 1, 1));
-    }
-
-    #[test]
-    fn without_a_window_a_loop_may_pass_eight_points() {
-        assert!(is_seen(None, 1_000_000, 8));
-        assert!(!is_seen(None, 1_000_000, 9));
-    }
-}
+mod tests;

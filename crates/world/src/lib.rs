@@ -12,6 +12,7 @@ mod held;
 mod inspect;
 mod location;
 mod locked;
+mod rehearsal;
 mod site;
 mod stop;
 mod time;
@@ -25,6 +26,7 @@ pub use event::{Access, AccessKind, Event, EventKind, LockMode, LockedKind, Wait
 pub use held::{HeldLocks, LockSource, Obtained, Section};
 pub use inspect::{Inspect, Loaded};
 pub use location::{GRANULE_BYTES, Granule, Location, PageKey};
+pub use rehearsal::{Rehearse, Standstill, WordsRead};
 pub use site::{ImageId, Site};
 pub use stop::{Pending, PendingKind, Stop, Until};
 pub use time::{Duration, VirtualTime};

@@ -2,6 +2,7 @@
 
 use crate::context::{ContextId, ContextTable};
 use crate::event::Event;
+use crate::rehearsal::Rehearse;
 use crate::site::Site;
 use crate::stop::{Pending, Stop, Until};
 use crate::time::VirtualTime;
@@ -35,7 +36,7 @@ pub trait World {
     fn is_entering_call(&self, who: ContextId) -> bool;
     /// Where in the program a context stands: inside a known function, where that function was called.
     fn site(&self, who: ContextId) -> Site;
-    /// Digest of a context's registers: equal ones at the same site mean a loop that makes no progress.
+    /// Digest of a context's registers: equal ones at the same site may mean a loop that makes no progress.
     fn register_digest(&self, who: ContextId) -> u64;
     /// Digest of everything the guest could see.
     fn state_digest(&mut self) -> u64;
@@ -45,6 +46,10 @@ pub trait World {
     }
     /// Present if it can stop a context in the middle of an instruction.
     fn tearing(&mut self) -> Option<&mut dyn TearInstructions> {
+        None
+    }
+    /// Present if it can try out how a context would go on.
+    fn rehearsing(&mut self) -> Option<&mut dyn Rehearse> {
         None
     }
 }

@@ -1,11 +1,12 @@
 //! The explored part of a run: a scheduler decides which processor goes on.
 
-use raddle_pc::machine::{Bounds, Keep, MachineStop, Power};
+use raddle_pc::machine::{Bounds, Keep, MachineStop, Power, Rehearsed};
 use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_world::{
     Access, AccessKind, ContextId, ContextTable, Event, EventKind, Location, PassPoints, Passage,
-    Pending, PendingKind, Site, Snapshot, Stop, Until, VirtualTime, World,
+    Pending, PendingKind, Rehearse, Site, Snapshot, Standstill, Stop, Until, VirtualTime,
+    WordsRead, World,
 };
 use raddle_x86::{LogKind, Observe};
 
@@ -234,6 +235,13 @@ impl KernelWorld {
         self.time_max.saturating_sub(passed)
     }
 
+    /// An aligned word of physical memory.
+    fn word(&self, at: u64) -> u64 {
+        let mut bytes = [0; 8];
+        self.machine.read_physical(at, &mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+
     /// Ends the run if the kernel has died or the time is over.
     fn is_over(&mut self) -> bool {
         if self.state.phase == Phase::Done {
@@ -338,8 +346,38 @@ impl World for KernelWorld {
         Some(self)
     }
 
+    fn rehearsing(&mut self) -> Option<&mut dyn Rehearse> {
+        Some(self)
+    }
+
     fn state_digest(&mut self) -> u64 {
         self.machine.digest()
+    }
+}
+
+/// An interrupt that has its own context is somebody else.
+impl Rehearse for KernelWorld {
+    fn rehearse(&mut self, who: ContextId, steps_max: u64) -> Option<Standstill> {
+        let cpu = self.processor(who);
+        if self.executing(cpu) != who {
+            return None;
+        }
+        let mut words = WordsRead::default();
+        let rehearsed = self
+            .machine
+            .rehearse(cpu, steps_max, &mut |at, size| words.note(at, size));
+        let Rehearsed::ComesRound { is_felt } = rehearsed else {
+            return None;
+        };
+        words.is_felt = is_felt;
+        words.standstill(|at| Some(self.word(at)))
+    }
+
+    fn stands_still(&mut self, who: ContextId, standstill: &Standstill) -> bool {
+        let mut words = standstill.words.iter();
+        let cpu = self.processor(who);
+        let is_interrupted = !self.schedules_interrupts && self.machine.dispatchable(cpu).is_some();
+        !is_interrupted && words.all(|(at, value)| self.word(*at) == *value)
     }
 }
 

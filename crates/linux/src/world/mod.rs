@@ -5,6 +5,7 @@ mod describe;
 mod exceptions;
 pub(crate) mod halt;
 mod private_call;
+mod rehearsal;
 mod run_digest;
 mod torn;
 
@@ -15,7 +16,8 @@ use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_symbols::SymbolSpace;
 use raddle_world::{
     Choice, ContextId, ContextTable, Crash, Duration, Event, ImageId, Location, Pending,
-    PendingKind, Section, Site, Snapshot, Stop, TearInstructions, Until, VirtualTime, World,
+    PendingKind, Rehearse, Section, Site, Snapshot, Stop, TearInstructions, Until, VirtualTime,
+    World,
 };
 use raddle_x86::{BYTES_MAX, Engine, Exit, Fault, Memory, NextAccess, Observe, Peek, Reg, Slice};
 use rustc_hash::FxHashMap;
@@ -616,6 +618,10 @@ impl World for LinuxWorld {
     }
 
     fn tearing(&mut self) -> Option<&mut dyn TearInstructions> {
+        Some(self)
+    }
+
+    fn rehearsing(&mut self) -> Option<&mut dyn Rehearse> {
         Some(self)
     }
 

@@ -10,6 +10,7 @@ mod bus;
 mod digest;
 mod image;
 mod memory;
+mod rehearsal;
 mod run;
 mod schedule;
 mod snapshot;
@@ -24,6 +25,7 @@ use crate::boot::BootImage;
 use crate::devices::Bus;
 pub use access::{Access, Keep};
 pub use image::LoadError;
+pub use rehearsal::Rehearsed;
 pub use run::{Bounds, Interrupts, MachineStop, Ran};
 pub use snapshot::MachineSnapshot;
 

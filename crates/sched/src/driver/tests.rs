@@ -109,6 +109,53 @@ fn spinning_contexts_do_not_stop_the_others() {
     }
 }
 
+/// A context that counts in memory while it waits makes progress, though its registers stay the same.
+#[test]
+fn polling_a_bounded_number_of_times_can_happen_between_any_two_writes() {
+    let toy = Toy::new(vec![
+        vec![Do::Set(1), Do::Set(0)],
+        vec![Do::SpinOn(1), Do::Poll(0, 4)],
+    ]);
+    let profile = profile(&toy);
+    for index in 0..schedulers(0, &profile).len() {
+        let longest = (0..300).map(|seed| {
+            let mut world = toy.clone();
+            let mut scheduler = schedulers(seed, &profile).remove(index);
+            let driven = drive(&mut world, &mut *scheduler, LIMITS, &mut |_, _| {});
+            assert_eq!(driven.end, End::Exited { status: 0 });
+            world.looks[1]
+        });
+        assert_eq!(longest.max(), Some(4), "scheduler {index}");
+    }
+    let looks = (0..profile.decisions).filter_map(|number| {
+        let mut world = toy.clone();
+        let mut scheduler = DelayBounded::nth(number, profile.decisions)?;
+        drive(&mut world, &mut scheduler, LIMITS, &mut |_, _| {});
+        Some(world.looks[1])
+    });
+    assert_eq!(looks.max(), Some(4), "single delays");
+}
+
+/// Waiting costs a few steps, whether the loop yields or not.
+#[test]
+fn true_waiting_is_cheap() {
+    for wait in [Do::SpinOn(0), Do::YieldOn(0)] {
+        let mut work = vec![Do::Work; 200];
+        work.push(Do::Set(0));
+        let toy = Toy::new(vec![vec![wait], work]);
+        let profile = profile(&toy);
+        for seed in 0..50 {
+            for mut scheduler in schedulers(seed, &profile) {
+                let mut world = toy.clone();
+                let driven = drive(&mut world, &mut *scheduler, LIMITS, &mut |_, _| {});
+                assert_eq!(driven.end, End::Exited { status: 0 });
+                assert!(driven.steps < 230, "{wait:?}: {} steps", driven.steps);
+                assert!(world.rehearsals < 5, "{wait:?}: {}", world.rehearsals);
+            }
+        }
+    }
+}
+
 /// Points that a scheduler does not care about can be passed without asking it: the schedule is the same.
 #[test]
 fn passing_points_changes_nothing() {

@@ -132,6 +132,11 @@ impl SystemEngine {
         self.plain = plain;
     }
 
+    /// What is observed.
+    pub fn observe(&self) -> Observe {
+        self.observe
+    }
+
     /// Chooses what is observed from the next run on.
     pub fn set_observe(&mut self, observe: Observe) {
         self.observe = observe;
