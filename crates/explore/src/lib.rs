@@ -29,6 +29,7 @@ mod teller;
 mod weave;
 
 pub use checkpoint::changed_files;
+pub use explain::DATA_RACE;
 pub use judge::Judge;
 pub use portfolio::PORTFOLIO;
 pub use program::{HABITS, Program, ProgramReport, explore};

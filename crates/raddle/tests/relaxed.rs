@@ -34,12 +34,12 @@ fn raddle(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text.into_owned())
 }
 
-/// The name of the only recording in a folder.
+/// The name of the only recording of a failure in a folder; a data race may have one, too.
 fn recording(folder: &Path) -> String {
     std::fs::read_dir(folder)
         .expect("the folder can be read")
         .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
-        .find(|name| name.ends_with(".raddle"))
+        .find(|name| name.ends_with(".raddle") && !name.contains("-DR-"))
         .expect("a recording")
 }
 
@@ -50,6 +50,15 @@ fn a_recording_is_applied_to_a_changed_program() {
     build(folder, RACY);
     let (status, text) = raddle(folder, &["explore", "--until-found", "--", "./count"]);
     assert_eq!(status, Some(1), "{text}");
+    let race = std::fs::read_dir(folder).expect("the folder can be read");
+    let mut race = race.filter_map(|entry| Some(entry.ok()?.path().display().to_string()));
+    let race = race.find(|name| name.contains("-DR-"));
+    let race = race.expect("the race is recorded, too");
+    let (status, text) = raddle(folder, &["replay", &race]);
+    assert_eq!(status, Some(1), "{text}");
+    assert!(text.contains("data race on `total`"), "{text}");
+    let (status, text) = raddle(folder, &["replay", "--relaxed", &race]);
+    assert_eq!(status, Some(2), "{text}");
     let recording = recording(folder);
     build(folder, BUSY);
     let (status, text) = raddle(folder, &["replay", &recording]);

@@ -262,7 +262,11 @@ fn a_measured_exploration_tells_where_its_time_went_and_finds_the_same() {
     let options = ["--schedules", "100", "--json"];
     let (_, plain) = explore("fixed", "-O0", &options);
     let (_, measured) = explore("fixed", "-O0", &[&options[..], &["--timing"]].concat());
-    let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+    let parse = |text: &str| {
+        // Progress is told on standard error, which comes behind the document.
+        let document = text.split("\nraddle: ").next().expect("it has a beginning");
+        serde_json::from_str::<serde_json::Value>(document).expect("JSON")
+    };
     let (plain, mut measured) = (parse(&plain), parse(&measured));
     let spent = measured["summary"]
         .as_object_mut()

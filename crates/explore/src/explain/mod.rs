@@ -31,7 +31,8 @@ use crate::stack::source_line;
 use crate::steps;
 
 pub(crate) use kept::as_found;
-pub(crate) use races::{DATA_RACE, race_again, races};
+pub use races::DATA_RACE;
+pub(crate) use races::{race_again, races};
 
 /// Explains a failing run in four runs: two that must come to the same end, the second of which also tells where
 /// contexts meet; the telling; and the last moment. Nothing if the time for it is used up.

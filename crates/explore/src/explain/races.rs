@@ -25,7 +25,7 @@ use crate::stack::{self, Line, frames, is_own_code, own, own_place};
 use crate::steps::{number, quote_steps};
 
 /// The kind of findings that are data races.
-pub(crate) const DATA_RACE: &str = "data-race";
+pub const DATA_RACE: &str = "data-race";
 
 /// Pairs of a group that are listed besides the first.
 const PAIRS_SHOWN: usize = 6;

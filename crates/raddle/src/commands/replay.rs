@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use raddle_campaign::Leave;
-use raddle_explore::{Judge, Relaxed, Replayed, Replayer, changed_files, replay_relaxed};
+use raddle_explore::{
+    DATA_RACE, Judge, Relaxed, Replayed, Replayer, changed_files, replay_relaxed,
+};
 use raddle_report::render::terminal;
 use raddle_report::words::counted;
 use raddle_stdx::regular_file;
@@ -85,6 +87,12 @@ impl Replay {
         }
         let changed = changed_files(&recording);
         let judge = self.judge(&recording)?;
+        if self.relaxed && recording.kind == DATA_RACE {
+            return Err(anyhow!(
+                "cannot replay {path} with `--relaxed`: it is the recording of a data race, which is looked for only in the program that showed it; `raddle explore --races` looks for it in another one"
+            )
+            .into());
+        }
         if self.relaxed {
             let relaxed = replay_relaxed(&recording, judge).map_err(start_failure)?;
             return tell_relaxed(&recording, &relaxed, &changed);
