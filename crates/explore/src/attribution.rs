@@ -258,7 +258,7 @@ impl Attribution {
         if self.territory.is_library(site.pc()) {
             return LockedKind::Unknown;
         }
-        world.locked_kind(event.context, site.pc())
+        world.locked_kind(event.context, site)
     }
 
     /// The instruction of the program that a library's access belongs to.

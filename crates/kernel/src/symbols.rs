@@ -162,6 +162,14 @@ impl Symbols {
         })
     }
 
+    /// Where the kernel's functions of this name begin.
+    pub fn functions_named(&self, name: &str) -> Vec<u64> {
+        let table = self.kernel.as_ref().map(|kernel| kernel.symbols());
+        let found = table.map_or_else(Vec::new, |table| table.by_name(name));
+        let code = found.into_iter().filter(|symbol| symbol.kind.is_code());
+        code.map(|symbol| symbol.address.0).collect()
+    }
+
     /// The source line of an address of the kernel, if debug information tells.
     pub fn line(&self, pc: u64) -> Option<LinePlace> {
         let modules = self

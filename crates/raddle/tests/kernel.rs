@@ -80,7 +80,7 @@ fn reference_count() {
 
 #[test]
 fn rcu_misuse() {
-    check("rcu", &["kernel-warning"]);
+    check("rcu", &["kernel-warning", "holds an RCU read side"]);
 }
 
 #[test]

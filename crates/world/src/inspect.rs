@@ -7,6 +7,7 @@ use raddle_x86::Cpu;
 use crate::context::ContextId;
 use crate::event::LockedKind;
 use crate::locked::INSTRUCTION_BYTES_MAX;
+use crate::site::{ImageId, Site};
 use crate::world::World;
 
 /// A program in memory.
@@ -24,10 +25,14 @@ pub trait Inspect: World {
     fn cpu(&self, who: ContextId) -> Option<&Cpu>;
     /// Copies memory as a context sees it now; the number of bytes up to the first that cannot be read.
     fn read_bytes(&mut self, who: ContextId, addr: u64, into: &mut [u8]) -> usize;
-    /// What the locked instruction at an address does.
-    fn locked_kind(&mut self, who: ContextId, pc: u64) -> LockedKind {
+    /// What the locked instruction that a context has made does.
+    fn locked_kind(&mut self, who: ContextId, site: Site) -> LockedKind {
         let mut code = [0; INSTRUCTION_BYTES_MAX];
-        let bytes = self.read_bytes(who, pc, &mut code);
+        let mut bytes = self.read_bytes(who, site.pc(), &mut code);
+        if bytes == 0 && site.image() == ImageId::FIRST {
+            // It has ended since; the first context has the same code.
+            bytes = self.read_bytes(ContextId(0), site.pc(), &mut code);
+        }
         LockedKind::of(&code[..bytes])
     }
     /// The context that a debugger shows as the thread in which this one runs.

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_campaign::{Digests, Explained, Found, Smallest, Stage as _, Watch, follow};
+use raddle_report::evidence::Held;
 use raddle_report::finding::{Confidence, Severity};
 use raddle_report::words::counted;
-use raddle_report::{Action, Context, Edge, EdgeKind, Finding, Place, Step, Word};
+use raddle_report::{Action, Context, Edge, EdgeKind, Finding, Locks, Place, Step, Word};
 use raddle_sched::Follow;
 use raddle_stdx::Digest;
 use raddle_stdx::width::to_u64;
@@ -19,7 +20,7 @@ use super::session::{Recordable, Session};
 use super::ski_race::{RaceGroup, RacePair, group};
 use crate::recording::KernelRecording;
 use crate::test_case::TestCase;
-use crate::world::{KERNEL_HALF, Switch};
+use crate::world::{KERNEL_HALF, RCU, Switch, SyncCalls};
 
 /// Makes findings of runs.
 #[derive(Debug)]
@@ -69,6 +70,8 @@ impl<'a, 'b> Explainer<'a, 'b> {
     ) -> (Finding, Digests) {
         let why = failure.why(self.session.serial_runs(&rules));
         self.session.world.note_switches(true);
+        let calls = SyncCalls::new(&self.session.target.symbols);
+        self.session.world.tell_synchronisation(Some(calls));
         follow(self.session, schedule, &rules);
         self.session.world.note_switches(false);
         let digests = self.session.digests();
@@ -84,7 +87,35 @@ impl<'a, 'b> Explainer<'a, 'b> {
             ..Finding::new(failure.rule(), Severity::Error, Confidence::Confirmed)
         };
         self.add_steps(&switches, &mut finding);
+        self.session.world.tell_synchronisation(None);
         (finding, digests)
+    }
+
+    /// The locks that a processor holds when it is switched away from, as far as that is known.
+    fn locks(&self, switch: &Switch) -> Locks {
+        let Some(held) = &switch.locks else {
+            return Locks::Unknown;
+        };
+        let held = held.iter().map(|lock| Held {
+            name: self.lock_name(*lock),
+            address: (*lock != RCU).then_some(Word(*lock)),
+            is_shared: *lock == RCU,
+            section: None,
+        });
+        Locks::Known(held.collect())
+    }
+
+    /// The kernel's variable, the allocated block, or the address.
+    fn lock_name(&self, lock: u64) -> String {
+        if lock == RCU {
+            return "an RCU read side".to_owned();
+        }
+        let block = || {
+            let within = self.session.world.block_at(lock)?;
+            Some(within.name(&self.names.describe(within.allocation.site.pc())))
+        };
+        let name = self.names.variable(lock).or_else(block);
+        name.map_or_else(|| format!("{lock:#x}"), |name| format!("`{name}`"))
     }
 
     fn notes(&self, failure: &Failure) -> Vec<String> {
@@ -141,7 +172,10 @@ impl<'a, 'b> Explainer<'a, 'b> {
                 }
             };
             let context = finding.context(Context::named(self.session.label(switch.from)));
-            let step = Step::new(context, action, place);
+            let step = Step {
+                locks: self.locks(switch),
+                ..Step::new(context, action, place)
+            };
             if let Some(from) = finding.steps.len().checked_sub(1) {
                 finding.edges.push(Edge {
                     kind: EdgeKind::Switch,

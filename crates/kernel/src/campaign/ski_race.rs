@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use raddle_detect::{HandOver, Race};
+use raddle_trace::facts::touched_bytes;
 use raddle_world::{AccessKind, Event, EventKind, Granule};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -83,8 +84,8 @@ struct Access {
     number: u64,
     context: u32,
     pc: u64,
-    first: u8,
-    last: u8,
+    /// The bytes of the granule that it touches, one bit each.
+    bytes: u8,
     writes: bool,
     updates: bool,
     atomic: bool,
@@ -100,26 +101,24 @@ pub(super) struct SkiRaces {
 
 impl SkiRaces {
     pub(super) fn event(&mut self, event: &Event) {
-        let EventKind::Access(raddle_world::Access {
+        let EventKind::Access(told) = event.kind else {
+            return;
+        };
+        let raddle_world::Access {
             location,
             addr,
             size,
             how,
             ..
-        }) = event.kind
-        else {
-            return;
-        };
+        } = told;
         let (writes, atomic) = (how.writes(), how.is_atomic());
         self.number += 1;
         let granule = location.granule();
-        let first = location.offset.to_le_bytes()[0] & 7;
         let access = Access {
             number: self.number,
             context: event.context.0,
             pc: event.pc(),
-            first,
-            last: (first + size.clamp(1, 8) - 1).min(7),
+            bytes: touched_bytes(&told),
             writes,
             updates: how == AccessKind::Update,
             atomic,
@@ -129,8 +128,7 @@ impl SkiRaces {
             let conflicts = other.context != access.context
                 && (other.writes || access.writes)
                 && !(other.atomic && access.atomic)
-                && other.first <= access.last
-                && access.first <= other.last
+                && other.bytes & access.bytes != 0
                 && access.number - other.number <= WINDOW;
             if conflicts {
                 let pair = RacePair {
@@ -140,7 +138,7 @@ impl SkiRaces {
                     second_writes: access.writes,
                     first_updates: other.updates,
                     second_updates: access.updates,
-                    differs: (other.first, other.last) != (access.first, access.last),
+                    differs: other.bytes != access.bytes,
                     addr,
                     size,
                     count: 1,

@@ -5,7 +5,7 @@ use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_world::{
     Access, AccessKind, ContextId, ContextTable, Event, EventKind, Location, PassPoints, Passage,
-    Pending, PendingKind, Rehearse, Site, Snapshot, Standstill, Stop, Until, VirtualTime,
+    Pending, PendingKind, Rehearse, Section, Site, Snapshot, Standstill, Stop, Until, VirtualTime,
     WordsRead, World,
 };
 use raddle_x86::{LogKind, Observe};
@@ -70,9 +70,8 @@ impl KernelWorld {
 
     /// Flags exactly these instructions of the kernel.
     pub fn set_points(&mut self, points: &[Site]) {
-        self.machine
-            .engine_mut()
-            .set_points(points.iter().map(|site| site.pc()).collect());
+        let addresses: Vec<u64> = points.iter().map(|site| site.pc()).collect();
+        self.refresh_points(Some(&addresses));
     }
 
     /// Names the points that are never passed.
@@ -84,8 +83,7 @@ impl KernelWorld {
         if self.interest != points {
             self.interest.clear();
             self.interest.extend_from_slice(points);
-            let addresses: Vec<u64> = points.iter().map(|site| site.pc()).collect();
-            self.machine.engine_mut().set_interest(&addresses);
+            self.refresh_interest();
         }
     }
 
@@ -141,7 +139,8 @@ impl KernelWorld {
             }),
             MachineStop::Point(pc) => {
                 self.state.at_point[cpu] = Some(pc.0);
-                (!self.has_ended(cpu)).then_some(Stop::Point {
+                let is_scheduled = self.at_sync_point(cpu, pc.0);
+                (is_scheduled && !self.has_ended(cpu)).then_some(Stop::Point {
                     site: Site::first(pc.0),
                 })
             }
@@ -220,6 +219,7 @@ impl KernelWorld {
             pc: self.machine.cpu(from).rip,
             is_idle: self.machine.power(from) != Power::Running,
             progress: self.progress(),
+            locks: self.held_locks(from).map(locks_of),
         };
         self.state.switches.push(switch);
     }
@@ -435,6 +435,10 @@ impl PassPoints for KernelWorld {
         let stop = if is_over { self.done() } else { stop };
         (stop, points - points_left)
     }
+}
+
+fn locks_of(sections: &[Section]) -> Vec<u64> {
+    sections.iter().map(|section| section.lock).collect()
 }
 
 /// Where a physical address is: the memory of a machine is the same for all its processors.

@@ -16,6 +16,8 @@ mod instructions;
 mod interrupt;
 mod phases;
 mod saved;
+mod sync_calls;
+mod sync_functions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,6 +33,8 @@ pub use instructions::Executed;
 use interrupt::Told;
 pub(crate) use interrupt::processor_and_vector;
 pub use phases::{BootFailure, BootProgress, TestFailure};
+pub(crate) use sync_calls::RCU;
+pub use sync_calls::SyncCalls;
 
 /// First address of the kernel's half; what it links below are offsets of per-CPU variables.
 pub(crate) const KERNEL_HALF: u64 = 1 << 63;
@@ -114,6 +118,7 @@ struct State {
     switches: Vec<Switch>,
     /// Of all switches since the start line.
     run_digest: raddle_stdx::Digest,
+    synchronisation: sync_calls::SyncState,
 }
 
 /// A processor stopped and another one, or an interrupt, went on.
@@ -128,6 +133,8 @@ pub struct Switch {
     pub is_idle: bool,
     /// Statement that each thread is at.
     pub progress: Vec<Option<usize>>,
+    /// Locks that are held there, if somebody looked.
+    pub locks: Option<Vec<u64>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,6 +173,8 @@ pub struct KernelWorld {
     is_debugged: bool,
     /// Whether accesses of processors whose threads have ended are told.
     tells_asides: bool,
+    /// Functions that synchronise, if their calls are told.
+    synchronisation: Option<Box<SyncCalls>>,
     /// Virtual nanoseconds that a test may take.
     time_max: u64,
 }
@@ -202,6 +211,7 @@ impl KernelWorld {
                 running: 0,
                 switches: Vec::new(),
                 run_digest: raddle_stdx::Digest::default(),
+                synchronisation: sync_calls::SyncState::default(),
             },
             saved: Vec::new(),
             events: Vec::new(),
@@ -214,6 +224,7 @@ impl KernelWorld {
             instructions: None,
             is_debugged: false,
             tells_asides: false,
+            synchronisation: None,
             time_max: u64::MAX,
         }
     }

@@ -13,7 +13,7 @@ use raddle_report::words::{counted, listed};
 use raddle_stdx::cpu_time;
 use raddle_trace::log::{Head, Image, LogWriter};
 use raddle_trace::{Facts, Observation, Observer as _};
-use raddle_world::{ContextId, Event, EventKind, Inspect as _, Site};
+use raddle_world::{ContextId, Event, EventKind, Inspect as _};
 
 use crate::event_text;
 use crate::exit::{Code, Failure};
@@ -194,7 +194,7 @@ impl Sink {
             closed = Some(*descriptor);
         }
         if !matches!(self.trace, Trace::Off) {
-            let code = &mut |site: Site| world.locked_kind(event.context, site.pc());
+            let code = &mut |site| world.locked_kind(event.context, site);
             self.facts.event_with(event, code);
         }
         match &mut self.trace {

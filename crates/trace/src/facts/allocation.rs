@@ -29,16 +29,30 @@ pub struct Within<'a> {
     pub offset: u64,
 }
 
+impl Within<'_> {
+    /// `block(queue.c:12)+16`, with the place where it was allocated.
+    pub fn name(&self, place: &str) -> String {
+        let state = match self.allocation.freed {
+            Some(_) => "freed block",
+            None => "block",
+        };
+        match self.offset {
+            0 => format!("{state}({place})"),
+            offset => format!("{state}({place})+{offset}"),
+        }
+    }
+}
+
 /// The blocks of one run. Those that were freed are remembered until their memory is handed out again.
-#[derive(Debug, Default)]
-pub(super) struct Allocations {
+#[derive(Debug, Clone, Default)]
+pub struct Allocations {
     by_addr: BTreeMap<u64, Allocation>,
     ordinals: FxHashMap<(ContextId, Site), u64>,
     generation: u64,
 }
 
 impl Allocations {
-    pub(super) fn allocate(&mut self, context: ContextId, site: Site, addr: u64, size: u64) {
+    pub fn allocate(&mut self, context: ContextId, site: Site, addr: u64, size: u64) {
         self.generation += 1;
         let ordinal = self.ordinals.entry((context, site)).or_default();
         *ordinal += 1;
@@ -59,13 +73,13 @@ impl Allocations {
         self.by_addr.insert(addr, allocation);
     }
 
-    pub(super) fn free(&mut self, context: ContextId, site: Site, addr: u64) {
+    pub fn free(&mut self, context: ContextId, site: Site, addr: u64) {
         if let Some(allocation) = self.by_addr.get_mut(&addr) {
             allocation.freed.get_or_insert((context, site));
         }
     }
 
-    pub(super) fn at(&self, addr: u64) -> Option<Within<'_>> {
+    pub fn at(&self, addr: u64) -> Option<Within<'_>> {
         let allocation = self.before(addr.checked_add(1)?)?;
         let offset = addr - allocation.addr;
         (addr < allocation.end()).then_some(Within { allocation, offset })
@@ -102,6 +116,8 @@ mod tests {
         let new = blocks.at(0x110).unwrap();
         assert_eq!((new.allocation.ordinal, new.allocation.generation), (2, 2));
         assert_eq!((new.offset, new.allocation.freed), (16, None));
+        assert_eq!(new.name("q.c:3"), "block(q.c:3)+16");
+        assert_eq!(blocks.at(0x100).unwrap().name("q.c:3"), "block(q.c:3)");
     }
 
     #[test]

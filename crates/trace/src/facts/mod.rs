@@ -22,12 +22,11 @@ use raddle_world::{
 };
 use rustc_hash::FxHashMap;
 
-pub use allocation::{Allocation, Within};
+pub use allocation::{Allocation, Allocations, Within};
 pub use inferred::{InferredLocks, Taker};
 pub use locks::LockChange;
 pub use places::{MappedGranule, touched_bytes};
 
-use allocation::Allocations;
 use clocks::Clocks;
 use inferred::Words;
 use locks::{LockChanges, Locks};
