@@ -28,7 +28,7 @@ const TRAIL_MAX: usize = 100_000;
 const UNWATCHED_MAX: u64 = 4096;
 const WATCHED: u64 = 16;
 /// Jumps of the clock in a run while somebody could run.
-const JUMPS_MAX: u64 = 64;
+pub(crate) const JUMPS_MAX: u64 = 64;
 
 /// How to drive a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -29,7 +29,7 @@ mod waiting;
 pub mod wrap;
 
 pub use delay::DelayBounded;
-pub use directed::{Directed, Hold};
+pub use directed::{Budget, Directed, Hold, Spot, Verdict};
 pub use dpor::Dpor;
 pub use driver::{Drive, End, Policy, drive, drive_while};
 pub use focused::Focused;

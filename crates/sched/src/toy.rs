@@ -51,6 +51,8 @@ pub(crate) struct Toy {
     /// Operations other than those on locks are flagged points, and may be passed.
     pub(crate) passes: bool,
     pub(crate) has_points: bool,
+    /// All contexts execute the same code: operations with equal numbers have one place.
+    pub(crate) is_one_program: bool,
 }
 
 impl Toy {
@@ -71,6 +73,7 @@ impl Toy {
             saved: None,
             passes: false,
             has_points: false,
+            is_one_program: false,
         }
     }
 
@@ -152,7 +155,7 @@ impl World for Toy {
         let index = who.0 as usize;
         let at = self.at[index];
         let access = |cell: usize, reads: bool| PendingKind::Access {
-            addr: 0,
+            addr: to_u64(cell) * 8,
             location: Some(Location::shared(1, u16::try_from(cell * 8).expect("few"))),
             size: 8,
             reads,
@@ -169,14 +172,15 @@ impl World for Toy {
             },
             _ => PendingKind::Local,
         };
-        // Every operation has a place of its own.
-        let site = Site::first(u64::from(who.0) << 32 | u64::try_from(at).expect("few"));
+        let site = self.site(who);
         Pending { site, kind }
     }
 
+    /// Every operation has a place of its own.
     fn site(&self, who: ContextId) -> Site {
         let at = self.at[who.0 as usize];
-        Site::first(1 + (u64::from(who.0) << 32 | u64::try_from(at).expect("few")))
+        let program = if self.is_one_program { 0 } else { who.0 };
+        Site::first(1 + (u64::from(program) << 32 | to_u64(at)))
     }
 
     fn run(&mut self, who: ContextId, until: Until) -> Stop {

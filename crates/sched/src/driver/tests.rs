@@ -7,8 +7,8 @@ use raddle_world::{Context, ContextId, Site};
 
 use crate::toy::{Do, Toy};
 use crate::{
-    DelayBounded, Directed, Drive, End, Focused, Follow, Given, Hold, Pct, Pos, PreemptionBounded,
-    Profile, RandomWalk, ReadsFrom, Scheduler, Urw, View, Wish, drive,
+    DelayBounded, Drive, End, Focused, Follow, Given, Pct, Pos, PreemptionBounded, Profile,
+    RandomWalk, ReadsFrom, Scheduler, Urw, View, Wish, drive,
 };
 
 const LIMITS: Limits = Limits {
@@ -256,29 +256,6 @@ fn single_preemptions_find_a_bug_of_depth_two() {
         world.cells[0] == 3
     });
     assert!(found);
-}
-
-/// Holding each context before its turn until the other has had its own makes the bug certain.
-#[test]
-fn directed_scheduling_makes_a_deep_order_certain() {
-    let toy = handoffs(4);
-    let place = |context: u64, operation: u64| Site::first(1 + (context << 32 | operation));
-    let hold = |context: u32, at, until| Hold {
-        context: Some(vec![context]),
-        at,
-        until: Some(until),
-    };
-    let mut directed = Directed::new(vec![
-        hold(1, place(1, 1), place(0, 1)),
-        hold(0, place(0, 4), place(1, 1)),
-        hold(1, place(1, 4), place(0, 4)),
-    ]);
-    let mut world = toy.clone();
-    let driven = drive(&mut world, &mut directed, LIMITS, &mut |_, _| {});
-    assert_eq!(world.cells[0], 4, "{:?}", driven.schedule);
-    assert!(directed.fulfilled() >= 2);
-    let again = run(&toy, &mut Follow::new(&driven.schedule));
-    assert_eq!(again.schedule, driven.schedule);
 }
 
 /// A wish for a pair of write and read that plain sampling seldom shows is granted at once.
