@@ -74,6 +74,8 @@ pub(crate) struct Types {
     /// Structs that have a field of this name.
     holders: FxHashMap<Name, Vec<Def>>,
     typedefs: FxHashMap<Name, GlobalTy>,
+    /// The name of a struct without a tag: the first of its typedefs.
+    typedef_names: FxHashMap<Name, Name>,
     globals: FxHashMap<Name, Vec<(u32, bool, GlobalTy)>>,
     results: FxHashMap<Name, GlobalTy>,
     /// Structs with a lock, list entry, counter or the like, in themselves or embedded.
@@ -107,9 +109,7 @@ impl Types {
             }
         }
         for (name, ty) in &unit.declared.typedefs {
-            self.typedefs
-                .entry(Name(unit.global(*name)))
-                .or_insert_with(|| GlobalTy::new(number, unit, *ty));
+            self.add_typedef(Name(unit.global(*name)), GlobalTy::new(number, unit, *ty));
         }
         for (name, ty, is_static) in &unit.declared.globals {
             self.add_global(
@@ -138,6 +138,17 @@ impl Types {
             if let Some(name) = invocation.args.first() {
                 self.add_global(Name(unit.global(*name)), number, invocation.is_static, ty);
             }
+        }
+    }
+
+    fn add_typedef(&mut self, name: Name, ty: GlobalTy) {
+        if self.typedefs.contains_key(&name) {
+            return;
+        }
+        self.typedefs.insert(name, ty);
+        if ty.base.0 & ANONYMOUS != 0 {
+            let known = self.typedef_names.entry(ty.base).or_insert(name);
+            *known = name.min(*known);
         }
     }
 
@@ -259,16 +270,8 @@ impl Types {
         }
         let name = self.def_names.get(at(def.0)).copied().unwrap_or_default();
         if name.0 & ANONYMOUS != 0 {
-            return self.typedef_of(name).unwrap_or_default();
+            return self.typedef_names.get(&name).copied().unwrap_or_default();
         }
         name
-    }
-
-    fn typedef_of(&self, anonymous: Name) -> Option<Name> {
-        self.typedefs
-            .iter()
-            .filter(|(_, ty)| ty.base == anonymous)
-            .map(|(name, _)| *name)
-            .min()
     }
 }

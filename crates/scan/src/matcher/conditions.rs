@@ -341,7 +341,10 @@ impl Ask<'_, '_, '_> {
             Predicate::UsesAfterRcu => self.on_one_path(PathFactKind::UsesAfterRcu)?.is_some(),
             Predicate::Awaits => {
                 let function = self.function(1)?;
-                self.engine.awaited(self.place(0)?).contains(&function)
+                self.engine
+                    .awaited(self.place(0)?)
+                    .binary_search(&function)
+                    .is_ok()
             }
             Predicate::Called => {
                 let (place, function) = (self.place(0)?, self.function(1)?);

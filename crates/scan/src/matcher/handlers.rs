@@ -1,6 +1,8 @@
 //! Handlers by what starts them: work items, timers, tasklets and interrupts; who waits for them, who leaves
 //! them running, and which locks they need.
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 
 use super::Engine;
@@ -12,6 +14,9 @@ use crate::analyse::types::Def;
 use crate::front::ast::E;
 use crate::front::lex::{at, index};
 use crate::idioms::Start;
+
+/// Handlers of one item that are looked at.
+const HANDLERS_MAX: usize = 8;
 
 /// What is known of one work item, timer or the like, over the whole program.
 #[derive(Debug, Clone, Default)]
@@ -147,33 +152,63 @@ impl Engine<'_> {
         })
     }
 
-    /// The handlers that the call at `place` waits for.
-    pub(super) fn awaited(&self, place: EventId) -> Vec<FnId> {
-        let handlers = self.handlers();
+    /// The handlers that the call at `place` waits for and what they call, in the order of functions.
+    pub(super) fn awaited(&self, place: EventId) -> Rc<Vec<FnId>> {
+        let key = self.item_key(place);
         let unit = self.program.unit_of(place.function);
-        let found = match self.item_key(place) {
-            Some(key) => handlers.items.get(&key).map(|item| item.handlers.clone()),
-            None => handlers.interrupts.get(&unit).cloned(),
+        if let Some(known) = self.awaited.borrow().get(&(key, unit)) {
+            return known.clone();
+        }
+        let handlers = self.handlers();
+        let found = match key {
+            Some(key) => handlers.items.get(&key).map(|item| &item.handlers),
+            None => handlers.interrupts.get(&unit),
         };
         let mut all = Vec::new();
-        for handler in found.unwrap_or_default() {
-            for id in self.called_from(handler) {
-                // What is done on release is done without the lock.
-                let is_release = self.program.function_name(id).contains("unlock");
-                if !is_release && !all.contains(&id) {
-                    all.push(id);
-                }
-            }
+        for handler in self.handlers_near(found.map_or(&[], Vec::as_slice), unit) {
+            all.extend(self.called_from(handler));
         }
+        // What is done on release is done without the lock.
+        all.retain(|id| !self.program.function_name(*id).contains("unlock"));
+        all.sort_unstable();
+        all.dedup();
+        let all = Rc::new(all);
+        self.awaited.borrow_mut().insert((key, unit), all.clone());
         all
     }
 
+    /// An item with many handlers is a field of a general type: only those of the same folder are meant.
+    fn handlers_near(&self, found: &[FnId], unit: u32) -> Vec<FnId> {
+        let mut near = found.to_vec();
+        near.sort_unstable();
+        near.dedup();
+        if near.len() > HANDLERS_MAX {
+            let folder = self.program.directory(unit);
+            near.retain(|id| self.program.directory(self.program.unit_of(*id)) == folder);
+        }
+        if near.len() > HANDLERS_MAX {
+            near.clear();
+        }
+        near
+    }
+
     /// Calls that start what is still running when the object of the function at `place` goes away.
-    pub(super) fn left_armed(&self, place: EventId) -> Vec<EventId> {
-        let view = View::new(self.program, place.function);
+    pub(super) fn left_armed(&self, place: EventId) -> Rc<Vec<EventId>> {
+        if let Some(known) = self.left_armed.borrow().get(&place.function) {
+            return known.clone();
+        }
+        let found = Rc::new(self.find_left_armed(place.function));
+        self.left_armed
+            .borrow_mut()
+            .insert(place.function, found.clone());
+        found
+    }
+
+    fn find_left_armed(&self, id: FnId) -> Vec<EventId> {
+        let view = View::new(self.program, id);
         let handlers = self.handlers();
         let mut out = Vec::new();
-        if self.ends_all_work(place.function) {
+        if self.ends_all_work(id) {
             return out;
         }
         for def in self.structs_of_locals(&view) {
@@ -182,7 +217,7 @@ impl Engine<'_> {
                 let is_own = item
                     .handlers
                     .iter()
-                    .any(|handler| self.called_from(*handler).contains(&place.function));
+                    .any(|handler| self.called_from(*handler).contains(&id));
                 if !item.is_cancelled && !item.handlers.is_empty() && !is_own {
                     out.extend(item.armed.first().copied());
                 }

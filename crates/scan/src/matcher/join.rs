@@ -551,7 +551,7 @@ impl Engine<'_> {
     /// The functions that a predicate links to a statement.
     fn partners_of(&self, predicate: Predicate, place: EventId) -> Vec<FnId> {
         match predicate {
-            Predicate::Awaits => self.awaited(place),
+            Predicate::Awaits => self.awaited(place).to_vec(),
             Predicate::Called => self
                 .calls
                 .callees_at(place.function, place.event)

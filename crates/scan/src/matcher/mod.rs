@@ -11,6 +11,7 @@ mod paths;
 mod syntax;
 
 use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
@@ -52,6 +53,9 @@ impl Level {
     };
 }
 
+/// Lists that were computed once.
+type Lists<K, V> = RefCell<FxHashMap<K, Rc<Vec<V>>>>;
+
 /// The program with all analyses.
 #[derive(Debug)]
 pub(crate) struct Engine<'p> {
@@ -67,6 +71,8 @@ pub(crate) struct Engine<'p> {
     handlers: OnceCell<handlers::Handlers>,
     caller_locks: RefCell<FxHashMap<FnId, Option<Lock>>>,
     mostly_held: RefCell<FxHashMap<FnId, bool>>,
+    awaited: Lists<(Option<Key>, u32), FnId>,
+    left_armed: Lists<FnId, EventId>,
 }
 
 /// Locks at an event over all contexts.
@@ -102,6 +108,8 @@ impl<'p> Engine<'p> {
             handlers: OnceCell::new(),
             caller_locks: RefCell::default(),
             mostly_held: RefCell::default(),
+            awaited: RefCell::default(),
+            left_armed: RefCell::default(),
         }
     }
 
