@@ -25,6 +25,7 @@ shipped! {
     "lock-leak.pdl"
     "double-lock.pdl"
     "double-unlock.pdl"
+    "unlock-not-held.pdl"
     "wait-for-handler.pdl"
     "asserted-lock-not-held.pdl"
     "called-without-lock.pdl"
@@ -35,6 +36,9 @@ shipped! {
     "rcu-free-without-grace-period.pdl"
     "stale-after-unlock.pdl"
     "inconsistent-guarding.pdl"
+    "unguarded-read.pdl"
+    "rcu-plain-access.pdl"
+    "odd-unlocked-call.pdl"
 }
 
 /// Name, one-line title and explanation of a pattern.

@@ -13,8 +13,21 @@ const LEVELS: &[(&str, &str)] = &[
     ("full", "+ aliases"),
 ];
 
+/// What to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    /// What each analysis brings, speed and memory.
+    Speed,
+    /// How many of the real fixes that patterns were written with are found once they are undone.
+    Tuned,
+    /// The same for fixes that nobody looked at while patterns were written.
+    HeldOut,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Scan {
+    #[arg(value_enum, default_value_t = What::Speed)]
+    what: What,
     /// An unpacked linux-source-6.1.
     #[arg(long)]
     tree: PathBuf,
@@ -53,7 +66,12 @@ fn hundredths(value: u64) -> String {
 impl Scan {
     #[expect(clippy::print_stdout, reason = "the table is the result")]
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        build()?;
+        match self.what {
+            What::Speed => {}
+            What::Tuned => return self.recall("tuned"),
+            What::HeldOut => return self.recall("held-out"),
+        }
+        build("measure")?;
         let names: Vec<&str> = LEVELS.iter().map(|(_, name)| *name).collect();
         println!("| pattern | {} |", names.join(" | "));
         println!("|---|{}", "---|".repeat(LEVELS.len()));
@@ -73,6 +91,20 @@ impl Scan {
         println!();
         self.speed()?;
         self.coccinelle()
+    }
+
+    /// Undoes the fixes of one list and prints which of them are reported.
+    fn recall(&self, list: &str) -> anyhow::Result<()> {
+        build("recall")?;
+        let program = example("recall")?;
+        let fixes = format!("crates/scan/test_data/fixes/{list}.toml");
+        let status = Command::new(&program)
+            .arg(fixes)
+            .arg(&self.tree)
+            .status()
+            .with_context(|| format!("cannot run {}", program.display()))?;
+        anyhow::ensure!(status.success(), "the fixes could not be undone");
+        Ok(())
     }
 
     /// The names of the shipped patterns, in the order of the scanner.
@@ -119,7 +151,7 @@ impl Scan {
     }
 
     fn measure(&self, level: &str, pattern: &str, part: &str) -> anyhow::Result<Measured> {
-        let program = example()?;
+        let program = example("measure")?;
         let output = Command::new(&program)
             .args([level, pattern, part])
             .current_dir(&self.tree)
@@ -181,7 +213,7 @@ impl Scan {
     }
 }
 
-fn build() -> anyhow::Result<()> {
+fn build(name: &str) -> anyhow::Result<()> {
     crate::shell::run(
         "cargo",
         &[
@@ -191,13 +223,15 @@ fn build() -> anyhow::Result<()> {
             "-p",
             "raddle-scan",
             "--example",
-            "measure",
+            name,
         ],
     )
 }
 
-fn example() -> anyhow::Result<PathBuf> {
-    let program = crate::shell::target_folder().join("release/examples/measure");
+fn example(name: &str) -> anyhow::Result<PathBuf> {
+    let program = crate::shell::target_folder()
+        .join("release/examples")
+        .join(name);
     anyhow::ensure!(program.is_file(), "{} was not built", program.display());
     Ok(program)
 }

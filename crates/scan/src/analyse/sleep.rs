@@ -1,4 +1,4 @@
-//! Which functions sleep on their straight way: not only under some condition.
+//! Which functions sleep whatever their caller asks for: not only under a condition on a parameter.
 
 use super::calls::Calls;
 use super::flow::Flows;
@@ -6,7 +6,7 @@ use super::keys::View;
 use super::locks::LockSet;
 use super::program::{EventId, FnId, Program};
 use crate::front::ast::{E, Expr};
-use crate::front::event::{Kind, TOP};
+use crate::front::event::{Event, Kind, TOP};
 use crate::front::lex::{at, index};
 
 /// For each function the event that sleeps or calls the one that does.
@@ -34,8 +34,8 @@ impl Sleepers {
                 .enumerate()
                 .position(|(number, event)| {
                     event.kind == Kind::Call
-                        && event.parent == TOP
                         && is_sleeping_call(&view, event.expr)
+                        && is_on_callers_way(&view, program.events(id), event)
                         && keeps_locks(id, index(number))
                 });
             // What a macro or an inline stub does depends on the configuration.
@@ -54,10 +54,11 @@ impl Sleepers {
                         continue;
                     }
                     let events = program.events(*caller);
+                    let view = View::new(program, *caller);
                     let call = calls.of(*caller).iter().find(|call| {
                         call.callee == callee
                             && !call.indirect
-                            && events[at(call.event)].parent == TOP
+                            && is_on_callers_way(&view, events, &events[at(call.event)])
                             && keeps_locks(*caller, call.event)
                     });
                     if let Some(call) = call {
@@ -101,6 +102,51 @@ impl Sleepers {
         }
         way
     }
+}
+
+/// Whether the event is reached whatever the caller asks for: only loops and tests of the function's own data
+/// stand around it, none of a parameter or of what a function says.
+fn is_on_callers_way(view: &View<'_>, events: &[Event], event: &Event) -> bool {
+    let mut parent = event.parent;
+    while parent != TOP {
+        let head = events[at(parent)];
+        let is_open = match head.kind {
+            Kind::Loop | Kind::Scope => true,
+            Kind::If => is_own_test(view, head.expr, 0),
+            _ => false,
+        };
+        if !is_open {
+            return false;
+        }
+        parent = head.parent;
+    }
+    true
+}
+
+/// A condition on fields only.
+fn is_own_test(view: &View<'_>, expr: E, depth: u32) -> bool {
+    if depth > 8 {
+        return false;
+    }
+    match view.expr(expr) {
+        Expr::Member { .. } | Expr::Number(_) => true,
+        Expr::Name(name) => !view.is_local(name),
+        Expr::Call { .. } => view.unit.named_call(expr).is_some_and(|(name, _)| {
+            matches!(
+                view.program.names.bytes(view.name(name)),
+                b"likely" | b"unlikely"
+            ) && own_parts(view, expr, depth)
+        }),
+        _ => own_parts(view, expr, depth),
+    }
+}
+
+fn own_parts(view: &View<'_>, expr: E, depth: u32) -> bool {
+    let mut all_own = true;
+    view.each_part(expr, |part| {
+        all_own = all_own && is_own_test(view, part, depth + 1);
+    });
+    all_own
 }
 
 /// A call that sleeps by itself: by name, or because its allocation flags allow it.

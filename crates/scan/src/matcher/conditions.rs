@@ -174,7 +174,7 @@ impl Ask<'_, '_, '_> {
         self.engine.functions_given(place, expr).first().copied()
     }
 
-    fn key(&self, number: usize) -> Key {
+    pub(super) fn key(&self, number: usize) -> Key {
         match self.bound(number) {
             Some(Bound::Object { key, .. }) => key,
             Some(Bound::Lock { lock, .. }) => self.engine.flows.locks.key(lock),
@@ -367,7 +367,7 @@ impl Ask<'_, '_, '_> {
             Predicate::Guarded | Predicate::GuardedWrites | Predicate::Type | Predicate::NameOf => {
                 !self.value(predicate)?.is_empty()
             }
-            _ => false,
+            _ => return self.holds_by_habit(predicate),
         })
     }
 
@@ -414,7 +414,9 @@ impl Ask<'_, '_, '_> {
             Predicate::Guarded => {
                 let guard = self.guard_of_others();
                 // Too few accesses say nothing.
-                if self.engine.guard(self.key(0)).all < 4 || guard.writes_under == 0 {
+                if self.engine.guard(self.key(0), self.place(0)?).all < self.accesses_min()
+                    || guard.writes_under == 0
+                {
                     return Some("0".to_owned());
                 }
                 Some(guard.percent().to_string())
@@ -598,7 +600,9 @@ impl Ask<'_, '_, '_> {
         let (place, expr) = self.expr(0)?;
         let wanted = self.class(1);
         let view = View::new(self.engine.program, place.function);
-        Some(contains_call(&view, expr, wanted, 0))
+        let matcher = super::syntax::Matcher::new(self.engine, place.function, 0);
+        let mut sources = matcher.sources(place.event, expr).into_iter();
+        Some(sources.any(|source| contains_call(&view, source, wanted, 0)))
     }
 
     fn by_call(&self) -> Option<bool> {
@@ -664,7 +668,7 @@ impl Ask<'_, '_, '_> {
 
     fn unguarded(&self) -> Option<bool> {
         let place = self.place(0)?;
-        let Some(usual) = self.engine.guard(self.key(1)).lock else {
+        let Some(usual) = self.engine.guard(self.key(1), self.place(1)?).lock else {
             return Some(false);
         };
         let held = self.engine.held(place).ever;
@@ -677,8 +681,11 @@ impl Ask<'_, '_, '_> {
 
     /// The usual lock of the object, judged by the other accesses to it.
     fn guard_of_others(&self) -> super::guards::Guard {
-        let guard = self.engine.guard(self.key(0));
-        let (Some(place), Some(usual)) = (self.place(0), guard.lock) else {
+        let Some(place) = self.place(0) else {
+            return super::guards::Guard::default();
+        };
+        let guard = self.engine.guard(self.key(0), place);
+        let Some(usual) = guard.lock else {
             return guard;
         };
         let held = self.engine.held(place).always;
@@ -690,7 +697,7 @@ impl Ask<'_, '_, '_> {
 
     fn read_locked(&self) -> Option<bool> {
         let place = self.place(0)?;
-        let Some(usual) = self.engine.guard(self.key(1)).lock else {
+        let Some(usual) = self.engine.guard(self.key(1), self.place(1)?).lock else {
             return Some(false);
         };
         let held = self.engine.held(place).ever;
@@ -708,7 +715,7 @@ impl Ask<'_, '_, '_> {
         let Bound::Lock { lock, .. } = self.bound(0)? else {
             return Some(false);
         };
-        let usual = self.engine.guard(self.key(1)).lock;
+        let usual = self.engine.guard(self.key(1), self.place(1)?).lock;
         Some(usual.is_some_and(|usual| usual.is_same_object(lock)))
     }
 }

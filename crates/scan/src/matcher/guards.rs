@@ -1,9 +1,10 @@
 //! Which lock usually guards an object, by counting.
 
 use super::Engine;
-use crate::analyse::keys::{Key, View};
+use crate::analyse::keys::{Key, KeyParts, View};
 use crate::analyse::locks::Lock;
 use crate::analyse::program::EventId;
+use crate::front::lex::at;
 
 /// The usual lock of an object.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,23 +51,45 @@ impl Guard {
 const SAMPLE_MAX: usize = 300;
 
 impl Engine<'_> {
-    /// The usual lock of `key`. Accesses to fresh objects and during initialisation do not count.
-    pub(crate) fn guard(&self, key: Key) -> Guard {
-        if let Some(guard) = self.guards.borrow().get(&key) {
+    /// The usual lock of `key` as the code around `place` uses it. Accesses to fresh objects and during
+    /// initialisation do not count.
+    pub(crate) fn guard(&self, key: Key, place: EventId) -> Guard {
+        let unit = self.program.unit_of(place.function);
+        let folder = self.is_core(key).then(|| self.folders[at(unit)]);
+        if let Some(guard) = self.guards.borrow().get(&(key, folder)) {
             return *guard;
         }
-        let guard = self.count(key);
-        self.guards.borrow_mut().insert(key, guard);
+        let guard = self.count(key, folder);
+        self.guards.borrow_mut().insert((key, folder), guard);
         guard
     }
 
-    fn count(&self, key: Key) -> Guard {
+    /// Structs of the public headers are used everywhere: objects of another subsystem are other objects.
+    pub(super) fn is_core(&self, key: Key) -> bool {
+        let program = self.program;
+        match key.parts() {
+            KeyParts::Field(def, _) => program.types.def_home(def).is_some_and(|home| {
+                let shown = &program.sources[at(home)].shown;
+                shown.starts_with("include/") || shown.contains("/include/")
+            }),
+            KeyParts::Vague(..) => true,
+            _ => false,
+        }
+    }
+
+    fn count(&self, key: Key, folder: Option<u32>) -> Guard {
         let mut counts: Vec<(Lock, u32, u32)> = Vec::new();
         let mut all = 0;
         let mut writes_all = 0;
-        let accesses = self.accesses.writes(key).iter().map(|place| (place, true));
-        let reads = self.accesses.reads(key).iter().map(|place| (place, false));
-        for (place, is_write) in accesses.take(SAMPLE_MAX).chain(reads.take(SAMPLE_MAX)) {
+        let is_near = |place: &&EventId| {
+            let unit = self.program.unit_of(place.function);
+            folder.is_none_or(|folder| self.folders[at(unit)] == folder)
+        };
+        let writes = self.accesses.writes(key).iter().filter(is_near);
+        let reads = self.accesses.reads(key).iter().filter(is_near);
+        let writes = writes.take(SAMPLE_MAX).map(|place| (place, true));
+        let reads = reads.take(SAMPLE_MAX).map(|place| (place, false));
+        for (place, is_write) in writes.chain(reads) {
             if !self.counts_for_guard(*place) {
                 continue;
             }

@@ -11,9 +11,12 @@ use crate::analyse::keys::{Key, KeyParts, View};
 use crate::analyse::locks::Lock;
 use crate::analyse::program::{EventId, FnId, Name};
 use crate::analyse::types::Def;
-use crate::front::ast::E;
+use crate::front::event::Kind;
 use crate::front::lex::{at, index};
 use crate::idioms::Start;
+
+/// Callers of one function that are looked at.
+pub(super) const CALLERS_MAX: usize = 200;
 
 /// Handlers of one item that are looked at.
 const HANDLERS_MAX: usize = 8;
@@ -140,8 +143,14 @@ impl Engine<'_> {
         self.handlers.get_or_init(|| Handlers::new(self))
     }
 
+    /// Whether the handler of a work item or timer is known.
+    pub(super) fn has_handlers(&self, key: Key) -> bool {
+        let item = self.handlers().items.get(&key);
+        item.is_some_and(|item| !item.handlers.is_empty())
+    }
+
     /// The key of the work item or timer that a call is about: the first argument that is one.
-    fn item_key(&self, place: EventId) -> Option<Key> {
+    pub(super) fn item_key(&self, place: EventId) -> Option<Key> {
         let view = View::new(self.program, place.function);
         let (_, args) = view.unit.named_call(self.program.event(place).expr)?;
         let types = self.program.table.class("item_types").unwrap_or(0);
@@ -211,7 +220,11 @@ impl Engine<'_> {
         if self.ends_all_work(id) {
             return out;
         }
-        for def in self.structs_of_locals(&view) {
+        let mut defs = self.structs_of_locals(&view);
+        defs.extend(self.structs_of_ended(id));
+        defs.sort_unstable();
+        defs.dedup();
+        for def in defs {
             for key in handlers.by_struct.get(&def).into_iter().flatten() {
                 let item = &handlers.items[key];
                 let is_own = item
@@ -224,6 +237,54 @@ impl Engine<'_> {
             }
         }
         out
+    }
+
+    /// Structs of which the function ends an item.
+    fn structs_of_ended(&self, id: FnId) -> Vec<Def> {
+        let ended = self.calls_of_class(id, "ends_item");
+        let keys = ended.filter_map(|place| self.item_key(place));
+        keys.filter_map(|key| match key.parts() {
+            KeyParts::Field(def, _) => Some(def),
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// Calls of a class in a function.
+    pub(super) fn calls_of_class(&self, id: FnId, class: &str) -> impl Iterator<Item = EventId> {
+        let wanted = self.program.table.class(class).unwrap_or(0);
+        let is_there = self.calls.classes[at(id.0)] & wanted != 0;
+        let count = if is_there {
+            index(self.program.events(id).len())
+        } else {
+            0
+        };
+        let places = (0..count).map(move |event| EventId {
+            function: id,
+            event,
+        });
+        places.filter(move |place| {
+            self.program.event(*place).kind == Kind::Call && self.classes_at(*place) & wanted != 0
+        })
+    }
+
+    /// Whether what is ended at `ended` is started again by the handler that is waited for at `later`.
+    pub(super) fn is_started_again(&self, ended: EventId, later: EventId) -> bool {
+        let (Some(key), true) = (self.item_key(ended), ended.event < later.event) else {
+            return false;
+        };
+        let Some(item) = self.handlers().items.get(&key) else {
+            return false;
+        };
+        let awaited = self.awaited(later);
+        let is_armed = item
+            .armed
+            .iter()
+            .any(|place| awaited.binary_search(&place.function).is_ok());
+        let is_ended_again = self
+            .calls_of_class(ended.function, "ends_item")
+            .any(|place| place.event > later.event && self.item_key(place) == Some(key));
+        is_armed && !is_ended_again && self.item_key(later) != Some(key)
     }
 
     fn structs_of_locals(&self, view: &View<'_>) -> Vec<Def> {
@@ -399,104 +460,5 @@ impl Ask<'_, '_, '_> {
     pub(super) fn leaves_armed(&self) -> Option<bool> {
         let (place, started) = (self.place(0)?, self.place(1)?);
         Some(self.engine.left_armed(place).contains(&started))
-    }
-
-    /// Whether all other callers of what is called at the statement hold a lock that is not held here.
-    pub(super) fn called_unlocked(&self) -> Option<bool> {
-        let place = self.place(0)?;
-        let engine = self.engine;
-        let Some(callee) = engine
-            .calls
-            .callees_at(place.function, place.event)
-            .find(|call| !call.indirect)
-            .map(|call| call.callee)
-        else {
-            return Some(false);
-        };
-        let Some(lock) = engine.lock_of_callers(callee) else {
-            return Some(false);
-        };
-        let locks = &engine.flows.locks;
-        let held = engine.held(place).ever;
-        Some(
-            !engine.is_fresh_call(place)
-                && !held.iter().any(|other| {
-                    other.is_same_object(lock)
-                        || locks.is_vague(*other)
-                        || locks.exclude_each_other(engine.program, *other, lock)
-                }),
-        )
-    }
-}
-
-/// Callers of one function that are looked at.
-const CALLERS_MAX: usize = 200;
-
-/// Calls that must agree before the odd one out is reported, and their share in percent.
-const AGREEING_MIN: usize = 4;
-const AGREEING_PERCENT: usize = 80;
-
-impl Engine<'_> {
-    /// The lock that nearly all callers of a function hold.
-    fn lock_of_callers(&self, callee: FnId) -> Option<Lock> {
-        if let Some(known) = self.caller_locks.borrow().get(&callee) {
-            return *known;
-        }
-        let found = self.count_caller_locks(callee);
-        self.caller_locks.borrow_mut().insert(callee, found);
-        found
-    }
-
-    fn count_caller_locks(&self, callee: FnId) -> Option<Lock> {
-        let mut counts: Vec<(Lock, usize)> = Vec::new();
-        let mut all = 0;
-        for caller in self.calls.callers[at(callee.0)].iter().take(CALLERS_MAX) {
-            if self.contexts.is_init_only(*caller) {
-                continue;
-            }
-            for call in self.calls.of(*caller) {
-                let place = EventId {
-                    function: *caller,
-                    event: call.event,
-                };
-                if call.callee != callee || call.indirect || self.is_fresh_call(place) {
-                    continue;
-                }
-                all += 1;
-                for lock in self.held(place).always {
-                    let family = self.program.table.family(self.flows.locks.family(lock));
-                    if family.rcu
-                        || family.context
-                        || !family.has_object
-                        || self.flows.locks.is_vague(lock)
-                    {
-                        continue;
-                    }
-                    match counts
-                        .iter_mut()
-                        .find(|(known, _)| known.is_same_object(lock))
-                    {
-                        Some((_, count)) => *count += 1,
-                        None => counts.push((lock, 1)),
-                    }
-                }
-            }
-        }
-        let (lock, count) = counts.into_iter().rev().max_by_key(|(_, count)| *count)?;
-        let is_usual = count >= AGREEING_MIN && count * 100 >= all * AGREEING_PERCENT;
-        let is_taken_inside = self.flows.acquires(callee, lock);
-        (is_usual && count < all && !is_taken_inside).then_some(lock)
-    }
-
-    /// Whether a call is about an object that nobody else knows yet.
-    fn is_fresh_call(&self, place: EventId) -> bool {
-        let view = View::new(self.program, place.function);
-        let Some((_, args)) = view.unit.named_call(self.program.event(place).expr) else {
-            return false;
-        };
-        args.iter().any(|arg: &E| {
-            view.root(*arg)
-                .is_some_and(|root| self.flows.is_fresh(place.function, place.event, root))
-        })
     }
 }

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::Engine;
 use super::bound::{Bound, Partial};
 use super::syntax::Matcher;
-use crate::analyse::keys::{Key, KeyParts, View};
+use crate::analyse::keys::{Key, View};
 use crate::analyse::program::{EventId, FnId};
 use crate::front::ast::{E, Expr};
 use crate::front::lex::{Sym, at};
@@ -328,7 +328,7 @@ impl Job<'_, '_, '_> {
             }
             None => (0..all.all.len()).collect(),
         };
-        let core = keys.iter().flatten().any(|key| self.is_core(*key));
+        let core = keys.iter().flatten().any(|key| self.engine.is_core(*key));
         for candidate in candidates.into_iter().take(PARTNERS_MAX * 4) {
             if core && !self.is_same_directory(state, &all.all[candidate]) {
                 continue;
@@ -438,7 +438,7 @@ impl Job<'_, '_, '_> {
         let program = self.engine.program;
         let unit = program.unit_of(home.function);
         // An inline function of a header runs in every folder.
-        if self.is_core(key) && !program.is_header(unit) {
+        if self.engine.is_core(key) && !program.is_header(unit) {
             places.retain(|place| {
                 let other = program.unit_of(place.function);
                 program.is_header(other) || program.directory(other) == program.directory(unit)
@@ -455,19 +455,6 @@ impl Job<'_, '_, '_> {
             }
         });
         places
-    }
-
-    /// Structs of the public headers are used everywhere: objects of another subsystem are other objects.
-    fn is_core(&self, key: Key) -> bool {
-        let program = self.engine.program;
-        match key.parts() {
-            KeyParts::Field(def, _) => program.types.def_home(def).is_some_and(|home| {
-                let shown = &program.sources[at(home)].shown;
-                shown.starts_with("include/") || shown.contains("/include/")
-            }),
-            KeyParts::Vague(..) => true,
-            _ => false,
-        }
     }
 
     /// Functions that the conditions name for the sub-pattern's first `fun`.

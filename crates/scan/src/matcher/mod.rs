@@ -5,9 +5,12 @@ mod conditions;
 mod equal;
 mod facts;
 mod guards;
+mod habits;
 mod handlers;
 mod join;
+mod lives;
 mod paths;
+mod spellings;
 mod syntax;
 
 use std::cell::{OnceCell, RefCell};
@@ -21,8 +24,9 @@ use crate::analyse::contexts::{Context, Contexts};
 use crate::analyse::flow::Flows;
 use crate::analyse::keys::{Key, View};
 use crate::analyse::locks::{Lock, LockSet};
-use crate::analyse::program::{EventId, FnId, Program};
+use crate::analyse::program::{EventId, FnId, Name, Program};
 use crate::analyse::sleep::Sleepers;
+use crate::analyse::types::Def;
 use crate::front::event::{BY_CALL, Kind, TOP, UPDATE};
 use crate::front::lex::at;
 use crate::idioms::Start;
@@ -53,8 +57,9 @@ impl Level {
     };
 }
 
-/// Lists that were computed once.
-type Lists<K, V> = RefCell<FxHashMap<K, Rc<Vec<V>>>>;
+/// What was computed once.
+type Memo<K, V> = RefCell<FxHashMap<K, V>>;
+type Lists<K, V> = Memo<K, Rc<Vec<V>>>;
 
 /// The program with all analyses.
 #[derive(Debug)]
@@ -66,13 +71,17 @@ pub(crate) struct Engine<'p> {
     pub(crate) accesses: Accesses,
     pub(crate) sleepers: Sleepers,
     pub(crate) level: Level,
-    guards: RefCell<FxHashMap<Key, guards::Guard>>,
+    guards: RefCell<FxHashMap<(Key, Option<u32>), guards::Guard>>,
+    /// The folder of each unit, by number.
+    folders: Vec<u32>,
     sets: RefCell<FxHashMap<EventId, Held>>,
     handlers: OnceCell<handlers::Handlers>,
     caller_locks: RefCell<FxHashMap<FnId, Option<Lock>>>,
     mostly_held: RefCell<FxHashMap<FnId, bool>>,
     awaited: Lists<(Option<Key>, u32), FnId>,
     left_armed: Lists<FnId, EventId>,
+    other_calls: Memo<(Name, Option<FnId>), Option<Lock>>,
+    freed_later: OnceCell<Vec<(Def, FnId)>>,
 }
 
 /// Locks at an event over all contexts.
@@ -104,12 +113,15 @@ impl<'p> Engine<'p> {
             sleepers,
             level,
             guards: RefCell::default(),
+            folders: folders(program),
             sets: RefCell::default(),
             handlers: OnceCell::new(),
             caller_locks: RefCell::default(),
             mostly_held: RefCell::default(),
             awaited: RefCell::default(),
             left_armed: RefCell::default(),
+            other_calls: RefCell::default(),
+            freed_later: OnceCell::new(),
         }
     }
 
@@ -304,6 +316,18 @@ impl<'p> Engine<'p> {
         let unit = self.program.unit_of(id);
         self.program.sources[at(unit)].wanted
     }
+}
+
+/// Numbers the folders, in the order of the units.
+fn folders(program: &Program<'_>) -> Vec<u32> {
+    let mut numbers: FxHashMap<&str, u32> = FxHashMap::default();
+    let units = 0..crate::front::lex::index(program.units.len());
+    units
+        .map(|unit| {
+            let next = crate::front::lex::index(numbers.len());
+            *numbers.entry(program.directory(unit)).or_insert(next)
+        })
+        .collect()
 }
 
 /// A work item, timer or interrupt handler does not run at the same time as itself.

@@ -14,6 +14,7 @@ pub(super) fn fact_kind(predicate: Predicate) -> Option<PathFactKind> {
         Predicate::Leaks => PathFactKind::Leaks,
         Predicate::Relocks => PathFactKind::Relocks,
         Predicate::Reunlocks => PathFactKind::Reunlocks,
+        Predicate::ReleasesUnheld => PathFactKind::ReleasesUnheld,
         Predicate::UsesFreed => PathFactKind::UsesFreed,
         Predicate::UsesAfterRcu => PathFactKind::UsesAfterRcu,
         _ => return None,

@@ -21,15 +21,15 @@ const STATES_MAX: usize = 64;
 
 pub(super) struct Matcher<'e, 'p> {
     engine: &'e Engine<'p>,
-    view: View<'e>,
+    pub(super) view: View<'e>,
     id: FnId,
-    events: &'e [Event],
+    pub(super) events: &'e [Event],
     cfg: OnceCell<Cfg>,
     sub: usize,
 }
 
 #[derive(Debug, Clone)]
-struct State<'s> {
+pub(super) struct State<'s> {
     /// The last matched event.
     last: Option<u32>,
     /// The next match is not before this.
@@ -54,7 +54,7 @@ impl<'e, 'p> Matcher<'e, 'p> {
         self.cfg.get_or_init(|| Cfg::new(self.events))
     }
 
-    fn place(&self, event: u32) -> EventId {
+    pub(super) fn place(&self, event: u32) -> EventId {
         EventId {
             function: self.id,
             event,
@@ -84,7 +84,7 @@ impl<'e, 'p> Matcher<'e, 'p> {
             .collect()
     }
 
-    fn sequence<'s>(
+    pub(super) fn sequence<'s>(
         &self,
         stmts: &'s [Stmt],
         low: u32,
@@ -239,6 +239,9 @@ impl<'e, 'p> Matcher<'e, 'p> {
                     };
                     return self.branches(then, other.as_deref(), event, high, &partial);
                 }
+                if self.is_disguised_if(event, then, other.as_deref()) {
+                    return self.disguised_if(stmt, cond, then, event, state);
+                }
                 if *or_loop && here.kind == Kind::Loop && here.expr != E::NONE {
                     return self.looped(stmt, cond, then, event, state);
                 }
@@ -359,17 +362,7 @@ impl<'e, 'p> Matcher<'e, 'p> {
         }
     }
 
-    fn condition(&self, event: u32, expr: E) -> Bound {
-        let mut objects = Vec::new();
-        self.view.objects(expr, &mut objects);
-        Bound::Condition {
-            place: self.place(event),
-            expr,
-            objects,
-        }
-    }
-
-    fn bind_condition(
+    pub(super) fn bind_condition(
         &self,
         stmt: &Stmt,
         cond: &Name,

@@ -4,7 +4,7 @@ use super::state::{Held, State};
 use super::summary::{Outcome, Touched};
 use super::value::{ANY, NEGATIVE, Node, POSITIVE, Signs, Value, ZERO};
 use super::walk::Walk;
-use crate::analyse::keys::{KeyParts, View};
+use crate::analyse::keys::{Key, KeyParts, View};
 use crate::analyse::locks::Lock;
 use crate::analyse::operations::{
     Operation, class_key, is_unconditional, lock_key, operation, substitute,
@@ -557,7 +557,8 @@ impl<'p> Walk<'_, 'p> {
                 let defs: Vec<(Sym, E)> = Vec::new();
                 lock_key(&view, &defs, *arg)
             }
-            None => class_key(view.program, family),
+            // Without an argument it is one lock for all: known by the name of its release.
+            None => Key::new(KeyParts::Global(release, None)),
         };
         let object = match args.first() {
             Some(arg) => self.eval.value(state, *arg),
@@ -636,6 +637,7 @@ impl<'p> Walk<'_, 'p> {
         };
         let value = self.eval.values.add(node);
         state.set_result(event.expr, value);
+        self.borrow_result(event.expr, value, state);
         let Expr::Call { args, .. } = view.expr(event.expr) else {
             return value;
         };

@@ -158,6 +158,7 @@ impl Walk<'_, '_> {
             if self.pairs.last() != Some(&(held.by, position)) {
                 self.pairs.push((held.by, position));
             }
+            self.remember_own_pair(exact.is_some(), &held, state);
             state.remember_done(Done {
                 lock: held.lock,
                 instance: held.instance,
@@ -169,6 +170,7 @@ impl Walk<'_, '_> {
             return self.refresh(state);
         }
         self.check_reunlock(position, lock, instance, state);
+        self.remember_unheld(position, lock, instance, state);
         let freed = Freed {
             lock,
             instance,
@@ -178,6 +180,40 @@ impl Walk<'_, '_> {
             state.freed.push(freed);
         }
         self.refresh(state);
+    }
+
+    fn remember_own_pair(&mut self, is_exact: bool, held: &Held, state: &State) {
+        let gave_away = state
+            .freed
+            .iter()
+            .any(|freed| freed.lock.is_same_object(held.lock));
+        let pair = (held.by, held.lock, held.instance);
+        if is_exact
+            && !held.unsure
+            && !gave_away
+            && !state.joined
+            && !self.own_pairs.contains(&pair)
+        {
+            self.own_pairs.push(pair);
+        }
+    }
+
+    /// A release on a path that did not take the lock, for no reason that the caller gave.
+    fn remember_unheld(&mut self, position: u32, lock: Lock, instance: Value, state: &State) {
+        let program = self.view().program;
+        let family = program.table.family(self.locks.family(lock));
+        let is_named = Some(self.locks.family(lock)) == program.table.named_family();
+        let was_taken = state.done.iter().any(|done| done.lock.is_same_object(lock));
+        if !(state.joined
+            || is_named
+            || was_taken
+            || family.context
+            || family.counts
+            || self.depends_on_parameter(state)
+            || self.unheld.contains(&(position, lock, instance)))
+        {
+            self.unheld.push((position, lock, instance));
+        }
     }
 
     fn check_reunlock(&mut self, position: u32, lock: Lock, instance: Value, state: &State) {

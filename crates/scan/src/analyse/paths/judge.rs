@@ -48,6 +48,8 @@ pub(crate) enum PathFactKind {
     Relocks,
     /// The lock released at the first is released again at the second.
     Reunlocks,
+    /// The second releases the lock that the first takes, on a path on which it was never taken.
+    ReleasesUnheld,
     /// The object freed at the first is used at the second.
     UsesFreed,
     /// The object found in the RCU section that ends at the first is used at the second.
@@ -244,6 +246,31 @@ impl Leaks<'_, '_> {
             .iter()
             .any(|(by, _)| *by != taken && (release..end).contains(by))
     }
+}
+
+/// Releases of a lock that was not taken on the path, in a function that takes it itself on another one: then its
+/// caller does not hold it.
+pub(super) fn unheld_releases(
+    events: &[Event],
+    own_pairs: &[(u32, Lock, Value)],
+    unheld: &[(u32, Lock, Value)],
+) -> Vec<PathFact> {
+    let mut facts = Vec::new();
+    for (position, lock, instance) in unheld {
+        // Behind a loop the lock may have been taken in a later round.
+        let own = own_pairs.iter().find(|(taken, other, of)| {
+            other.is_same_object(*lock)
+                && of == instance
+                && !is_taken_in_a_loop(events, *taken, *position)
+        });
+        facts.extend(own.map(|(taken, _, _)| PathFact {
+            kind: PathFactKind::ReleasesUnheld,
+            first: *taken,
+            second: *position,
+            lock: *lock,
+        }));
+    }
+    facts
 }
 
 /// Whether a result of these signs with the lock held is a mistake, given the signs of results without it.

@@ -5,6 +5,7 @@ use super::state::{Gone, State};
 use super::value::{Node, Value};
 use super::walk::Walk;
 use crate::analyse::locks::Lock;
+use crate::analyse::program::Name;
 use crate::front::ast::{E, Expr};
 use crate::front::event::{BY_CALL, Event, Kind};
 use crate::front::lex::Sym;
@@ -28,6 +29,7 @@ impl Walk<'_, '_> {
             }
             return;
         }
+        self.check_arguments(position, global, args, state);
         let is_watched = !(state.gone.is_empty() && state.borrowed.is_empty());
         if is_watched && takes_reference(view.program.names.bytes(global)) {
             let args = args.to_vec();
@@ -45,6 +47,53 @@ impl Walk<'_, '_> {
         {
             let value = self.eval.value(state, *arg);
             borrow(value, state);
+        }
+    }
+
+    /// Reports what is gone and given to a function all the same.
+    fn check_arguments(&mut self, position: u32, name: Name, args: &[E], state: &State) {
+        let is_left = state
+            .gone
+            .iter()
+            .any(|gone| gone.kind == PathFactKind::UsesAfterRcu);
+        let program = self.view().program;
+        let text = program.names.bytes(name);
+        if !is_left
+            || state.joined
+            || program.table.is_loop(text)
+            || takes_reference(text)
+            || only_tells(text)
+        {
+            return;
+        }
+        for arg in args {
+            let value = self.eval.value(state, *arg);
+            let gone = state
+                .gone
+                .iter()
+                .find(|gone| gone.object == value && gone.kind == PathFactKind::UsesAfterRcu);
+            if let Some(gone) = gone {
+                self.facts.push(PathFact {
+                    kind: gone.kind,
+                    first: gone.by,
+                    second: position,
+                    lock: Lock::NONE,
+                });
+            }
+        }
+    }
+
+    /// The result of a look-up that leaves protection to its caller is an object found under RCU.
+    pub(super) fn borrow_result(&mut self, call: E, result: Value, state: &mut State) {
+        let view = self.view();
+        let Some((name, _)) = view.unit.named_call(call) else {
+            return;
+        };
+        let name = view.name(name);
+        let is_lookup = view.program.names.bytes(name).ends_with(b"_rcu")
+            && view.program.idiom(name).classes == 0;
+        if is_lookup && self.is_in_rcu(state) {
+            borrow(result, state);
         }
     }
 
@@ -137,6 +186,23 @@ fn borrow(value: Value, state: &mut State) {
     if !state.borrowed.contains(&value) && state.borrowed.len() < OBJECTS_MAX {
         state.borrowed.push(value);
     }
+}
+
+/// Whether a function of this name only looks at the pointer itself, or gives the object up.
+fn only_tells(text: &[u8]) -> bool {
+    [
+        &b"IS_ERR"[..],
+        b"PTR_ERR",
+        b"put",
+        b"print",
+        b"trace",
+        b"dbg",
+        b"rcu",
+        b"WARN",
+        b"free",
+    ]
+    .iter()
+    .any(|part| text.windows(part.len()).any(|window| window == *part))
 }
 
 /// Whether a function of this name keeps an object.

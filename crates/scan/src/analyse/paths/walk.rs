@@ -5,7 +5,7 @@ use super::judge::{self, Exit, Leaks, PathFact};
 use super::state::{self, State};
 use super::summary::{Summary, Touched};
 use super::uses::Uses;
-use super::value::{ANY, Node};
+use super::value::{ANY, Node, Value};
 use crate::analyse::calls::Calls;
 use crate::analyse::cfg::Cfg;
 use crate::analyse::keys::View;
@@ -88,6 +88,10 @@ pub(crate) struct Walk<'r, 'p> {
     pub(super) doubts: Vec<Lock>,
     /// Where each lock was taken and released again.
     pub(super) pairs: Vec<(u32, u32)>,
+    /// The same, where the caller's lock was not given away before.
+    pub(super) own_pairs: Vec<(u32, Lock, Value)>,
+    /// Releases of a lock that was not taken on the path.
+    pub(super) unheld: Vec<(u32, Lock, Value)>,
     exits: Vec<Exit>,
     is_cut: bool,
 }
@@ -116,6 +120,8 @@ impl<'r, 'p> Walk<'r, 'p> {
             passes: Vec::new(),
             doubts: Vec::new(),
             pairs: Vec::new(),
+            own_pairs: Vec::new(),
+            unheld: Vec::new(),
             exits: Vec::new(),
             is_cut: false,
         }
@@ -168,6 +174,11 @@ impl<'r, 'p> Walk<'r, 'p> {
             pairs: &self.pairs,
         };
         self.facts.extend(leaks.find());
+        self.facts.extend(judge::unheld_releases(
+            self.events,
+            &self.own_pairs,
+            &self.unheld,
+        ));
         self.facts.sort_unstable();
         self.facts.dedup();
         Walked {

@@ -1,0 +1,62 @@
+//! A random draw of default findings to judge by reading, for `judged.toml`.
+//!
+//! Arguments: SEED COUNT PATH...
+
+use std::path::PathBuf;
+
+use raddle_scan::{Level, Options};
+use raddle_stdx::{Prng, width};
+
+/// As the command line limits each pattern.
+const LIMIT: usize = 200;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(seed), Some(count)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: draw SEED COUNT PATH...".into());
+    };
+    let options = Options {
+        paths: arguments.map(PathBuf::from).collect(),
+        patterns: raddle_scan::shipped_files(),
+        only: Vec::new(),
+        jobs: 2,
+        level: Level::FULL,
+        limit: Some(LIMIT),
+        config: raddle_config::scan::Scan::default(),
+        former: Vec::new(),
+    };
+    let mut findings = raddle_scan::scan(&options, &|_, _, _| {})?.findings;
+    print(&format!("{} findings, seed {seed}", findings.len()));
+    let mut random = Prng::new(seed.parse()?);
+    for number in 0..count.parse::<usize>()?.min(findings.len()) {
+        let chosen = random.below(width::to_u64(findings.len()));
+        let finding = findings.swap_remove(usize::try_from(chosen)?);
+        print(&format!(
+            "{} {} {:?}: {}",
+            number + 1,
+            finding.kind,
+            finding.severity,
+            finding.title
+        ));
+        for step in &finding.steps {
+            let place = &step.place;
+            print(&format!(
+                "    {}:{} {} {} [{}]",
+                place.file,
+                place.line,
+                place.function,
+                step.action,
+                step.locks.join(", ")
+            ));
+        }
+        for note in &finding.notes {
+            print(&format!("    {note}"));
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the result of this program")]
+fn print(text: &str) {
+    println!("{text}");
+}
