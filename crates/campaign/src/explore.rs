@@ -86,6 +86,25 @@ impl<S: Subject> Begun<S> {
             ..Report::default()
         }
     }
+
+    /// Contexts of the default order.
+    pub fn contexts(&self) -> u64 {
+        self.baseline.contexts
+    }
+
+    /// Where contexts met in the default order.
+    pub fn points(&self) -> Vec<Site> {
+        let learned = self.baseline.learned.as_ref();
+        let meetings = learned.into_iter().flat_map(|learned| &learned.meetings);
+        meetings.flatten().copied().collect()
+    }
+
+    /// What failed in the default order.
+    pub fn findings(&self) -> Findings<StageOf<S>> {
+        let mut findings = Findings::default();
+        findings.note(&self.baseline);
+        findings
+    }
 }
 
 /// Explores a subject. `news` is told of each phase, of each generation, and of each new failure.

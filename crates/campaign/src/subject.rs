@@ -11,7 +11,7 @@ use raddle_detect::communication::Meetings;
 use raddle_report::Finding;
 use raddle_sched::{Drive, Profile, Scheduler};
 use raddle_stdx::width::to_usize;
-use raddle_trace::Limits;
+use raddle_trace::{Limits, Observer};
 use raddle_world::{Site, World};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -168,8 +168,19 @@ pub trait Stage: Sized + Debug {
         watch: Watch,
     ) -> RunOf<Self>;
 
+    /// Runs one schedule from the start, shows its events to observers, and judges it.
+    fn observe(
+        &mut self,
+        scheduler: &mut dyn Scheduler,
+        rules: &Self::Rules,
+        observers: &mut [&mut dyn Observer],
+    ) -> RunOf<Self>;
+
     /// Right after a run: what a replay of it must come to.
     fn digests(&mut self) -> Digests;
+
+    /// An instruction in words.
+    fn describe(&mut self, site: Site) -> String;
 
     /// A failure that was neither replayed nor made small nor explained.
     fn as_found(&mut self, failing: &OutcomeOf<Self>, rules: &Self::Rules) -> FoundOf<Self>;

@@ -10,15 +10,16 @@ use raddle_campaign::{
 use raddle_detect::{Failure, Race};
 use raddle_linux::LinuxWorld;
 use raddle_sched::{End, Scheduler};
-use raddle_trace::{Limits, Recording};
-use raddle_world::{Site, World};
+use raddle_trace::{Limits, Observer, Recording};
+use raddle_world::{ContextId, Site, World};
 
 use crate::exhaustive;
 use crate::explain;
 use crate::judge::Rules;
 use crate::portfolio::PORTFOLIO;
-use crate::schedule_run::{Outcome, Run, run_schedule};
+use crate::schedule_run::{Outcome, Run, run_observed, run_schedule};
 use crate::session::{About, Session, StartFailure};
+use crate::stack::{own_place, place_of};
 
 /// Steps in a row before the default order goes on to the next context.
 const PATIENCE: u64 = 100_000;
@@ -178,11 +179,30 @@ impl Stage for Session {
         run_schedule(self, scheduler, rules, watch)
     }
 
+    fn observe(
+        &mut self,
+        scheduler: &mut dyn Scheduler,
+        rules: &Rules,
+        observers: &mut [&mut dyn Observer],
+    ) -> Run {
+        run_observed(self, scheduler, rules, observers)
+    }
+
     fn digests(&mut self) -> Digests {
         Digests {
             run: self.world.run_digest(),
             state: self.world.state_digest(),
         }
+    }
+
+    fn describe(&mut self, site: Site) -> String {
+        // A context that has ended has no symbols.
+        self.restore();
+        let symbols = self.world.symbols(ContextId(0)).unwrap_or_default();
+        let place = own_place(&symbols, site.pc());
+        place
+            .unwrap_or_else(|| place_of(&symbols, site.pc()))
+            .describe()
     }
 
     fn as_found(&mut self, failing: &Outcome, rules: &Rules) -> Found<Recording> {

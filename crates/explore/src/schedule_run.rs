@@ -1,6 +1,7 @@
 //! One schedule, from the snapshot to its end and to a judgement.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use raddle_campaign::{Learned, Spent, Stopwatch, Watch};
 use raddle_detect::{Communication, Race, Races};
@@ -36,16 +37,64 @@ pub(crate) fn run_watched(
     scheduler: &mut dyn Scheduler,
     rules: &Rules,
     watch: Watch,
-    also: &mut dyn FnMut(&LinuxWorld, &[Event]),
+    also: &mut dyn FnMut(&mut LinuxWorld, &[Event]),
+) -> Run {
+    let observe = if watch.memory {
+        Observe::Addr
+    } else {
+        Observe::None
+    };
+    run_under(session, scheduler, rules, (watch, observe), also)
+}
+
+/// Runs one schedule and shows the events of the program's own code to observers. What words are locks is known from
+/// the runs before.
+pub(crate) fn run_observed(
+    session: &mut Session,
+    scheduler: &mut dyn Scheduler,
+    rules: &Rules,
+    observers: &mut [&mut dyn raddle_trace::Observer],
+) -> Run {
+    let territory = Arc::clone(&session.territory);
+    let mut attribution = Attribution::new(&territory);
+    let mut facts = Facts::knowing(&session.inferred_locks);
+    let mut atomics = std::mem::take(&mut session.atomics);
+    let values = (Watch::NOTHING, Observe::AddrValue);
+    let run = run_under(session, scheduler, rules, values, &mut |world, events| {
+        for event in events {
+            let own = attribution.own(world, event);
+            if let Some(own) = &own
+                && let EventKind::Access(access) = &own.kind
+                && atomics.is_atomic(own.pc(), access.addr)
+            {
+                facts.mark_atomic(access);
+            }
+            facts.event_with(event, &mut |site| attribution.locked(world, event, site));
+            let own = own.filter(|own| own.is_exact() && !own.is_in_call());
+            for observer in observers.iter_mut() {
+                if let Some(own) = &own {
+                    observer.event(own, &facts);
+                }
+            }
+        }
+    });
+    session.atomics = atomics;
+    session.inferred_locks = facts.inferred_locks();
+    run
+}
+
+/// Runs one schedule; `also` sees the events, too.
+fn run_under(
+    session: &mut Session,
+    scheduler: &mut dyn Scheduler,
+    rules: &Rules,
+    (watch, observe): (Watch, Observe),
+    also: &mut dyn FnMut(&mut LinuxWorld, &[Event]),
 ) -> Run {
     let mut stopwatch = Stopwatch::start(session.clock);
     let mut spent = Spent::default();
     session.restore();
-    session.world.set_observe(if watch.memory {
-        Observe::Addr
-    } else {
-        Observe::None
-    });
+    session.world.set_observe(observe);
     spent.restore = stopwatch.lap();
     let mut observer = Observer::new(session, watch.memory);
     let atomics = &mut session.atomics;

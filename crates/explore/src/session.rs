@@ -8,6 +8,7 @@ use std::sync::Arc;
 use raddle_campaign::focus::merged;
 use raddle_campaign::{Clock, Focus, Leave};
 use raddle_linux::{HeapWatch, LinuxWorld, Mapping, Setup, StartError, Watch, describe_status};
+use raddle_trace::facts::InferredLocks;
 use raddle_trace::{Checks, Inputs, Recording};
 use raddle_world::{ContextId, ImageId, SeededChoices, Site, Snapshot, Unsupported, World};
 use thiserror::Error;
@@ -102,6 +103,8 @@ pub struct Session {
     image: ImageId,
     pub(crate) territory: Arc<Territory>,
     pub(crate) atomics: Atomics,
+    /// Words that were used as locks in the last run in which values were seen.
+    pub(crate) inferred_locks: InferredLocks,
     /// Communication points, as far as they are known.
     pub(crate) points: BTreeSet<Site>,
     /// Measures where the time goes, if somebody wants to know.
@@ -145,6 +148,7 @@ impl Session {
             digest,
             territory,
             atomics,
+            inferred_locks: InferredLocks::default(),
             points: BTreeSet::new(),
             clock: None,
             leave,

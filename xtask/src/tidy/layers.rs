@@ -46,6 +46,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "detect", "report",
         ],
     ),
+    ("predict", &["stdx", "world", "trace", "sched", "campaign"]),
     ("scan", &["stdx", "report", "config"]),
     ("harden-rt", &[]),
     ("harden", &["stdx", "report", "config", "harden-rt"]),

@@ -4,7 +4,7 @@ use raddle_campaign::{Learned, Spent, Stopwatch, Watch};
 use raddle_detect::{Communication, Races};
 use raddle_sched::{End, Passing, Policy, Reason, Scheduler, View, Wrap, drive_while};
 use raddle_stdx::width::to_u64;
-use raddle_trace::{Facts, Limits, Observer as _};
+use raddle_trace::{Facts, Limits, Observer};
 use raddle_world::{ContextId, Event, EventKind, Site, World};
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::race_rules::LockCode;
 use super::session::{Session, Target};
 use super::ski_race::{RacePair, SkiRaces};
-use crate::world::{Heuristic, Heuristics, KernelWorld};
+use crate::world::{Heuristic, Heuristics, KernelWorld, SyncCalls};
 
 /// How data races are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,6 +186,40 @@ pub(super) fn run_schedule(
     rules: Rules,
     watch: Watch,
 ) -> Run {
+    run_watched(session, scheduler, rules, watch, &mut |_, _| {})
+}
+
+/// Runs one schedule and shows its events to observers.
+pub(super) fn run_observed(
+    session: &mut Session<'_>,
+    scheduler: &mut dyn Scheduler,
+    rules: Rules,
+    observers: &mut [&mut dyn Observer],
+) -> Run {
+    let calls = SyncCalls::new(&session.target.symbols);
+    session.world.tell_synchronisation(Some(calls));
+    let mut facts = Facts::default();
+    let watch = Watch::MEMORY;
+    let run = run_watched(session, scheduler, rules, watch, &mut |_, events| {
+        for event in events {
+            facts.event(event);
+            for observer in observers.iter_mut() {
+                observer.event(event, &facts);
+            }
+        }
+    });
+    session.world.tell_synchronisation(None);
+    run
+}
+
+/// Runs one schedule; `also` sees the events, too.
+fn run_watched(
+    session: &mut Session<'_>,
+    scheduler: &mut dyn Scheduler,
+    rules: Rules,
+    watch: Watch,
+    also: &mut dyn FnMut(&KernelWorld, &[Event]),
+) -> Run {
     let mut stopwatch = Stopwatch::start(session.clock);
     let mut spent = Spent::default();
     session.restore();
@@ -226,6 +260,7 @@ pub(super) fn run_schedule(
         policy,
         &mut |world, events| {
             let mut inside = Stopwatch::start(clock);
+            also(world, events);
             for event in events {
                 detectors.event(world, event);
             }

@@ -8,7 +8,7 @@ use raddle_campaign::{
     Smallest, Stage, Subject, Symptom, Tally, Watch,
 };
 use raddle_sched::Scheduler;
-use raddle_trace::Limits;
+use raddle_trace::{Limits, Observer};
 use raddle_world::{Site, World};
 
 use super::explain::Explainer;
@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::kept;
 use super::names::Names;
 use super::portfolio::PORTFOLIO;
-use super::run::{Outcome, RaceMode, Rules, Run, run_schedule};
+use super::run::{Outcome, RaceMode, Rules, Run, run_observed, run_schedule};
 use super::session::{OUT_OF_MEMORY, Session, StartFailure, Target};
 use super::ski_race::RacePair;
 use crate::recording::KernelRecording;
@@ -192,11 +192,24 @@ impl Stage for Session<'_> {
         run_schedule(self, scheduler, *rules, watch)
     }
 
+    fn observe(
+        &mut self,
+        scheduler: &mut dyn Scheduler,
+        rules: &Rules,
+        observers: &mut [&mut dyn Observer],
+    ) -> Run {
+        run_observed(self, scheduler, *rules, observers)
+    }
+
     fn digests(&mut self) -> Digests {
         Digests {
             run: self.world.run_digest(),
             state: self.world.state_digest(),
         }
+    }
+
+    fn describe(&mut self, site: Site) -> String {
+        Names::of(self).show(site.pc())
     }
 
     fn as_found(&mut self, failing: &Outcome, rules: &Rules) -> Found<KernelRecording> {

@@ -267,7 +267,7 @@ fn write_recordings(keeper: &Keeper, name: &str, report: &mut ProgramReport) {
 
 /// Keeps a recording and gives the command that replays it. An oracle is part of the command: replay runs none that
 /// only the file names.
-fn replay_command(
+pub(super) fn replay_command(
     keeper: &Keeper,
     name: &str,
     finding: &Finding,

@@ -17,6 +17,7 @@ mod harden;
 mod kernel;
 mod kind;
 mod log;
+mod predict;
 mod replay;
 mod run;
 mod scan;
@@ -28,6 +29,7 @@ pub(crate) enum Command {
     Explain(explain::Explain),
     Run(Box<run::Run>),
     Explore(Box<explore::Explore>),
+    Predict(Box<predict::Predict>),
     Replay(replay::Replay),
     Log(log::Log),
     #[command(hide = true)]
@@ -47,6 +49,7 @@ impl Command {
         match self {
             Self::Explain(command) => command.run(),
             Self::Explore(command) => command.run(),
+            Self::Predict(command) => command.run(),
             Self::Replay(command) => command.run(),
             Self::Log(command) => command.run(),
             Self::Run(command) => command.run(),

@@ -16,14 +16,14 @@ use crate::commands::campaign::CampaignOptions;
 #[derive(Debug, Args)]
 pub(crate) struct ExploreOptions {
     #[command(flatten)]
-    pub(super) campaign: CampaignOptions,
+    pub(crate) campaign: CampaignOptions,
     /// Where schedules begin: `first-thread`; `hint` for where the program calls `raddle_snapshot()` of raddle.h; or the
     /// name of a function, such as `main`.
     #[arg(long, value_name = "PLACE", default_value = "first-thread")]
     snapshot_at: String,
     /// Look for data races in every schedule, not only in a sample of them, and list those that look harmless.
     #[arg(long)]
-    pub(super) races: bool,
+    pub(crate) races: bool,
     /// Do not watch the heap: by default a double or invalid free and an access to freed memory are findings.
     #[arg(long)]
     no_heap_checks: bool,
@@ -56,16 +56,16 @@ pub(crate) struct ExploreOptions {
     max_steps: Option<u64>,
     /// Print JSON.
     #[arg(long, conflicts_with_all = ["sarif", "concise"])]
-    pub(super) json: bool,
+    pub(crate) json: bool,
     /// Print SARIF 2.1.0.
     #[arg(long, conflicts_with = "concise")]
-    pub(super) sarif: bool,
+    pub(crate) sarif: bool,
     /// Print one line per finding.
     #[arg(long)]
-    pub(super) concise: bool,
+    pub(crate) concise: bool,
     /// Write JUnit XML to a file, too.
     #[arg(long, value_name = "FILE")]
-    pub(super) junit: Option<PathBuf>,
+    pub(crate) junit: Option<PathBuf>,
 }
 
 impl ExploreOptions {
@@ -74,7 +74,7 @@ impl ExploreOptions {
     }
 
     /// What to do with one program.
-    pub(super) fn program(&self, inputs: Inputs, cancel: &Cancel) -> anyhow::Result<Program> {
+    pub(crate) fn program(&self, inputs: Inputs, cancel: &Cancel) -> anyhow::Result<Program> {
         let Ok(snapshot_at) = self.snapshot_at.parse();
         let expected_output = self.expected_output()?;
         if let Some(command) = &self.oracle {
@@ -107,7 +107,7 @@ impl ExploreOptions {
     }
 
     /// To explore everything takes as many as it takes.
-    pub(super) fn schedules(&self) -> u64 {
+    pub(crate) fn schedules(&self) -> u64 {
         match self.campaign.schedules {
             None if self.exhaustive => u64::MAX,
             _ => self.campaign.schedules(),

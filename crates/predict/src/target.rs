@@ -1,0 +1,157 @@
+//! What is to be forced, and in which order.
+
+use std::collections::BTreeMap;
+
+use raddle_sched::Verdict;
+use raddle_stdx::width::to_u64;
+use raddle_trace::Path;
+use raddle_world::{ContextId, ContextTable, Site};
+
+use crate::unserializable::Case;
+
+/// Dynamic instances of one target that are tried at most.
+const INSTANCES_MAX: usize = 3;
+
+/// An instruction at one of its visits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spot {
+    pub site: Site,
+    /// The eight bytes that it touches; 0 for whatever it touches.
+    pub addr: u64,
+    /// Number of the visit by its context, from 1.
+    pub visit: u64,
+}
+
+/// What could go wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A NULL pointer is used.
+    Null,
+    /// Freed memory is used.
+    Dangling,
+    /// Something is read before it has its value.
+    Uninitialised,
+    /// What belongs together is torn apart.
+    Unserializable(Case),
+}
+
+impl Kind {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Null => "con-null",
+            Self::Dangling => "con-dangling",
+            Self::Uninitialised => "con-uninit",
+            Self::Unserializable(_) => "ctrigger",
+        }
+    }
+}
+
+/// One context is held until another one has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forced {
+    pub held: ContextId,
+    pub at: Spot,
+    pub until: Spot,
+}
+
+/// An interleaving to force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub kind: Kind,
+    pub forced: Forced,
+    /// The context that is held, under the name that it has in every run; empty until its run has ended.
+    pub path: Path,
+    /// The instructions that take part, with what each of them is.
+    pub sites: Vec<(Site, &'static str)>,
+    /// Own steps between the two accesses that belong together.
+    pub gap: u64,
+    /// Accesses between the two that are to change places.
+    pub distance: u64,
+}
+
+/// What came of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// The forced run failed.
+    Confirmed,
+    /// It was forced, and nothing failed.
+    Benign,
+    /// While the one was held, nobody else could go on.
+    Blocked,
+    /// The other one did not come.
+    NotReached,
+    /// There was no time.
+    Untried,
+}
+
+impl Outcome {
+    pub(crate) fn of(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Reached => Self::Benign,
+            Verdict::Blocked => Self::Blocked,
+            Verdict::NotReached => Self::NotReached,
+        }
+    }
+}
+
+type Key = (Kind, Vec<Site>);
+
+/// The targets of a profile: those between the same instructions are one, with some of their instances.
+#[derive(Debug, Default)]
+pub struct Targets {
+    all: BTreeMap<Key, Vec<Target>>,
+}
+
+impl Targets {
+    pub fn add(&mut self, target: Target) {
+        let sites = target.sites.iter().map(|(site, _)| *site).collect();
+        let instances = self.all.entry((target.kind, sites)).or_default();
+        let is_new = !instances.iter().any(|known| known.forced == target.forced);
+        if is_new && instances.len() < INSTANCES_MAX {
+            instances.push(target);
+        }
+    }
+
+    /// A run has ended: its contexts get the names that they have in every run.
+    pub fn name_contexts(&mut self, contexts: &ContextTable) {
+        for target in self.all.values_mut().flatten() {
+            if target.path.is_empty() {
+                target.path = contexts.get(target.forced.held).path.to_vec();
+            }
+        }
+    }
+
+    pub fn extend(&mut self, targets: impl IntoIterator<Item = Target>) {
+        targets.into_iter().for_each(|target| self.add(target));
+    }
+
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// How many there are of a kind, whatever its case.
+    pub fn count(&self, kind: Kind) -> u64 {
+        let same = self
+            .all
+            .keys()
+            .filter(|(known, _)| known.name() == kind.name());
+        to_u64(same.count())
+    }
+
+    /// All of them with their instances: memory errors first, since what they do is known; then the smallest gap, which
+    /// is the rarest in nature.
+    pub fn ranked(self) -> Vec<Vec<Target>> {
+        let mut ranked: Vec<Vec<Target>> = self.all.into_values().collect();
+        ranked.sort_by_key(|instances| {
+            let first = &instances[0];
+            let is_error = !matches!(first.kind, Kind::Unserializable(_));
+            (!is_error, first.gap, first.distance)
+        });
+        ranked
+    }
+}
