@@ -17,12 +17,12 @@ impl VectorClock {
         self.0[context] += 1;
     }
 
-    /// Sets one counter that is lower.
-    pub fn raise(&mut self, context: usize, to: u32) {
+    /// Sets one counter.
+    pub fn set(&mut self, context: usize, to: u32) {
         if self.0.len() <= context {
             self.0.resize(context + 1, 0);
         }
-        self.0[context] = self.0[context].max(to);
+        self.0[context] = to;
     }
 
     /// Learns everything that `other` knows.

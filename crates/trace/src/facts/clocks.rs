@@ -7,8 +7,9 @@
 //!   condition or event: notify, end of wait   x           x
 //!   semaphore: token of another context       x           x
 //!   semaphore: token that was given back                  x
+//!   flag: store, load that ends a loop        x           x
 //!   lock: release, acquire                                x
-//!   location of locked instructions                       x
+//!   other locations of locked instructions                x
 //! ```
 //! What only happens before does so in this schedule: two critical sections of a lock may come in the other order in
 //! the next one. What is ordered is so in every schedule in which the same hand-over happens.
@@ -56,9 +57,15 @@ pub(super) struct Clocks {
     objects: FxHashMap<u64, Known>,
     /// Everything that ended contexts knew: a stack or a thread structure may be used again.
     ended: Known,
+    /// Conditions only exclude: whoever waits holds a lock, and another schedule may need no wake-up.
+    conditions_exclude: bool,
 }
 
 impl Clocks {
+    pub(super) fn let_conditions_exclude(&mut self) {
+        self.conditions_exclude = true;
+    }
+
     /// A context's own counter; zero before its first event.
     #[inline]
     pub(super) fn own(&self, who: ContextId) -> u32 {
@@ -110,7 +117,7 @@ impl Clocks {
     fn tick(&mut self, who: usize) {
         let Context { known, slot, .. } = &mut self.contexts[who];
         known.all.tick(*slot);
-        known.order.raise(*slot, known.all.get(*slot));
+        known.order.set(*slot, known.all.get(*slot));
     }
 
     /// A locked instruction, or something as good: both learn what the other knows.
@@ -132,6 +139,19 @@ impl Clocks {
 
     pub(super) fn load(&mut self, who: ContextId, place: &VectorClock) {
         self.contexts[index(who)].known.all.join(place);
+    }
+
+    /// A flag was set when the context's counter was `clock`: what was ordered before the store is ordered before
+    /// whoever waits for it.
+    pub(super) fn set_flag(&self, who: ContextId, clock: u32, flag: &mut VectorClock) {
+        let Context { known, slot, .. } = &self.contexts[index(who)];
+        let mut order = known.order.clone();
+        order.set(*slot, clock);
+        flag.join(&order);
+    }
+
+    pub(super) fn see_flag(&mut self, who: ContextId, flag: &VectorClock) {
+        self.contexts[index(who)].known.order.join(flag);
     }
 
     /// Takes in everything but accesses.
@@ -184,13 +204,16 @@ impl Clocks {
     fn notify(&mut self, who: usize, object: u64, on: WaitKind) {
         let tokens = &mut self.contexts[who].tokens;
         let own = tokens.iter().rposition(|token| *token == object);
-        match own.filter(|_| on == WaitKind::Semaphore) {
+        match (on, own) {
             // It gives back what it has taken itself, as with a lock.
-            Some(index) => {
+            (WaitKind::Semaphore, Some(index)) => {
                 tokens.remove(index);
                 self.give_exclusion(who, object);
             }
-            None => self.give_order(who, object),
+            (WaitKind::Condition, _) if self.conditions_exclude => {
+                self.give_exclusion(who, object);
+            }
+            _ => self.give_order(who, object),
         }
     }
 

@@ -108,6 +108,12 @@ impl Words {
         }
     }
 
+    /// Whether the word that an access touches is used as a lock, as far as is known.
+    pub(super) fn is_lock(&self, access: &Access) -> bool {
+        let word = self.of.get(&key(access));
+        word.is_some_and(|word| !word.is_refuted && (word.is_lock || word.taken.is_some()))
+    }
+
     pub(super) fn taker(&self, page: PageKey, addr: u64) -> Option<Taker> {
         self.of.get(&(page, addr))?.last_taker
     }

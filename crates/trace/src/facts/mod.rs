@@ -11,6 +11,7 @@
 
 mod allocation;
 mod clocks;
+mod flags;
 mod inferred;
 mod locks;
 mod places;
@@ -28,6 +29,7 @@ pub use locks::LockChange;
 pub use places::{MappedGranule, touched_bytes};
 
 use clocks::Clocks;
+use flags::Flags;
 use inferred::Words;
 use locks::{LockChanges, Locks};
 use places::Places;
@@ -40,6 +42,7 @@ pub struct Facts {
     places: Places,
     allocations: Allocations,
     words: Words,
+    flags: Flags,
     /// What locked instructions do.
     instructions: FxHashMap<Site, LockedKind>,
     creations: Vec<Option<Creation>>,
@@ -66,6 +69,19 @@ struct Now {
     new_instruction: Option<LockedKind>,
 }
 
+impl Now {
+    /// Another event begins. What most events say nothing of is left as it is then.
+    #[inline]
+    fn begin(&mut self, clock: u32) {
+        self.clock = clock;
+        self.synchronising = 0;
+        if self.lock_changes.iter().any(Option::is_some) || self.new_instruction.is_some() {
+            self.lock_changes = [None; 2];
+            self.new_instruction = None;
+        }
+    }
+}
+
 impl Facts {
     /// The facts of a run whose locks without a function are known from another run.
     pub fn knowing(locks: &InferredLocks) -> Self {
@@ -73,6 +89,14 @@ impl Facts {
             words: Words::knowing(locks),
             ..Self::default()
         }
+    }
+
+    /// The same facts, in which a condition does not order: whoever waits for one holds a lock, and in another schedule
+    /// what it waits for may have happened before. For those who predict other schedules.
+    #[must_use]
+    pub fn with_conditions_that_exclude(mut self) -> Self {
+        self.clocks.let_conditions_exclude();
+        self
     }
 
     /// Takes in an event; locks without a function stay unknown.
@@ -84,10 +108,7 @@ impl Facts {
     pub fn event_with(&mut self, event: &Event, code: &mut dyn FnMut(Site) -> LockedKind) {
         let who = event.context;
         self.clocks.know(who);
-        self.now = Now {
-            clock: self.clocks.own(who),
-            ..Now::default()
-        };
+        self.now.begin(self.clocks.own(who));
         match &event.kind {
             EventKind::Access(access) | EventKind::Aside(access) => {
                 self.access(event, access, code);
@@ -125,6 +146,7 @@ impl Facts {
             }
         }
         if self.now.synchronising & 1 != 0 && access.value.is_some() {
+            self.note_flag(event, access);
             let new = &mut self.now.new_instruction;
             let instructions = &mut self.instructions;
             let mut kind = || {
@@ -140,6 +162,17 @@ impl Facts {
                 kind
             };
             self.now.lock_changes = self.words.access(event, access, &mut kind, &mut self.locks);
+        }
+    }
+
+    /// Whoever has waited for a flag in a loop is ordered behind whoever set it.
+    fn note_flag(&mut self, event: &Event, access: &Access) {
+        let who = event.context;
+        if access.how.writes() {
+            let at = (who, self.now.clock);
+            self.places.set_flag(&self.clocks, at, access);
+        } else if self.flags.ends_wait(who, event.site, access) && !self.words.is_lock(access) {
+            self.places.see_flag(&mut self.clocks, who, access);
         }
     }
 

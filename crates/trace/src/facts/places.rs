@@ -45,6 +45,8 @@ pub fn touched_bytes(access: &Access) -> u8 {
 struct Place {
     bytes: u8,
     clock: VectorClock,
+    /// What is ordered before the values that were stored, if values are observed.
+    flag: VectorClock,
 }
 
 /// The locations of one run that synchronise, and where its memory is.
@@ -99,6 +101,20 @@ impl Places {
             clocks.load(who, &place.clock);
         }
         true
+    }
+
+    /// A context stores a value for which others may wait, at this count of its clock.
+    pub(super) fn set_flag(&mut self, clocks: &Clocks, who: (ContextId, u32), piece: &Access) {
+        if let Some(place) = self.of.get_mut(&MappedGranule::of(piece)) {
+            clocks.set_flag(who.0, who.1, &mut place.flag);
+        }
+    }
+
+    /// A context sees the value for which it has waited.
+    pub(super) fn see_flag(&mut self, clocks: &mut Clocks, who: ContextId, piece: &Access) {
+        if let Some(place) = self.of.get(&MappedGranule::of(piece)) {
+            clocks.see_flag(who, &place.flag);
+        }
     }
 
     /// The granules of a block of memory, as far as they were touched.

@@ -4,7 +4,10 @@ use super::*;
 
 /// How the second context comes after what the first one did at its first event: by happens-before, by order alone.
 fn relation(events: &[Event]) -> (bool, bool) {
-    let mut facts = Facts::default();
+    relation_in(Facts::default(), events)
+}
+
+fn relation_in(mut facts: Facts, events: &[Event]) -> (bool, bool) {
     let (first, second) = (ContextId(0), ContextId(1));
     facts.event(&memory(0, 0, AccessKind::Write, 0));
     let clock = facts.clock();
@@ -106,4 +109,43 @@ fn order_is_passed_on_by_third_contexts_and_not_through_locks() {
         obtain(1),
     ];
     assert_eq!(relation(&through_lock), (true, false));
+}
+
+#[test]
+fn a_flag_that_is_waited_for_in_a_loop_orders() {
+    let (load, store) = (AccessKind::Read, AccessKind::Write);
+    // Something else has made it a location that synchronises.
+    let atomic = memory(2, 1, AccessKind::AtomicUpdate, 0);
+    let set = memory(0, 2, store, 1);
+    let looks = |value| memory(1, 7, load, value);
+    let waits = [atomic.clone(), looks(0), looks(0), set.clone(), looks(1)];
+    assert_eq!(relation(&waits), (true, true));
+    let looks_once = [atomic.clone(), set.clone(), looks(1)];
+    assert_eq!(relation(&looks_once), (true, false), "it did not wait");
+    let elsewhere = [atomic, memory(1, 6, load, 0), set, looks(1)];
+    assert_eq!(relation(&elsewhere), (true, false), "two instructions");
+}
+
+#[test]
+fn a_lock_that_is_looked_at_until_it_is_free_is_no_flag() {
+    let exchange = |context, found| memory(context, 5, AccessKind::AtomicUpdate, found);
+    let looks = |value| memory(1, 7, AccessKind::Read, value);
+    let free = memory(0, 6, AccessKind::Write, 0);
+    let events = [exchange(0, 0), looks(1), looks(1), free, looks(0)];
+    let (first, second) = (ContextId(0), ContextId(1));
+    let mut facts = Facts::default();
+    for event in &events {
+        facts.event_with(event, &mut |_| LockedKind::Exchange);
+    }
+    assert!(facts.knows(second, first, 1));
+    assert!(!facts.is_ordered(second, first, 1));
+}
+
+#[test]
+fn conditions_can_be_asked_not_to_order() {
+    let facts = || Facts::default().with_conditions_that_exclude();
+    for (on, orders) in [(WaitKind::Condition, false), (WaitKind::Event, true)] {
+        let handed_over = [notify(0, on), waited(1, on)];
+        assert_eq!(relation_in(facts(), &handed_over), (true, orders), "{on:?}");
+    }
 }
