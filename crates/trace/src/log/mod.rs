@@ -10,7 +10,7 @@
 //! the last record of the same context in the same block; a block needs none before it. Blocks are compressed with LZ4
 //! if that makes them smaller (`packed` is below `raw` then). The checksum covers kind, lengths and bytes.
 //!
-//! A writer holds one block in memory, a reader one block. Lengths are limited ([`block::RAW_MAX`]), so that a file
+//! A writer holds one block in memory, a reader one block. Lengths are limited (`RAW_MAX` in `block`), so that a file
 //! from elsewhere cannot make a reader allocate more; a file that was cut off is read up to its last whole block.
 //! Reading order: [`Item`], `write`, `read`, `record` (the form of one item), `block`, `varint`.
 
