@@ -38,7 +38,9 @@ fn with(name: &str) -> tempfile::TempDir {
 #[test]
 fn a_finding_shows_all_its_parts() {
     let folder = with("paper/xt_hashlimit_buggy.c");
-    let output = raddle(folder.path(), &["scan", "x.c"]);
+    // A pattern that is mostly wrong on other code is shown when it is asked for.
+    let named = ["scan", "x.c", "--only", "misused-test-and-set"];
+    let output = raddle(folder.path(), &named);
     let text = out(&output);
     for part in [
         "finding 1 of 1: `atomic_dec_and_test(&hinfo->use)` is tested before `hashlimit_lock` is taken",
@@ -57,6 +59,8 @@ fn a_finding_shows_all_its_parts() {
         assert!(text.contains(part), "`{part}` is missing in\n{text}");
     }
     assert_eq!(output.status.code(), Some(1));
+    let unasked = raddle(folder.path(), &["scan", "x.c"]);
+    assert_eq!(unasked.status.code(), Some(0), "{}", out(&unasked));
 }
 
 #[test]

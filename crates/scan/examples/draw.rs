@@ -1,6 +1,6 @@
-//! A random draw of default findings to judge by reading, for `judged.toml`.
+//! A random draw of findings to judge by reading, for `judged.toml`.
 //!
-//! Arguments: SEED COUNT PATH...
+//! Arguments: SEED COUNT [--all] PATH...; without `--all` only what is shown by default takes part.
 
 use std::path::PathBuf;
 
@@ -13,15 +13,18 @@ const LIMIT: usize = 200;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(seed), Some(count)) = (arguments.next(), arguments.next()) else {
-        return Err("usage: draw SEED COUNT PATH...".into());
+        return Err("usage: draw SEED COUNT [--all] PATH...".into());
     };
+    let mut paths: Vec<String> = arguments.collect();
+    let is_limited = paths.first().is_none_or(|first| first != "--all");
+    paths.retain(|path| path != "--all");
     let options = Options {
-        paths: arguments.map(PathBuf::from).collect(),
+        paths: paths.into_iter().map(PathBuf::from).collect(),
         patterns: raddle_scan::shipped_files(),
         only: Vec::new(),
         jobs: 2,
         level: Level::FULL,
-        limit: Some(LIMIT),
+        limit: is_limited.then_some(LIMIT),
         config: raddle_config::scan::Scan::default(),
         former: Vec::new(),
     };

@@ -27,6 +27,9 @@ pub struct Judged {
     pub pattern: String,
     pub verdict: Verdict,
     pub why: String,
+    /// The cause was removed since: it is not reported any more, and does not count.
+    #[serde(default)]
+    pub mended: bool,
 }
 
 /// What became of it.
@@ -62,7 +65,8 @@ impl Share {
             is_own,
             ..Self::default()
         };
-        for judged in sample.iter().filter(|judged| judged.pattern == pattern) {
+        let counts = |judged: &&Judged| judged.pattern == pattern && !judged.mended;
+        for judged in sample.iter().filter(counts) {
             share.all += 1;
             share.of_true += u32::from(judged.verdict == Verdict::True);
         }
@@ -74,15 +78,14 @@ impl Share {
         (self.all >= SAMPLE_MIN).then(|| self.of_true * 100 / self.all)
     }
 
-    /// How many of `limit` findings are shown: the fewer, the fewer of them are true.
+    /// How many of `limit` findings are shown without being asked for: none of a pattern that is mostly wrong.
     pub(crate) fn limit(self, limit: usize) -> usize {
         match self.percent() {
             _ if self.is_own => limit,
             Some(80..) => limit,
             Some(50..) => limit / 2,
             None => limit / 4,
-            Some(30..) => limit / 8,
-            Some(_) => limit / 16,
+            Some(_) => 0,
         }
     }
 
@@ -115,19 +118,20 @@ mod tests {
     }
 
     #[test]
-    fn few_are_shown_of_what_is_seldom_true() {
+    fn nothing_is_shown_of_what_is_seldom_true() {
         let judged = |verdict| Judged {
             place: "a.c:1".to_owned(),
             pattern: "p".to_owned(),
             verdict,
             why: String::new(),
+            mended: false,
         };
         let mut sample = vec![judged(Verdict::False); 4];
         assert_eq!(Share::new(&sample, "p", false).percent(), None);
         sample.push(judged(Verdict::True));
         let share = Share::new(&sample, "p", false);
         assert_eq!(share.percent(), Some(20));
-        assert_eq!(share.limit(160), 10);
+        assert_eq!(share.limit(160), 0);
         assert_eq!(share.severity(Severity::Error), Severity::Warning);
         let sure = Share::new(&vec![judged(Verdict::True); 5], "p", false);
         assert_eq!(sure.limit(160), 160);

@@ -71,7 +71,11 @@ pub(crate) fn findings(
         for ranked in &mut ranked {
             ranked.finding.severity = share.severity(ranked.finding.severity);
         }
-        let limit = options.limit.map(|limit| share.limit(limit));
+        // Who names a pattern wants to see it.
+        let is_named = options.only.contains(name);
+        let limit = options
+            .limit
+            .map(|limit| if is_named { limit } else { share.limit(limit) });
         shown.extend(select(ranked, limit, summary));
     }
     shown.sort_by(|one, other| {

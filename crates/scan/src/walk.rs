@@ -28,21 +28,39 @@ impl Walk {
         for root in roots {
             walk.add(&root.join("include"), false, exclude, false);
         }
-        // Private headers stand beside the files that use them.
-        let folders: BTreeSet<PathBuf> = paths
-            .iter()
-            .filter(|path| path.is_file())
-            .filter_map(|path| path.parent().map(Path::to_path_buf))
-            .collect();
-        for folder in folders {
-            let folder = if folder.as_os_str().is_empty() {
+        for folder in paths.iter().filter_map(|path| architecture(path)) {
+            walk.add(&folder.join("include"), false, exclude, false);
+        }
+        for path in paths {
+            walk.context(path, exclude);
+        }
+        walk
+    }
+
+    /// What stands beside a path and says what its code means: private headers, in the folder and the one above,
+    /// and in a tree with an `include` folder the other files of a driver or module of which one file was named.
+    fn context(&mut self, path: &Path, exclude: &[String]) {
+        let is_in_tree = tree_root(path).is_some();
+        let folder = if path.is_file() {
+            path.parent().map(Path::to_path_buf)
+        } else {
+            Some(path.to_path_buf())
+        };
+        let Some(folder) = folder.map(|folder| {
+            if folder.as_os_str().is_empty() {
                 PathBuf::from(".")
             } else {
                 folder
-            };
-            walk.headers_beside(&folder, exclude);
+            }
+        }) else {
+            return;
+        };
+        if path.is_file() {
+            self.files_beside(&folder, exclude, is_in_tree);
         }
-        walk
+        if let Some(above) = folder.parent().filter(|above| tree_root(above).is_some()) {
+            self.files_beside(above, exclude, false);
+        }
     }
 
     fn add(&mut self, path: &Path, wanted: bool, exclude: &[String], named: bool) {
@@ -100,16 +118,25 @@ impl Walk {
         }
     }
 
-    fn headers_beside(&mut self, folder: &Path, exclude: &[String]) {
+    fn files_beside(&mut self, folder: &Path, exclude: &[String], with_sources: bool) {
         let Ok(entries) = fs::read_dir(folder) else {
             return;
         };
         let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         entries.sort();
-        for entry in entries {
-            if is_header(&entry) && entry.is_file() {
-                self.add(&entry, false, exclude, false);
-            }
+        entries.retain(|entry| is_header(entry) || (with_sources && is_c(entry)));
+        for entry in entries.into_iter().filter(|entry| entry.is_file()) {
+            self.add_context(&entry, exclude);
+        }
+    }
+
+    /// A file that is read but not reported about.
+    fn add_context(&mut self, path: &Path, exclude: &[String]) {
+        let known = self.sources.len();
+        // Headers are taken as they are, other files as if they had been named.
+        self.add(path, !is_header(path), exclude, false);
+        for source in &mut self.sources[known..] {
+            source.wanted = false;
         }
     }
 }
@@ -181,6 +208,18 @@ fn tree_root(path: &Path) -> Option<PathBuf> {
         here = folder.parent();
     }
     None
+}
+
+/// The folder `arch/NAME` that the path is in, if it has headers of its own.
+fn architecture(path: &Path) -> Option<PathBuf> {
+    let path = fs::canonicalize(path).ok()?;
+    let folder = path.ancestors().find(|folder| {
+        folder
+            .parent()
+            .and_then(Path::file_name)
+            .is_some_and(|name| name == "arch")
+    })?;
+    folder.join("include").is_dir().then(|| relative(folder))
 }
 
 /// As seen from the current folder, if it is below or above it; names stay short and stable that way.

@@ -242,7 +242,7 @@ fn style() -> terminal::Style {
 fn closing(report: &Report, old: usize) -> String {
     let summary: &Summary = &report.summary;
     let mut text = format!(
-        "scanned {} files ({} lines, {} functions) and {} headers for context with {} patterns; {} findings",
+        "scanned {} files ({} lines, {} functions) and {} files for context with {} patterns; {} findings",
         summary.files,
         summary.lines,
         summary.functions,

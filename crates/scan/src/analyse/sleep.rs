@@ -76,6 +76,14 @@ impl Sleepers {
     pub(crate) fn sleeps(&self, program: &Program<'_>, calls: &Calls, place: EventId) -> bool {
         let view = View::new(program, place.function);
         let event = program.event(place);
+        let never = program.table.class("never_returns").unwrap_or(0);
+        let comes_back = view
+            .unit
+            .named_call(event.expr)
+            .is_none_or(|(name, _)| program.idiom(view.name(name)).classes & never == 0);
+        if !comes_back {
+            return false;
+        }
         is_sleeping_call(&view, event.expr)
             || calls
                 .callees_at(place.function, place.event)
@@ -156,6 +164,9 @@ pub(crate) fn is_sleeping_call(view: &View<'_>, call: E) -> bool {
     };
     let table = view.program.table;
     let classes = view.program.idiom(view.name(name)).classes;
+    if classes & table.class("never_returns").unwrap_or(0) != 0 {
+        return false;
+    }
     if classes & table.class("sleeps").unwrap_or(0) != 0 {
         return true;
     }

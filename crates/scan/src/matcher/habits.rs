@@ -114,7 +114,21 @@ impl Ask<'_, '_, '_> {
         let Some(KeyParts::Field(owner, item)) = engine.item_key(started).map(Key::parts) else {
             return Some(false);
         };
-        let ends_other = engine
+        // A function that only stops one activity leaves the others alone on purpose.
+        let ends_all = takes_apart
+            || [
+                "remove",
+                "dellink",
+                "disconnect",
+                "exit",
+                "close",
+                "stop",
+                "unregister",
+                "release",
+            ]
+            .iter()
+            .any(|part| name.contains(part));
+        let ends_other = ends_all && engine
             .calls_of_class(place.function, "ends_item")
             .filter_map(|here| engine.item_key(here))
             .any(|key| matches!(key.parts(), KeyParts::Field(def, field) if def == owner && field != item));

@@ -17,10 +17,15 @@ impl Engine<'_> {
     /// Whether the pointer read at `place` is one that is read by `rcu_dereference()` elsewhere.
     pub(super) fn is_rcu_pointer(&self, place: EventId) -> bool {
         let key = self.accesses.key(place);
-        if !key.is_shared() || self.is_fresh_at(place) {
+        let table = self.program.table;
+        // Under a lock that may be held the writers are kept away.
+        let is_locked = self.held(place).ever.iter().any(|lock| {
+            let family = table.family(self.flows.locks.family(*lock));
+            !family.rcu && !family.context
+        });
+        if !key.is_shared() || is_locked || self.is_fresh_at(place) {
             return false;
         }
-        let table = self.program.table;
         let by_rcu = |places: &[EventId], class: &str| {
             let wanted = table.class(class).unwrap_or(0);
             let uses = places.iter().take(CALLERS_MAX);
@@ -99,7 +104,11 @@ impl Engine<'_> {
     pub(super) fn is_freed_later_elsewhere(&self, place: EventId) -> bool {
         let view = View::new(self.program, place.function);
         let owner = self.struct_given(&view, self.program.event(place).expr);
-        if owner == Def::NONE || self.is_fresh_call(place) || self.is_rcu_callback(&view) {
+        let runs_later = self.is_rcu_callback(&view)
+            || self.calls.callers[at(place.function.0)]
+                .iter()
+                .any(|caller| self.is_rcu_callback(&View::new(self.program, *caller)));
+        if owner == Def::NONE || self.is_fresh_call(place) || runs_later {
             return false;
         }
         let waits = self.program.table.class("grace_periods").unwrap_or(0);

@@ -82,6 +82,7 @@ pub(crate) struct Engine<'p> {
     left_armed: Lists<FnId, EventId>,
     other_calls: Memo<(Name, Option<FnId>), Option<Lock>>,
     freed_later: OnceCell<Vec<(Def, FnId)>>,
+    released_only: OnceCell<Vec<(Lock, FnId)>>,
 }
 
 /// Locks at an event over all contexts.
@@ -122,6 +123,7 @@ impl<'p> Engine<'p> {
             left_armed: RefCell::default(),
             other_calls: RefCell::default(),
             freed_later: OnceCell::new(),
+            released_only: OnceCell::new(),
         }
     }
 

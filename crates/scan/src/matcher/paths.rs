@@ -1,11 +1,12 @@
 //! Conditions about what happens on one path.
 
+use super::Engine;
 use super::conditions::Ask;
 use crate::analyse::locks::Lock;
 use crate::analyse::paths::{PathFact, PathFactKind};
 use crate::analyse::program::FnId;
 use crate::front::lex::at;
-use crate::idioms::LockAction;
+use crate::idioms::{LockAction, Start};
 use crate::pdl::ast::Predicate;
 
 /// What a condition looks for in the facts of a function's paths.
@@ -40,7 +41,20 @@ impl Ask<'_, '_, '_> {
             return Some(false);
         };
         let function = self.place(0)?.function;
-        Some(!self.is_released_by_callers(function, fact.lock))
+        Some(
+            !self.is_released_by_callers(function, fact.lock)
+                && !self.is_released_by_handlers(function, fact.lock),
+        )
+    }
+
+    /// Whether a work item, thread or interrupt of the folder releases the lock without having taken it: then
+    /// it was handed over.
+    fn is_released_by_handlers(&self, function: FnId, lock: Lock) -> bool {
+        let engine = self.engine;
+        let folder = |id| engine.folders[at(engine.program.unit_of(id))];
+        engine.released_only().iter().any(|(other, releaser)| {
+            other.is_same_object(lock) && folder(*releaser) == folder(function)
+        })
     }
 
     /// Whether some caller releases the lock without having taken it: then it knows that it may be held.
@@ -58,5 +72,33 @@ impl Ask<'_, '_, '_> {
                 };
                 does(true) && !does(false)
             })
+    }
+}
+
+impl Engine<'_> {
+    /// Locks that a handler releases and never takes, and the handler.
+    fn released_only(&self) -> &[(Lock, FnId)] {
+        self.released_only.get_or_init(|| {
+            let mut found = Vec::new();
+            for id in self.program.function_ids() {
+                let is_handler = self.calls.roots[at(id.0)].is_some_and(|root| {
+                    matches!(
+                        root.start,
+                        Start::Work | Start::Thread | Start::SoftIrq | Start::HardIrq
+                    )
+                });
+                if !is_handler {
+                    continue;
+                }
+                for (_, operation) in self.flows.operations(id) {
+                    if operation.action == LockAction::Release
+                        && !self.flows.acquires(id, operation.lock)
+                    {
+                        found.push((operation.lock, id));
+                    }
+                }
+            }
+            found
+        })
     }
 }

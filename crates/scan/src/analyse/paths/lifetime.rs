@@ -8,7 +8,7 @@ use crate::analyse::locks::Lock;
 use crate::analyse::program::Name;
 use crate::front::ast::{E, Expr};
 use crate::front::event::{BY_CALL, Event, Kind};
-use crate::front::lex::Sym;
+use crate::front::lex::{Sym, at};
 
 /// Objects that are kept in mind on one path.
 const OBJECTS_MAX: usize = 6;
@@ -58,7 +58,11 @@ impl Walk<'_, '_> {
             .any(|gone| gone.kind == PathFactKind::UsesAfterRcu);
         let program = self.view().program;
         let text = program.names.bytes(name);
+        // Who waits for all readers has taken the object away from them.
+        let waits = program.table.class("grace_periods").unwrap_or(0);
+        let has_waited = self.calls.classes[at(self.view().id.0)] & waits != 0;
         if !is_left
+            || has_waited
             || state.joined
             || program.table.is_loop(text)
             || takes_reference(text)

@@ -138,7 +138,12 @@ impl<'r, 'p> Walk<'r, 'p> {
         let mut sets = Vec::with_capacity(count);
         for position in 0..count {
             let states = std::mem::take(&mut inputs[position]);
-            sets.push(self.sets(&states));
+            // A place that no kept path reaches is taken to be like the one before it.
+            let known = match sets.last() {
+                Some(before) if states.is_empty() => *before,
+                _ => self.sets(&states),
+            };
+            sets.push(known);
             for state in states {
                 self.step(index(position), state, &mut inputs);
             }
