@@ -1,5 +1,7 @@
 //! From failing schedules to findings: kept at once, made small, run twice more, told.
 
+use std::collections::BTreeSet;
+
 use raddle_report::evidence::Search;
 use raddle_report::finding::Confidence;
 use raddle_sched::Follow;
@@ -9,7 +11,8 @@ use crate::cancel::Leave;
 use crate::failures::{Failures, Kept, as_found_note};
 use crate::minimise::{Effort, Smallest, minimise};
 use crate::options::{News, Options, Report};
-use crate::subject::{Explained, FoundOf, OutcomeOf, Run, Stage, Symptom, Watch};
+use crate::subject::{Explained, FoundOf, OutcomeOf, Run, Stage, Watch};
+use crate::suspects::Suspects;
 
 /// Times that a schedule is run again when its failure is explained.
 const REPLAYS: u64 = 2;
@@ -18,6 +21,7 @@ const REPLAYS: u64 = 2;
 #[derive(Debug)]
 pub struct Findings<S: Stage> {
     failures: Failures<OutcomeOf<S>>,
+    suspects: Suspects,
     kept: Kept<FoundOf<S>>,
 }
 
@@ -25,6 +29,7 @@ impl<S: Stage> Default for Findings<S> {
     fn default() -> Self {
         Self {
             failures: Failures::default(),
+            suspects: Suspects::default(),
             kept: Kept::default(),
         }
     }
@@ -40,10 +45,14 @@ impl<S: Stage> Findings<S> {
         self.failures.is_empty()
     }
 
-    /// Takes a run into account if it failed.
+    /// Takes a run into account: one that did not fail tells what is not to blame.
     pub fn note(&mut self, outcome: &OutcomeOf<S>) {
-        if let Some(failure) = &outcome.failure {
-            self.failures.note(failure.fingerprint(), outcome);
+        match &outcome.failure {
+            Some(failure) => {
+                let name = self.suspects.name(failure, &outcome.pairs);
+                self.failures.note(name, outcome);
+            }
+            None => self.suspects.clear(&outcome.pairs),
         }
     }
 
@@ -87,6 +96,11 @@ impl<S: Stage> Findings<S> {
             let found = explained.unwrap_or_else(|| self.kept.get(index).clone());
             report.findings.push(found);
         }
+        // Failures that looked different and turned out to be one bug are told once.
+        let mut told = BTreeSet::new();
+        report
+            .findings
+            .retain(|found| told.insert(found.finding.fingerprint.clone()));
         report.unexplained = to_u64(self.failures.len()) - of;
         stage.set_leave(Leave::to_explain(&options.cancel, of + 1));
     }

@@ -24,6 +24,7 @@ pub mod portfolio;
 pub mod serial;
 pub mod spent;
 pub mod subject;
+mod suspects;
 mod symptom;
 mod worker;
 

@@ -44,6 +44,9 @@ pub trait Symptom: Data {
 
     /// Whether the run would have gone on for ever.
     fn is_hang(&self) -> bool;
+
+    /// Whether it says nothing of where the bug is, so that different bugs look the same.
+    fn is_vague(&self) -> bool;
 }
 
 /// A data race as runs showed it.

@@ -13,6 +13,10 @@ impl Symptom for Failure {
     fn is_hang(&self) -> bool {
         matches!(self, Self::Hang { .. })
     }
+
+    fn is_vague(&self) -> bool {
+        matches!(self, Self::WrongExit { .. } | Self::WrongOutput { .. })
+    }
 }
 
 impl Sighting for Race {

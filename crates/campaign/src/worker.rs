@@ -66,8 +66,11 @@ impl<S: Subject> Worker for Explorer<S> {
         }
         // A worker's jobs come in the order of their numbers: the first schedule of all that fails in some way is also
         // the first of its worker.
-        let failure = run.failure.as_ref().map(Symptom::fingerprint);
-        let is_new = failure.is_some_and(|fingerprint| self.seen.insert(fingerprint));
+        // Any run whose failure says nothing of where the bug is may be kept.
+        let is_new = run
+            .failure
+            .as_ref()
+            .is_some_and(|failure| failure.is_vague() || self.seen.insert(failure.fingerprint()));
         let digests = is_new.then(|| self.stage.digests());
         let mut outcome = Outcome::new(job.index, run);
         outcome.digests = digests;

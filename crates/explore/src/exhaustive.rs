@@ -145,8 +145,8 @@ impl Search {
             report.failing += 1;
             report.first_failing.get_or_insert(outcome.index);
             outcome.digests = Some(session.digests());
-            self.findings.note(&outcome);
         }
+        self.findings.note(&outcome);
         if self.learn(session, &outcome, report) {
             self.dpor = Dpor::default();
         } else {

@@ -143,16 +143,22 @@ impl Clock for Marking {
     }
 }
 
-/// One landmark for each mark; the world stands where the marked run has ended.
-pub(crate) fn landmarks(session: &mut Session, marks: Vec<Mark>) -> Vec<Landmark> {
-    // Programs that were started in the run are known until it is undone.
-    let image = |(site, _): &Mark| session.foreign_image(*site);
-    let images: Vec<Option<String>> = marks.iter().map(image).collect();
+/// A mark, and the program it is in if that is another one than the program that is explored.
+pub(crate) type Marked = (Mark, Option<String>);
+
+/// The programs of marks. Those that were started in the run are known until it is undone: the world stands where the
+/// marked run has ended.
+pub(crate) fn with_images(session: &Session, marks: Vec<Mark>) -> Vec<Marked> {
+    let image = |mark: Mark| (mark, session.foreign_image(mark.0));
+    marks.into_iter().map(image).collect()
+}
+
+/// One landmark for each mark.
+pub(crate) fn landmarks(session: &mut Session, marks: Vec<Marked>) -> Vec<Landmark> {
     session.restore();
     let symbols = session.world.symbols(ContextId(0)).unwrap_or_default();
     marks
         .into_iter()
-        .zip(images)
         .map(|((site, visit), image)| match image {
             // Its symbols went with its last process.
             Some(image) => Landmark {

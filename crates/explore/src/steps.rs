@@ -13,7 +13,7 @@ use raddle_world::{ContextId, EventKind, Site};
 use crate::attribution::{Attribution, Own};
 use crate::history::History;
 use crate::judge::Rules;
-use crate::landmark::{Mark, Marking};
+use crate::landmark::{Mark, Marked, Marking, with_images};
 use crate::session::Session;
 use crate::stack::{Line, source_line};
 use crate::teller::Teller;
@@ -79,11 +79,9 @@ const OBJECTS_MAX: usize = 32;
 
 /// Reads the source lines of all steps.
 pub(crate) fn quote_steps(finding: &mut Finding) {
-    let places: BTreeSet<Place> = finding
-        .steps
-        .iter()
-        .map(|step| step.place.clone())
-        .collect();
+    let beside = finding.expected.iter().flat_map(|run| &run.steps);
+    let steps = finding.steps.iter().chain(beside);
+    let places: BTreeSet<Place> = steps.map(|step| step.place.clone()).collect();
     for place in places {
         finding.quote(&place, source_line);
     }
@@ -111,7 +109,7 @@ pub(crate) fn tell(
     schedule: &Schedule,
     rules: &Rules,
     (observed, block): (&Observed, Option<u64>),
-) -> (Story, Vec<Mark>) {
+) -> (Story, Vec<Marked>) {
     let communication = &observed.communication;
     session.restore();
     let Some(symbols) = session.world.symbols(ContextId(0)) else {
@@ -156,7 +154,8 @@ pub(crate) fn tell(
     session.world.set_observe(Observe::None);
     session.remove_flags(&points);
     let story = teller.story(&session.world);
-    (story, marking.into_marks(schedule))
+    let marks = with_images(session, marking.into_marks(schedule));
+    (story, marks)
 }
 
 /// Runs a schedule and finds out where contexts meet, which words are locks, and where its deviations are.

@@ -162,12 +162,11 @@ impl<S: Stage> Predictor<'_, S> {
         self.report.steps += outcome.steps;
         self.report.decisions = self.report.decisions.max(outcome.decisions);
         self.report.contexts = self.report.contexts.max(outcome.contexts);
+        self.findings.note(&outcome);
         let failure = outcome.failure.as_ref()?;
-        let fingerprint = failure.fingerprint();
         self.report.failing += 1;
         self.report.first_failing.get_or_insert(outcome.index);
-        self.findings.note(&outcome);
-        Some(fingerprint)
+        Some(failure.fingerprint())
     }
 
     fn tell(&mut self, news: &mut Listener<'_, S::Recording>) {

@@ -20,6 +20,7 @@ mod message;
 mod output;
 mod program_options;
 mod project;
+mod report_options;
 mod sealed;
 mod watch;
 

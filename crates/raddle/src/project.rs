@@ -6,7 +6,7 @@ use anyhow::Context;
 use raddle_config::Config;
 use raddle_stdx::regular_file;
 
-const FILE_NAME: &str = "raddle.toml";
+pub(crate) const FILE_NAME: &str = "raddle.toml";
 /// Bytes of a configuration at most.
 const CONFIG_BYTES_MAX: u64 = 16 << 20;
 

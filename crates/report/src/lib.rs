@@ -9,6 +9,8 @@ pub mod finding;
 pub mod order;
 pub mod place;
 pub mod render;
+#[cfg(test)]
+mod samples;
 pub mod words;
 
 pub use action::{Action, Want};

@@ -3,6 +3,7 @@
 //! Reading order: [`finding`] and [`describe_failure`] here, then one file for each way to fail: [`ending`],
 //! [`heap`], [`waits`]; `races` are seen, not failed at; [`kept`] is what is left if there is no time for any of it.
 
+mod beside;
 mod ending;
 mod heap;
 mod kept;
@@ -23,7 +24,7 @@ use raddle_world::{ContextId, LockMode};
 
 use crate::checkpoint;
 use crate::judge::Rules;
-use crate::landmark::{Mark, landmarks};
+use crate::landmark::{Marked, landmarks};
 use crate::names::name_of;
 use crate::schedule_run::{Outcome, Run};
 use crate::session::{About, Session, Stacks};
@@ -56,6 +57,8 @@ pub(crate) fn finding(
     let recording = Recording {
         checkpoints,
         preemptions: smallest.preemptions,
+        // What a replay can compare without an explanation.
+        fingerprint: failure.fingerprint(),
         landmarks: landmarks(session, marks),
         ..recording(session, &finding, schedule, digests, rules)
     };
@@ -120,7 +123,7 @@ pub(crate) fn describe_failure(
 }
 
 /// A failure that was told, where its switches were, and what its observed run came to.
-type Told = (Finding, Vec<Mark>, Option<Digests>);
+type Told = (Finding, Vec<Marked>, Option<Digests>);
 
 /// The same, with whole stacks of where heap blocks come from.
 fn tell_whole(session: &mut Session, failure: &Failure, run: &Run, rules: &Rules) -> Option<Told> {
@@ -164,6 +167,14 @@ fn told(session: &mut Session, failure: &Failure, run: &Run, rules: &Rules) -> O
         }
     }
     set_clocks(&mut finding);
+    session.leave.still()?;
+    // A run that goes on and on takes as long beside the failing one.
+    if impatient.is_none() {
+        beside::add_expected(session, schedule, rules, &mut finding);
+        if let Some(fingerprint) = beside::fingerprint(failure, &finding) {
+            finding.fingerprint = fingerprint;
+        }
+    }
     session.leave.still()?;
     Some((finding, marks, digests))
 }

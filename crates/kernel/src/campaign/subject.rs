@@ -257,6 +257,11 @@ impl Symptom for Failure {
     fn is_hang(&self) -> bool {
         false
     }
+
+    /// A statement of the test, or a function of the kernel, is always named.
+    fn is_vague(&self) -> bool {
+        false
+    }
 }
 
 impl Sighting for RacePair {

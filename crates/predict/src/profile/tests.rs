@@ -1,3 +1,5 @@
+//! What could come between, by hand-written runs.
+
 use raddle_world::{Location, LockMode};
 
 use super::*;

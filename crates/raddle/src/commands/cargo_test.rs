@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::explore::{Case, ExploreOptions, run_cases, tests};
+use super::explore::{ExploreOptions, ToExplore, run_cases, tests};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::message;
@@ -58,7 +58,7 @@ impl CargoTest {
             if let Some(filter) = &self.filter {
                 tests.retain(|test| test.contains(filter.as_str()));
             }
-            cases.extend(Case::of_tests(&built.name, &inputs, &tests));
+            cases.extend(ToExplore::of_tests(&built.name, &inputs, &tests));
         }
         if cases.is_empty() {
             return Err(anyhow::anyhow!(

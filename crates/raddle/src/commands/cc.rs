@@ -14,6 +14,7 @@ use raddle_harden::driver::config::{self, Options};
 use raddle_harden::driver::parts::{self, Parts};
 use raddle_harden::driver::{Invocation, Language, Step, Toolchain, toolchain};
 use raddle_harden::settings::VARIABLE;
+use raddle_report::render::json;
 
 use crate::exit::{Code, Failure};
 use crate::{message, project};
@@ -100,23 +101,11 @@ pub(super) fn install_parts() -> Result<Parts, Failure> {
     Ok(parts)
 }
 
-/// What `--json` of another command printed, or a list of findings, or a single one.
-fn findings_in(text: &str) -> serde_json::Result<Vec<raddle_report::Finding>> {
-    #[derive(serde::Deserialize)]
-    struct Document {
-        findings: Vec<raddle_report::Finding>,
-    }
-    serde_json::from_str::<Document>(text)
-        .map(|document| document.findings)
-        .or_else(|_| serde_json::from_str(text))
-        .or_else(|_| serde_json::from_str(text).map(|one| vec![one]))
-}
-
 /// Merges options, findings and the project's configuration.
 pub(super) fn finish_options(options: &mut Options) -> Result<(), Failure> {
     for path in &options.findings {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
-        let findings = findings_in(&text).with_context(|| format!("{path} holds no finding"))?;
+        let findings = json::read(&text).with_context(|| format!("cannot use {path}"))?;
         for finding in &findings {
             config::add_finding(&mut options.settings, finding);
         }

@@ -5,7 +5,7 @@ mod options;
 pub(crate) mod oracle;
 mod summary;
 
-use std::io::{IsTerminal, Read};
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use clap::Args;
 use raddle_campaign::{Found, News, Phase, Report};
 use raddle_explore::{About, ProgramReport, SnapshotAt, StartFailure, explore, libtest};
 use raddle_linux::StartError;
-use raddle_report::render::{json, junit, sarif, terminal};
+use raddle_report::render::{Case, Results};
 use raddle_report::{Finding, RecordingFile};
 use raddle_stdx::regular_file;
 use raddle_trace::{Inputs, Recording};
@@ -25,11 +25,15 @@ use super::campaign::verdict::{self, Verdict};
 use super::kind;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
-use crate::keep::{self, Keeper, shell_quoted, shell_word};
+use crate::keep::{Keeper, shell_quoted, shell_word};
 use crate::message;
 use crate::program_options::ProgramOptions;
+use crate::report_options;
 use crate::watch::{Budget, Stage, StageNow, watched};
 pub(crate) use options::ExploreOptions;
+
+/// Columns of what is told of runs, where no terminal says how many there are.
+pub(crate) const COLUMNS: usize = 110;
 
 /// Find the interleavings that make a program fail.
 #[derive(Debug, Args)]
@@ -54,12 +58,12 @@ impl Explore {
             tests(&inputs, &interrupt)?
         };
         let cases = match tests {
-            None => vec![Case {
+            None => vec![ToExplore {
                 name: program.clone(),
                 test: None,
                 inputs,
             }],
-            Some(tests) => Case::of_tests(&program, &inputs, &tests),
+            Some(tests) => ToExplore::of_tests(&program, &inputs, &tests),
         };
         run_cases(&self.options, &program, cases, &interrupt)
     }
@@ -77,14 +81,14 @@ pub(crate) fn tests(
 
 /// Something to explore by itself: a program, or one of its tests.
 #[derive(Debug)]
-pub(crate) struct Case {
+pub(crate) struct ToExplore {
     /// Names the recordings.
     name: String,
     test: Option<String>,
     inputs: Inputs,
 }
 
-impl Case {
+impl ToExplore {
     pub(crate) fn of_tests(program: &str, inputs: &Inputs, tests: &[String]) -> Vec<Self> {
         let case = |test: &String| Self {
             name: format!("{program}-{}", test.replace("::", "-")),
@@ -144,7 +148,7 @@ impl Explored {
 pub(crate) fn run_cases(
     options: &ExploreOptions,
     program: &str,
-    cases: Vec<Case>,
+    cases: Vec<ToExplore>,
     interrupt: &Interrupt,
 ) -> Result<Code, Failure> {
     let is_single = cases.len() == 1 && cases[0].test.is_none();
@@ -160,16 +164,16 @@ pub(crate) fn run_cases(
         }
         explored.push(explore_case(options, &case, &keeper, interrupt)?);
     }
-    print(options, &explored, is_single)?;
-    if let Some(path) = &options.junit {
-        write_junit(path, program, &explored)?;
-    }
+    let results = results(options, program, &explored, is_single)?;
+    options
+        .report
+        .tell(&results, report_options::style(COLUMNS))?;
     code(options, &explored, interrupt.is_requested())
 }
 
 fn explore_case(
     options: &ExploreOptions,
-    case: &Case,
+    case: &ToExplore,
     keeper: &Keeper,
     interrupt: &Interrupt,
 ) -> Result<Explored, Failure> {
@@ -179,6 +183,7 @@ fn explore_case(
         schedules: options.schedules(),
         time: budget.time,
     });
+    let mut as_found = Vec::new();
     let result = watched(interrupt, budget, |cancel, stage| {
         let mut program = options.program(case.inputs.clone(), cancel)?;
         if case.test.is_some() && program.about.snapshot_at == SnapshotAt::FirstThread {
@@ -198,6 +203,8 @@ fn explore_case(
             News::Failing(Found { finding, recording }) => {
                 stage.set(Stage::Failing);
                 let replay = replay_command(keeper, &case.name, finding, recording);
+                let file = replay.as_ref().ok().map(|kept| kept.file.clone());
+                as_found.extend(file.map(|file| (recording.fingerprint.clone(), file)));
                 line.found(&finding.title, replay.as_ref().map(|kept| &kept.command));
             }
         }))
@@ -217,7 +224,7 @@ fn explore_case(
         },
         result => result.map_err(|failure| failed(failure, interrupt))?,
     };
-    write_recordings(keeper, &case.name, &mut report);
+    write_recordings(keeper, &case.name, &mut report, &as_found);
     let mut findings = findings(options, &report);
     if let Some(test) = &case.test {
         for finding in &mut findings {
@@ -249,7 +256,12 @@ fn tell_stage(stage: &StageNow, phase: Phase) {
 
 /// Each finding gets a file, named after the program and the finding; it replaces the one that was written when the
 /// failure was first seen.
-fn write_recordings(keeper: &Keeper, name: &str, report: &mut ProgramReport) {
+fn write_recordings(
+    keeper: &Keeper,
+    name: &str,
+    report: &mut ProgramReport,
+    as_found: &[(String, String)],
+) {
     let failures = report.findings.iter_mut();
     let failures = failures.map(|found| (&mut found.finding, &found.recording));
     let races = report.races.iter_mut();
@@ -257,7 +269,14 @@ fn write_recordings(keeper: &Keeper, name: &str, report: &mut ProgramReport) {
     let worth = races.filter(|(race, _)| verdict::is_shown(race, true));
     for (finding, recording) in failures.chain(worth) {
         match replay_command(keeper, name, finding, recording) {
-            Ok(recording) => finding.recording = Some(recording),
+            Ok(kept) => {
+                // An explanation may have given it another name.
+                let old = as_found.iter().filter(|(fingerprint, file)| {
+                    *fingerprint == recording.fingerprint && *file != kept.file
+                });
+                old.for_each(|(_, file)| drop(std::fs::remove_file(file)));
+                finding.recording = Some(kept);
+            }
             Err(error) => finding.notes.push(format!(
                 "its recording could not be written: {error:#}; explore again with `--output DIR`"
             )),
@@ -292,41 +311,39 @@ fn findings(options: &ExploreOptions, report: &ProgramReport) -> Vec<Finding> {
     failures.chain(races).cloned().collect()
 }
 
-fn print(options: &ExploreOptions, explored: &[Explored], is_single: bool) -> anyhow::Result<()> {
-    let findings: Vec<Finding> = explored
-        .iter()
-        .flat_map(|case| case.findings.iter().cloned())
-        .collect();
-    if options.json {
-        let counts: Vec<serde_json::Value> =
-            explored.iter().map(|case| counts(options, case)).collect();
-        let summary = match counts.as_slice() {
+/// All cases, in every form.
+fn results(
+    options: &ExploreOptions,
+    program: &str,
+    explored: &[Explored],
+    is_single: bool,
+) -> anyhow::Result<Results> {
+    let counts: Vec<serde_json::Value> =
+        explored.iter().map(|case| counts(options, case)).collect();
+    let case = |case: &Explored| Case {
+        name: case.name.clone(),
+        milliseconds: u64::try_from(case.elapsed.as_millis()).unwrap_or(u64::MAX),
+        findings: case.findings.clone(),
+        skipped: case.vacuous.map(|reason| reason.to_string()),
+        summary: case.summary(),
+    };
+    Ok(Results {
+        suite: program.to_owned(),
+        cases: explored.iter().map(case).collect(),
+        rules: kind::rules(&kinds::KINDS),
+        counts: match counts.as_slice() {
             [one] if is_single => one.clone(),
             all => serde_json::json!({ "tests": all }),
-        };
-        let text = json::document(&findings, summary)?;
-        return message::result(&format!("{text}\n"));
-    }
-    if options.sarif {
-        let text = sarif::document(
-            &findings,
-            &kind::rules(&kinds::KINDS),
-            env!("CARGO_PKG_VERSION"),
-        )?;
-        return message::result(&format!("{text}\n"));
-    }
-    let style = terminal::Style {
-        colour: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
-        width: 110,
-    };
+        },
+        closing: closing(explored, is_single),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        project: report_options::project()?,
+    })
+}
+
+/// What became of each case, for people.
+fn closing(explored: &[Explored], is_single: bool) -> String {
     let mut text = String::new();
-    for (finding, number) in findings.iter().zip(1..) {
-        text.push_str(&if options.concise {
-            terminal::concise(finding)
-        } else {
-            terminal::finding(finding, number, findings.len(), style)
-        });
-    }
     for case in explored {
         if !is_single {
             let verdict = match (&case.vacuous, case.findings.len()) {
@@ -343,7 +360,7 @@ fn print(options: &ExploreOptions, explored: &[Explored], is_single: bool) -> an
     if !is_single {
         text.push_str(&totals(explored));
     }
-    message::result(&text)
+    text
 }
 
 fn totals(explored: &[Explored]) -> String {
@@ -401,20 +418,6 @@ fn counts(options: &ExploreOptions, case: &Explored) -> serde_json::Value {
         });
     }
     counts
-}
-
-fn write_junit(path: &Path, program: &str, explored: &[Explored]) -> anyhow::Result<()> {
-    let cases: Vec<junit::Case<'_>> = explored
-        .iter()
-        .map(|case| junit::Case {
-            name: case.name.clone(),
-            milliseconds: u64::try_from(case.elapsed.as_millis()).unwrap_or(u64::MAX),
-            findings: &case.findings,
-            skipped: case.vacuous.map(|reason| reason.to_string()),
-            summary: case.summary(),
-        })
-        .collect();
-    keep::write(path, junit::document(program, &cases).as_bytes())
 }
 
 /// A program that cannot be explored, with the exit code of its kind.

@@ -19,6 +19,7 @@ mod kind;
 mod log;
 mod predict;
 mod replay;
+mod report;
 mod run;
 mod scan;
 mod table;
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     Predict(Box<predict::Predict>),
     Replay(replay::Replay),
     Log(log::Log),
+    Report(report::Report),
     #[command(hide = true)]
     SystemCalls(table::SystemCalls),
     Scan(scan::Scan),
@@ -52,6 +54,7 @@ impl Command {
             Self::Predict(command) => command.run(),
             Self::Replay(command) => command.run(),
             Self::Log(command) => command.run(),
+            Self::Report(command) => command.run(),
             Self::Run(command) => command.run(),
             Self::SystemCalls(command) => command.run(),
             Self::Scan(command) => command.run(),

@@ -1,28 +1,26 @@
 //! `raddle predict`: from runs in which nothing goes wrong to confirmed concurrency bugs.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use raddle_campaign::{Found, News, Phase};
 use raddle_explore::Program;
 use raddle_predict::{Kind, Outcome, Predicted, Prediction, Predictions, predict};
-use raddle_report::Finding;
-use raddle_report::render::{json, sarif, terminal};
+use raddle_report::render::{Case, Results};
 use raddle_report::words::counted;
 use raddle_stdx::width::to_u64;
 
 use super::campaign::progress::{Bounds, Line};
 use super::campaign::summary::ending;
 use super::campaign::verdict::Verdict;
-use super::explore::{ExploreOptions, kinds, replay_command, start_failure};
+use super::explore::{COLUMNS, ExploreOptions, kinds, replay_command, start_failure};
 use super::kind;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::keep::Keeper;
-use crate::message;
 use crate::program_options::ProgramOptions;
+use crate::report_options;
 use crate::watch::{Stage, watched};
 
 /// Predict what other interleavings could do, from runs in which nothing goes wrong, and force them.
@@ -82,7 +80,7 @@ impl Predict {
         drop(line);
         let mut predictions = result?.map_err(start_failure)?;
         for found in &mut predictions.report.findings {
-            let notes = reasons(&predictions.predicted, &found.finding.fingerprint);
+            let notes = reasons(&predictions.predicted, &found.recording.fingerprint);
             found.finding.notes.extend(notes);
             match replay_command(&keeper, &name, &found.finding, &found.recording) {
                 Ok(recording) => found.finding.recording = Some(recording),
@@ -91,7 +89,7 @@ impl Predict {
                 )),
             }
         }
-        self.print(&predictions, begun.elapsed())?;
+        self.print(&name, &predictions, begun.elapsed())?;
         let mut verdict = Verdict::default();
         let is_vacuous = predictions.report.contexts < 2 || predictions.report.schedules == 0;
         verdict.add(&predictions.report, false, is_vacuous);
@@ -111,43 +109,41 @@ impl Predict {
         }
     }
 
-    fn print(&self, predictions: &Predictions<Program>, elapsed: Duration) -> anyhow::Result<()> {
-        let findings: Vec<Finding> = predictions
-            .report
-            .findings
-            .iter()
-            .map(|found| found.finding.clone())
-            .collect();
-        if self.options.json {
-            let text = json::document(&findings, self.figures(predictions, elapsed))?;
-            return message::result(&format!("{text}\n"));
-        }
-        if self.options.sarif {
-            let rules = kind::rules(&kinds::KINDS);
-            let text = sarif::document(&findings, &rules, env!("CARGO_PKG_VERSION"))?;
-            return message::result(&format!("{text}\n"));
-        }
-        let style = terminal::Style {
-            colour: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
-            width: 110,
-        };
-        let mut text = String::new();
-        for (finding, number) in findings.iter().zip(1..) {
-            text.push_str(&if self.options.concise {
-                terminal::concise(finding)
-            } else {
-                terminal::finding(finding, number, findings.len(), style)
-            });
-        }
+    fn print(
+        &self,
+        name: &str,
+        predictions: &Predictions<Program>,
+        elapsed: Duration,
+    ) -> anyhow::Result<()> {
+        let findings = predictions.report.findings.iter();
+        let findings = findings.map(|found| found.finding.clone()).collect();
+        let summary = summary(predictions, elapsed);
+        let mut closing = String::new();
         if self.predicted {
             let open = predictions.predicted.iter();
             let open = open.filter(|predicted| predicted.outcome != Outcome::Confirmed);
             for predicted in open {
-                text.push_str(&format!("{}\n", told(predicted)));
+                closing.push_str(&format!("{}\n", told(predicted)));
             }
         }
-        text.push_str(&summary(predictions, elapsed));
-        message::result(&format!("{text}\n"))
+        closing.push_str(&format!("{summary}\n"));
+        let results = Results {
+            suite: "raddle predict".to_owned(),
+            cases: vec![Case {
+                name: name.to_owned(),
+                milliseconds: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+                findings,
+                skipped: None,
+                summary,
+            }],
+            rules: kind::rules(&kinds::KINDS),
+            counts: self.figures(predictions, elapsed),
+            closing,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            project: report_options::project()?,
+        };
+        let style = report_options::style(COLUMNS);
+        self.options.report.tell(&results, style)
     }
 
     fn figures(&self, predictions: &Predictions<Program>, elapsed: Duration) -> serde_json::Value {

@@ -4,16 +4,17 @@ use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use raddle_report::Finding;
-use raddle_report::render::{json, sarif, terminal};
+use raddle_report::render::{Case, Results, sarif, terminal};
 use raddle_scan::{Level, Options, Phase, Report, Summary};
 use raddle_stdx::regular_file;
 
 use crate::exit::{Code, Failure};
+use crate::report_options::{self, ReportOptions};
 use crate::{message, project};
 
 mod diff;
@@ -50,15 +51,8 @@ pub(crate) struct Scan {
     /// Show only findings that are not in this earlier `--json` result.
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Print JSON.
-    #[arg(long, conflicts_with_all = ["sarif", "concise"])]
-    json: bool,
-    /// Print SARIF 2.1.0.
-    #[arg(long, conflicts_with = "concise")]
-    sarif: bool,
-    /// Print one line per finding.
-    #[arg(long)]
-    concise: bool,
+    #[command(flatten)]
+    report: ReportOptions,
     /// Threads for parsing; results do not depend on it.
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -102,12 +96,13 @@ impl Scan {
         for path in &options.paths {
             raddle_scan::check_path(path)?;
         }
+        let begun = Instant::now();
         let mut report = with_progress(|progress| raddle_scan::scan(&options, progress))?;
         if let Some(revision) = &self.diff {
             forget_former(revision, &options, &mut report)?;
         }
         let old = self.forget_known(&mut report)?;
-        self.print(&report, old, &options)?;
+        self.print(&report, old, &options, begun.elapsed())?;
         Ok(if report.findings.is_empty() {
             Code::Clean
         } else {
@@ -166,28 +161,42 @@ impl Scan {
         Ok(before - report.findings.len())
     }
 
-    fn print(&self, report: &Report, old: usize, options: &Options) -> Result<(), Failure> {
-        if self.json {
-            let document = json::document(&report.findings, &report.summary)?;
-            message::result(&format!("{document}\n"))?;
-            return Ok(());
-        }
-        if self.sarif {
-            let rules: Vec<sarif::Rule> = raddle_scan::list_patterns(&options.patterns)?
-                .into_iter()
-                .map(|pattern| sarif::Rule {
-                    name: pattern.name,
-                    title: pattern.title,
-                    about: pattern.about,
-                })
-                .collect();
-            let version = env!("CARGO_PKG_VERSION");
-            let document = sarif::document(&report.findings, &rules, version)?;
-            message::result(&format!("{document}\n"))?;
-            return Ok(());
-        }
-        let text = render(&report.findings, self.concise, style());
-        message::result(&format!("{text}{}", closing(report, old)))?;
+    fn print(
+        &self,
+        report: &Report,
+        old: usize,
+        options: &Options,
+        elapsed: Duration,
+    ) -> Result<(), Failure> {
+        let rules = raddle_scan::list_patterns(&options.patterns)?;
+        let rules = rules.into_iter().map(|pattern| sarif::Rule {
+            name: pattern.name,
+            title: pattern.title,
+            about: pattern.about,
+        });
+        let paths: Vec<String> = options
+            .paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        let closing = closing(report, old);
+        let results = Results {
+            suite: "raddle scan".to_owned(),
+            cases: vec![Case {
+                name: paths.join(" "),
+                milliseconds: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+                findings: report.findings.clone(),
+                skipped: None,
+                summary: closing.trim_end().to_owned(),
+            }],
+            rules: rules.collect(),
+            counts: serde_json::to_value(&report.summary)?,
+            closing,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            project: report_options::project()?,
+        };
+        let style = report_options::style(terminal::Style::PLAIN.width);
+        self.report.tell(&results, style)?;
         Ok(())
     }
 }
@@ -210,32 +219,6 @@ fn forget_former(revision: &str, options: &Options, report: &mut Report) -> Resu
             .any(|known| known.fingerprint == finding.fingerprint)
     });
     Ok(())
-}
-
-fn render(findings: &[Finding], concise: bool, style: terminal::Style) -> String {
-    let total = findings.len();
-    findings
-        .iter()
-        .enumerate()
-        .map(|(number, finding)| {
-            if concise {
-                terminal::concise(finding)
-            } else {
-                terminal::finding(finding, number + 1, total, style)
-            }
-        })
-        .collect()
-}
-
-fn style() -> terminal::Style {
-    let is_terminal = std::io::stdout().is_terminal();
-    terminal::Style {
-        colour: is_terminal && std::env::var_os("NO_COLOR").is_none(),
-        width: terminal_size::terminal_size_of(std::io::stdout())
-            .map_or(terminal::Style::PLAIN.width, |(width, _)| {
-                usize::from(width.0).clamp(40, 160)
-            }),
-    }
 }
 
 /// The last lines: what was looked at, and what was not.

@@ -2,23 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::finding::Finding;
-use crate::render::terminal::{self, Style};
-
-/// Something that was explored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Case<'a> {
-    pub name: String,
-    pub milliseconds: u64,
-    pub findings: &'a [Finding],
-    /// Why nothing was tested, if nothing was.
-    pub skipped: Option<String>,
-    /// What was explored, as one line.
-    pub summary: String,
-}
+use super::Case;
+use super::terminal::{self, Style};
 
 /// The whole document.
-pub fn document(suite: &str, cases: &[Case<'_>]) -> String {
+pub fn document(suite: &str, cases: &[Case]) -> String {
     let failures = cases.iter().filter(|case| !case.findings.is_empty());
     let skipped = cases.iter().filter(|case| case.skipped.is_some());
     let total: u64 = cases.iter().map(|case| case.milliseconds).sum();
@@ -42,7 +30,7 @@ pub fn document(suite: &str, cases: &[Case<'_>]) -> String {
     out
 }
 
-fn case(out: &mut String, suite: &str, case: &Case<'_>) {
+fn case(out: &mut String, suite: &str, case: &Case) {
     line(
         out,
         format_args!(
@@ -106,7 +94,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::{Confidence, Severity};
+    use crate::finding::{Confidence, Finding, Severity};
 
     #[test]
     fn cases_pass_fail_and_are_skipped() {
@@ -122,13 +110,12 @@ mod tests {
             skipped,
             summary: "explored".into(),
         };
-        let failing = [finding];
         let text = document(
             "suite",
             &[
-                case("good", &[], None),
-                case("bad", &failing, None),
-                case("alone", &[], Some("no threads".into())),
+                case("good", vec![], None),
+                case("bad", vec![finding], None),
+                case("alone", vec![], Some("no threads".into())),
             ],
         );
         assert!(text.contains("tests=\"3\" failures=\"1\" skipped=\"1\" time=\"3.126\""));

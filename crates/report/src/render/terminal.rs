@@ -36,6 +36,14 @@ impl Style {
     }
 }
 
+/// All findings, one after the other.
+pub fn findings(findings: &[Finding], style: Style) -> String {
+    let numbered = findings.iter().zip(1..);
+    numbered
+        .map(|(one, number)| finding(one, number, findings.len(), style))
+        .collect()
+}
+
 /// One finding, as a block of lines that ends with an empty one.
 pub fn finding(finding: &Finding, number: usize, total: usize, style: Style) -> String {
     let chosen = choose(finding);
@@ -62,7 +70,14 @@ pub fn finding(finding: &Finding, number: usize, total: usize, style: Style) -> 
     }
     out.push('\n');
     excerpts(finding, style, &mut out);
-    for note in notes(finding, &chosen) {
+    match chosen.left_out {
+        0 => {}
+        1 => out.push_str("  1 more step is left out; `--json` has all\n"),
+        count => out.push_str(&format!(
+            "  {count} more steps are left out; `--json` has all\n"
+        )),
+    }
+    for note in notes(finding) {
         wrap(&note, "  ", style.width, &mut out);
     }
     console(finding, &mut out);
@@ -152,7 +167,7 @@ fn shown(finding: &Finding, chosen: &Chosen) -> Finding {
     shown
 }
 
-fn confidence(confidence: Confidence) -> &'static str {
+pub(super) fn confidence(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::StaticLow => "found by reading code, with little support",
         Confidence::StaticHigh => "found by reading code, well supported",
@@ -162,13 +177,8 @@ fn confidence(confidence: Confidence) -> &'static str {
 }
 
 /// What is known besides the steps, one line each.
-fn notes(finding: &Finding, chosen: &Chosen) -> Vec<String> {
+pub(super) fn notes(finding: &Finding) -> Vec<String> {
     let mut notes = Vec::new();
-    match chosen.left_out {
-        0 => {}
-        1 => notes.push("1 more step is left out; `--json` has all".into()),
-        count => notes.push(format!("{count} more steps are left out; `--json` has all")),
-    }
     for step in finding
         .steps
         .iter()

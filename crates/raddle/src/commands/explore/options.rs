@@ -11,6 +11,7 @@ use raddle_trace::{Checks, Inputs};
 
 use super::oracle;
 use crate::commands::campaign::CampaignOptions;
+use crate::report_options::ReportOptions;
 
 /// How to explore and how to tell about it.
 #[derive(Debug, Args)]
@@ -54,18 +55,8 @@ pub(crate) struct ExploreOptions {
     /// Instructions of one schedule before it counts as hanging; default: a multiple of a plain run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..))]
     max_steps: Option<u64>,
-    /// Print JSON.
-    #[arg(long, conflicts_with_all = ["sarif", "concise"])]
-    pub(crate) json: bool,
-    /// Print SARIF 2.1.0.
-    #[arg(long, conflicts_with = "concise")]
-    pub(crate) sarif: bool,
-    /// Print one line per finding.
-    #[arg(long)]
-    pub(crate) concise: bool,
-    /// Write JUnit XML to a file, too.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) junit: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportOptions,
 }
 
 impl ExploreOptions {

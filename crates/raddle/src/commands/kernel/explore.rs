@@ -1,7 +1,6 @@
 //! `raddle kernel explore`: finds the interleavings of a test case that make a kernel fail.
 
 use std::collections::BTreeSet;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ use raddle_kernel::campaign::{
 };
 use raddle_kernel::recording::{KernelRecording, ModuleInput};
 use raddle_kernel::test_case::TestCase;
-use raddle_report::render::{json, sarif, terminal};
+use raddle_report::render::{Case, Format, Results, terminal};
 use raddle_report::words::counted;
 use raddle_report::{Finding, RecordingFile};
 use raddle_stdx::regular_file;
@@ -29,12 +28,14 @@ use super::prepare::{ConsoleTo, prepare};
 use crate::commands::campaign::progress::{Bounds, Line};
 use crate::commands::campaign::summary::{ending, timing};
 use crate::commands::campaign::{CampaignOptions, Verdict};
+use crate::commands::explore::COLUMNS;
 use crate::commands::kind;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::keep::{Keeper, shell_word};
 use crate::message;
 use crate::project;
+use crate::report_options::{self, ReportOptions};
 use crate::watch::{Stage, watched};
 
 /// Find the interleavings of a test case that make a kernel fail.
@@ -74,15 +75,8 @@ pub(crate) struct Explore {
     /// Instructions of a processor in a row before another one gets its turn (SKI's h4).
     #[arg(long, value_name = "N", default_value_t = PATIENCE)]
     patience: u64,
-    /// Print JSON.
-    #[arg(long, conflicts_with_all = ["sarif", "concise"])]
-    json: bool,
-    /// Print SARIF 2.1.0.
-    #[arg(long, conflicts_with = "concise")]
-    sarif: bool,
-    /// Print one line per finding.
-    #[arg(long)]
-    concise: bool,
+    #[command(flatten)]
+    report: ReportOptions,
     #[command(flatten)]
     guest: GuestOptions,
 }
@@ -92,7 +86,7 @@ const TEST_BYTES_MAX: u64 = 16 << 20;
 /// What all tests gave.
 #[derive(Debug, Default)]
 struct Total {
-    findings: Vec<Finding>,
+    cases: Vec<Case>,
     summaries: Vec<serde_json::Value>,
     verdict: Verdict,
 }
@@ -174,7 +168,7 @@ impl Explore {
             };
             self.explore_one(&target, &keeper, &interrupt, &mut total)?;
         }
-        self.print_machine_form(&total)?;
+        self.tell_all(&total)?;
         total.verdict.code()
     }
 
@@ -212,15 +206,26 @@ impl Explore {
         let elapsed = begun.elapsed();
         let mut report = result?.map_err(start_failure)?;
         write_recordings(keeper, &mut report);
-        self.print_text(target, &report, elapsed)?;
+        let name = target.test_path();
+        let words = summary(&report, elapsed);
+        let campaign = &report.campaign;
+        let failures = campaign.findings.iter().map(|found| &found.finding);
+        let races = campaign.races.iter().map(|race| &race.finding);
+        let findings: Vec<Finding> = failures.chain(races).cloned().collect();
+        if self.report.is_for_people() {
+            self.print_text(&findings, &format!("{name}: {words}\n"))?;
+        }
         total.summaries.push(figures(target, &report, elapsed));
-        let campaign = report.campaign;
         let is_vacuous = campaign.decisions == 0;
         let counts_races = !self.campaign.no_fail_on_races;
-        total.verdict.add(&campaign, counts_races, is_vacuous);
-        let failures = campaign.findings.into_iter().map(|found| found.finding);
-        let races = campaign.races.into_iter().map(|race| race.finding);
-        total.findings.extend(failures.chain(races));
+        total.verdict.add(campaign, counts_races, is_vacuous);
+        total.cases.push(Case {
+            name: name.to_owned(),
+            milliseconds: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+            findings,
+            skipped: None,
+            summary: words,
+        });
         Ok(())
     }
 
@@ -244,47 +249,30 @@ impl Explore {
         })
     }
 
-    fn print_text(
-        &self,
-        target: &Target,
-        report: &KernelReport,
-        elapsed: Duration,
-    ) -> anyhow::Result<()> {
-        if self.json || self.sarif {
-            return Ok(());
-        }
-        let campaign = &report.campaign;
-        let failures = campaign.findings.iter().map(|found| &found.finding);
-        let races = campaign.races.iter().map(|race| &race.finding);
-        let findings: Vec<&Finding> = failures.chain(races).collect();
-        let mut text = String::new();
-        for (finding, number) in findings.iter().zip(1..) {
-            if self.concise {
-                text.push_str(&terminal::concise(finding));
-            } else {
-                text.push_str(&terminal::finding(finding, number, findings.len(), style()));
-            }
-        }
-        let name = target
-            .test
-            .as_ref()
-            .map_or("agent program", |test| test.path.as_str());
-        message::result(&format!("{text}{name}: {}\n", summary(report, elapsed)))
+    /// Tells people of one test as soon as it is over.
+    fn print_text(&self, findings: &[Finding], closing: &str) -> anyhow::Result<()> {
+        let text = match self.report.format() {
+            Format::Concise => findings.iter().map(terminal::concise).collect(),
+            _ => terminal::findings(findings, style()),
+        };
+        message::result(&(text + closing))
     }
 
-    fn print_machine_form(&self, total: &Total) -> anyhow::Result<()> {
-        if self.json {
-            let text = json::document(&total.findings, &total.summaries)?;
-            message::result(&format!("{text}\n"))
-        } else if self.sarif {
-            let text = sarif::document(
-                &total.findings,
-                &kind::rules(&KINDS),
-                env!("CARGO_PKG_VERSION"),
-            )?;
-            message::result(&format!("{text}\n"))
+    /// What programs read comes when all is over.
+    fn tell_all(&self, total: &Total) -> anyhow::Result<()> {
+        let results = Results {
+            suite: "raddle kernel".to_owned(),
+            cases: total.cases.clone(),
+            rules: kind::rules(&KINDS),
+            counts: total.summaries.clone().into(),
+            closing: String::new(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            project: report_options::project()?,
+        };
+        if self.report.is_for_people() {
+            self.report.write_files(&results)
         } else {
-            Ok(())
+            self.report.tell(&results, style())
         }
     }
 }
@@ -306,10 +294,7 @@ fn race_rules(path: Option<&Path>) -> anyhow::Result<RaceRules> {
 
 /// How findings look on this terminal.
 pub(super) fn style() -> terminal::Style {
-    terminal::Style {
-        colour: std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
-        width: 110,
-    }
+    report_options::style(COLUMNS)
 }
 
 /// Figures of one test for programs.

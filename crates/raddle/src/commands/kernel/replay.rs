@@ -294,7 +294,7 @@ impl Replay {
         }
         if self.inspection.json {
             let findings: Vec<_> = replayed.finding.iter().cloned().collect();
-            message::result(&format!("{}\n", json::document(&findings, ())?))?;
+            message::result(&json::document(findings, serde_json::Value::Null)?)?;
         } else if let Some(finding) = &replayed.finding {
             message::result(&terminal::finding(finding, 1, 1, style()))?;
         }

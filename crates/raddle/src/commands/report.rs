@@ -1,0 +1,117 @@
+//! `raddle report`: draws findings as a page.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use raddle_campaign::Leave;
+use raddle_explore::{Replayer, changed_files};
+use raddle_report::render::{Case, Format, Results, json};
+use raddle_report::words::counted;
+use raddle_report::{Finding, RecordingFile};
+use raddle_stdx::regular_file;
+use raddle_stdx::width::to_u64;
+use raddle_trace::{Enveloped, Recording};
+
+use super::explore::{oracle, start_failure};
+use super::kernel;
+use crate::exit::{Code, Failure};
+use crate::keep::{self, RECORDING_BYTES_MAX, shell_word};
+use crate::{message, report_options};
+
+/// Draw findings as a page for browsers: one file, which needs nothing else.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  raddle report bank-A-1c9e.raddle -o bank.html\n  raddle scan --json . > findings.json; raddle report findings.json"
+)]
+pub(crate) struct Report {
+    /// What `--json` of another command has printed, or a recording of `raddle explore`.
+    input: PathBuf,
+    /// The page to write.
+    #[arg(long, short, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+}
+
+impl Report {
+    pub(crate) fn run(self) -> Result<Code, Failure> {
+        let findings = self.findings()?;
+        let count = to_u64(findings.len());
+        let results = Results {
+            suite: self.input.display().to_string(),
+            cases: vec![Case {
+                name: self.input.display().to_string(),
+                milliseconds: 0,
+                findings,
+                skipped: None,
+                summary: String::new(),
+            }],
+            rules: Vec::new(),
+            counts: serde_json::Value::Null,
+            closing: counted(count, "finding") + "\n",
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            project: report_options::project()?,
+        };
+        let style = raddle_report::render::terminal::Style::PLAIN;
+        let page = Format::Html.render(&results, style)?;
+        keep::write(&self.output, page.as_bytes())?;
+        message::note(&format!(
+            "wrote {} with {}",
+            self.output.display(),
+            counted(count, "finding")
+        ));
+        Ok(Code::Clean)
+    }
+
+    fn findings(&self) -> Result<Vec<Finding>, Failure> {
+        let path = self.input.display();
+        if kernel::is_recording(&self.input) {
+            return Err(anyhow!(
+                "{path} is a recording of a kernel: `raddle kernel replay --json {} > findings.json`, then `raddle report findings.json`",
+                shell_word(&self.input)
+            )
+            .into());
+        }
+        let text = regular_file::read(&self.input, RECORDING_BYTES_MAX)
+            .with_context(|| format!("cannot read {path}"))?;
+        let text = String::from_utf8_lossy(&text);
+        if Recording::is_kind_of(&text) {
+            return Ok(vec![replayed(&self.input, &text)?]);
+        }
+        let findings = json::read(&text).with_context(|| format!("cannot use {path}"))?;
+        Ok(findings)
+    }
+}
+
+/// Replays a recording and explains its failure.
+fn replayed(path: &Path, text: &str) -> Result<Finding, Failure> {
+    let shown = path.display();
+    let recording =
+        Recording::parse(text).map_err(|error| anyhow!("cannot replay {shown}: {error}"))?;
+    let changed = changed_files(&recording);
+    if !changed.is_empty() {
+        return Err(anyhow!(
+            "cannot replay {shown}: since it was made, {}",
+            changed.join(", and ")
+        )
+        .into());
+    }
+    let judge = oracle::judge(recording.expected.output.as_deref(), None);
+    let mut replayer = Replayer::start(&recording, judge).map_err(start_failure)?;
+    let replayed = replayer.run();
+    if !replayed.same_run {
+        return Err(anyhow!(
+            "the replay of {shown} is not the recorded run; `raddle replay` says where it leaves it"
+        )
+        .into());
+    }
+    let mut finding = replayer.explain(Leave::endless()).ok_or_else(|| {
+        anyhow!(
+            "whether {shown} is wrong only its oracle can tell: explore with `--report html=FILE`"
+        )
+    })?;
+    finding.recording = Some(RecordingFile {
+        file: shown.to_string(),
+        command: format!("raddle replay {}", shell_word(path)),
+    });
+    Ok(finding)
+}
