@@ -27,9 +27,9 @@ pub struct Judged {
     pub pattern: String,
     pub verdict: Verdict,
     pub why: String,
-    /// The cause was removed since: it is not reported any more, and does not count.
+    /// It is not reported any more, mostly because the cause of a false one was removed, and does not count.
     #[serde(default)]
-    pub mended: bool,
+    pub gone: bool,
 }
 
 /// What became of it.
@@ -65,7 +65,7 @@ impl Share {
             is_own,
             ..Self::default()
         };
-        let counts = |judged: &&Judged| judged.pattern == pattern && !judged.mended;
+        let counts = |judged: &&Judged| judged.pattern == pattern && !judged.gone;
         for judged in sample.iter().filter(counts) {
             share.all += 1;
             share.of_true += u32::from(judged.verdict == Verdict::True);
@@ -124,7 +124,7 @@ mod tests {
             pattern: "p".to_owned(),
             verdict,
             why: String::new(),
-            mended: false,
+            gone: false,
         };
         let mut sample = vec![judged(Verdict::False); 4];
         assert_eq!(Share::new(&sample, "p", false).percent(), None);

@@ -21,7 +21,10 @@ impl Ask<'_, '_, '_> {
     /// Conditions about what others do.
     pub(super) fn holds_by_habit(&self, predicate: Predicate) -> Option<bool> {
         Some(match predicate {
-            Predicate::OddCaller => self.odd_caller()?,
+            Predicate::OddCaller => {
+                let odd = self.engine.odd_callers();
+                odd.binary_search(&self.place(0)?).is_ok()
+            }
             Predicate::RcuPointer => self.engine.is_rcu_pointer(self.place(0)?),
             Predicate::FreedLater => self.engine.is_freed_later_elsewhere(self.place(0)?),
             Predicate::GivesUp => self.gives_up()?,
@@ -76,27 +79,6 @@ impl Ask<'_, '_, '_> {
             .place(0)
             .is_some_and(|place| self.engine.access_classes(place) & walks != 0);
         if is_walk { 3 } else { 4 }
-    }
-
-    /// Whether every other call of what is called at the statement is made under a lock of its arguments.
-    fn odd_caller(&self) -> Option<bool> {
-        let place = self.place(0)?;
-        let engine = self.engine;
-        let Some(lock) = engine.lock_of_other_calls(place) else {
-            return Some(false);
-        };
-        let locks = &engine.flows.locks;
-        let held = engine.held(place).ever;
-        let is_early = engine.is_of_object(lock) && engine.contexts.is_init_only(place.function);
-        Some(
-            !is_early
-                && !engine.is_fresh_call(place)
-                && !held.iter().any(|other| {
-                    other.is_same_object(lock)
-                        || locks.is_vague(*other)
-                        || locks.exclude_each_other(engine.program, *other, lock)
-                }),
-        )
     }
 
     /// Whether the function of the first statement ends another item of the struct whose item is started at
@@ -233,25 +215,60 @@ impl Engine<'_> {
 }
 
 impl Engine<'_> {
-    /// The lock that every other call of what is called at `place` is made under, if it belongs to what the
-    /// function is given or to nobody.
-    fn lock_of_other_calls(&self, place: EventId) -> Option<Lock> {
-        let view = View::new(self.program, place.function);
-        let (name, _) = view.unit.named_call(self.program.event(place).expr)?;
-        let name = view.name(name);
+    /// Calls that are made without the lock that all other calls of the same function are made under, in order.
+    pub(super) fn odd_callers(&self) -> &[EventId] {
+        self.odd_callers.get_or_init(|| {
+            let mut found = Vec::new();
+            for (name, calls) in &self.calls.by_name {
+                self.find_odd_callers(*name, calls, &mut found);
+            }
+            found.sort_unstable();
+            found.dedup();
+            found
+        })
+    }
+
+    fn find_odd_callers(&self, name: Name, calls: &[(FnId, u32)], found: &mut Vec<EventId>) {
         // What an idiom is known for has rules of its own.
         if self.program.idioms.get(at(name.0)).copied() != Some(0)
             || !self.calls.partners(name).is_empty()
+            || calls.len() <= OTHERS_MIN
+            || calls.len() > CALLERS_MAX
         {
-            return None;
+            return;
         }
-        let callee = self.program.resolve(name, view.unit_number);
-        if let Some(known) = self.other_calls.borrow().get(&(name, callee)) {
-            return *known;
+        let callee_of = |function: FnId| self.program.resolve(name, self.program.unit_of(function));
+        let mut callees: Vec<Option<FnId>> = calls
+            .iter()
+            .map(|(function, _)| callee_of(*function))
+            .collect();
+        callees.sort_unstable();
+        callees.dedup();
+        for callee in callees {
+            let Some(lock) = self.find_lock_of_other_calls(name, callee) else {
+                continue;
+            };
+            let places = calls
+                .iter()
+                .filter(|(function, _)| callee_of(*function) == callee);
+            let places = places.map(|(function, event)| EventId {
+                function: *function,
+                event: *event,
+            });
+            found.extend(places.filter(|place| self.is_odd_caller(*place, lock)));
         }
-        let found = self.find_lock_of_other_calls(name, callee);
-        self.other_calls.borrow_mut().insert((name, callee), found);
-        found
+    }
+
+    fn is_odd_caller(&self, place: EventId, lock: Lock) -> bool {
+        let locks = &self.flows.locks;
+        let is_early = self.is_of_object(lock) && self.contexts.is_init_only(place.function);
+        !is_early
+            && !self.is_fresh_call(place)
+            && !self.held(place).ever.iter().any(|other| {
+                other.is_same_object(lock)
+                    || locks.is_vague(*other)
+                    || locks.exclude_each_other(self.program, *other, lock)
+            })
     }
 
     fn find_lock_of_other_calls(&self, name: Name, callee: Option<FnId>) -> Option<Lock> {
@@ -259,9 +276,6 @@ impl Engine<'_> {
             return None;
         }
         let calls = self.calls.by_name.get(&name)?;
-        if calls.len() <= OTHERS_MIN || calls.len() > CALLERS_MAX {
-            return None;
-        }
         // A lock of an object matters while others know the object, a global one always.
         let mut counts: Vec<(Lock, usize)> = Vec::new();
         let (mut all, mut all_later) = (0, 0);

@@ -94,6 +94,11 @@ impl Job<'_, '_, '_> {
                         calls.any(|call| !call.indirect && self.may_match(sub, call.callee))
                     })
                 }
+                Predicate::OddCaller => {
+                    let odd = engine.odd_callers();
+                    let place = odd.partition_point(|place| place.function < id);
+                    odd.get(place).is_some_and(|place| place.function == id)
+                }
                 predicate => super::paths::fact_kind(predicate).is_none_or(|kind| {
                     !engine.level.locks
                         || engine.flows.facts(id).iter().any(|fact| fact.kind == kind)

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::handlers::CALLERS_MAX;
-use crate::analyse::keys::View;
+use crate::analyse::keys::{Key, View};
 use crate::analyse::program::{EventId, FnId};
 use crate::analyse::types::Def;
 use crate::front::ast::{E, Expr};
@@ -17,15 +17,23 @@ impl Engine<'_> {
     /// Whether the pointer read at `place` is one that is read by `rcu_dereference()` elsewhere.
     pub(super) fn is_rcu_pointer(&self, place: EventId) -> bool {
         let key = self.accesses.key(place);
-        let table = self.program.table;
-        // Under a lock that may be held the writers are kept away.
-        let is_locked = self.held(place).ever.iter().any(|lock| {
-            let family = table.family(self.flows.locks.family(*lock));
-            !family.rcu && !family.context
-        });
-        if !key.is_shared() || is_locked || self.is_fresh_at(place) {
+        if !key.is_shared() || !self.is_read_by_rcu(key) {
             return false;
         }
+        // Under a lock that may be held the writers are kept away.
+        let is_locked = self.held(place).ever.iter().any(|lock| {
+            let family = self.program.table.family(self.flows.locks.family(*lock));
+            !family.rcu && !family.context
+        });
+        !is_locked && !self.is_fresh_at(place)
+    }
+
+    /// Whether most reads of the pointer are made by `rcu_dereference()`.
+    fn is_read_by_rcu(&self, key: Key) -> bool {
+        if let Some(known) = self.rcu_pointers.borrow().get(&key) {
+            return *known;
+        }
+        let table = self.program.table;
         let by_rcu = |places: &[EventId], class: &str| {
             let wanted = table.class(class).unwrap_or(0);
             let uses = places.iter().take(CALLERS_MAX);
@@ -33,10 +41,13 @@ impl Engine<'_> {
                 .count()
         };
         let reads = self.accesses.reads(key);
+        let others = reads.len().min(CALLERS_MAX).saturating_sub(1);
         let rcu_reads = by_rcu(reads, "rcu_read");
-        rcu_reads >= RCU_READS_MIN
-            && rcu_reads * 100 >= (reads.len().min(CALLERS_MAX) - 1) * RCU_READS_PERCENT
-            && by_rcu(self.accesses.writes(key), "rcu_publish") > 0
+        let found = rcu_reads >= RCU_READS_MIN
+            && rcu_reads * 100 >= others * RCU_READS_PERCENT
+            && by_rcu(self.accesses.writes(key), "rcu_publish") > 0;
+        self.rcu_pointers.borrow_mut().insert(key, found);
+        found
     }
 
     /// The idiom classes of the call that makes an access.

@@ -24,7 +24,7 @@ use crate::analyse::contexts::{Context, Contexts};
 use crate::analyse::flow::Flows;
 use crate::analyse::keys::{Key, View};
 use crate::analyse::locks::{Lock, LockSet};
-use crate::analyse::program::{EventId, FnId, Name, Program};
+use crate::analyse::program::{EventId, FnId, Program};
 use crate::analyse::sleep::Sleepers;
 use crate::analyse::types::Def;
 use crate::front::event::{BY_CALL, Kind, TOP, UPDATE};
@@ -80,9 +80,10 @@ pub(crate) struct Engine<'p> {
     mostly_held: RefCell<FxHashMap<FnId, bool>>,
     awaited: Lists<(Option<Key>, u32), FnId>,
     left_armed: Lists<FnId, EventId>,
-    other_calls: Memo<(Name, Option<FnId>), Option<Lock>>,
     freed_later: OnceCell<Vec<(Def, FnId)>>,
     released_only: OnceCell<Vec<(Lock, FnId)>>,
+    rcu_pointers: Memo<Key, bool>,
+    odd_callers: OnceCell<Vec<EventId>>,
 }
 
 /// Locks at an event over all contexts.
@@ -121,9 +122,10 @@ impl<'p> Engine<'p> {
             mostly_held: RefCell::default(),
             awaited: RefCell::default(),
             left_armed: RefCell::default(),
-            other_calls: RefCell::default(),
             freed_later: OnceCell::new(),
             released_only: OnceCell::new(),
+            rcu_pointers: RefCell::default(),
+            odd_callers: OnceCell::new(),
         }
     }
 

@@ -76,7 +76,7 @@ impl Ask<'_, '_, '_> {
 }
 
 impl Engine<'_> {
-    /// Locks that a handler releases and never takes, and the handler.
+    /// Locks that a handler, or a function that nobody calls by name, releases and never takes.
     fn released_only(&self) -> &[(Lock, FnId)] {
         self.released_only.get_or_init(|| {
             let mut found = Vec::new();
@@ -87,7 +87,9 @@ impl Engine<'_> {
                         Start::Work | Start::Thread | Start::SoftIrq | Start::HardIrq
                     )
                 });
-                if !is_handler {
+                let is_given_away =
+                    self.calls.address_taken[at(id.0)] && self.calls.callers[at(id.0)].is_empty();
+                if !is_handler && !is_given_away {
                     continue;
                 }
                 for (_, operation) in self.flows.operations(id) {

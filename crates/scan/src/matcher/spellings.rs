@@ -10,6 +10,8 @@ use crate::pdl::ast::{Name, Stmt, StmtKind};
 
 /// How deep conditions are searched for locals.
 const DEPTH_MAX: u32 = 8;
+/// Events before a condition that are searched for what its locals were set to.
+const SEARCH_MAX: usize = 120;
 /// Events of a function whose result is taken for its condition.
 const SMALL: usize = 6;
 
@@ -63,7 +65,8 @@ impl<'p> Matcher<'_, 'p> {
 
     /// The expression that the local was last set to before `event`.
     fn source(&self, local: Sym, event: u32) -> Option<E> {
-        let written = self.events[..at(event)].iter().rev().find(|event| {
+        let mut before = self.events[..at(event)].iter().rev().take(SEARCH_MAX);
+        let written = before.find(|event| {
             event.kind == Kind::Write && self.view.expr(event.expr) == Expr::Name(local)
         })?;
         let is_plain = written.flags & (UPDATE | BY_CALL) == 0 && written.aux != 0;

@@ -463,6 +463,10 @@ impl<'p> Walk<'_, 'p> {
                 _ => {}
             }
         }
+        if self.may_release_inside(inner) {
+            state.held.iter_mut().for_each(|held| held.unsure = true);
+            self.refresh(&mut state);
+        }
         self.finish(position, event, &mut state);
         vec![state]
     }

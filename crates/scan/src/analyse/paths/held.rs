@@ -5,9 +5,11 @@ use super::state::{Done, Freed, Held, State};
 use super::summary::{Term, Touched};
 use super::value::{NEGATIVE, Node, POSITIVE, Value, ZERO};
 use super::walk::Walk;
+use crate::analyse::keys::View;
 use crate::analyse::locks::Lock;
 use crate::analyse::operations::{Operation, is_unconditional};
 use crate::front::ast::E;
+use crate::front::event::Kind;
 use crate::front::lex::at;
 use crate::idioms::LockAction;
 
@@ -238,6 +240,26 @@ impl Walk<'_, '_> {
                 lock,
             });
         }
+    }
+
+    /// Whether a macro gives a lock back by a function, or under a condition.
+    pub(super) fn may_release_inside(&self, inner: &View<'_>) -> bool {
+        let body = inner.unit.events_of(inner.function);
+        let mut calls = body.iter().filter(|own| own.kind == Kind::Call);
+        calls.any(|own| {
+            let Some((name, _)) = inner.unit.named_call(own.expr) else {
+                return false;
+            };
+            let name = inner.name(name);
+            if let Some(lock) = inner.program.idiom(name).lock {
+                return lock.action == LockAction::Release && !is_unconditional(body, own);
+            }
+            let callee = inner.program.resolve(name, self.view().unit_number);
+            callee.is_some_and(|callee| {
+                let outcomes = &self.summaries[at(callee.0)].outcomes;
+                outcomes.iter().any(|outcome| !outcome.frees.is_empty())
+            })
+        })
     }
 
     pub(super) fn refresh(&mut self, state: &mut State) {
