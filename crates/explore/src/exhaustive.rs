@@ -128,12 +128,16 @@ impl Search {
         if run.drive.end == End::Abandoned {
             return;
         }
-        let is_cut_short = matches!(run.drive.end, End::Hanging | End::Unsupported(_));
+        // In the second half of its steps a run gives turns to everybody, whatever was planned.
+        let is_given_turns = run.drive.steps >= rules.limits.steps / 2;
+        let is_cut_short = is_given_turns || matches!(run.drive.end, End::Unsupported(_));
+        let timed_stops = run.drive.timed_stops;
         let mut outcome = Outcome::new(report.schedules, run);
         report.schedules += 1;
         report.steps += outcome.steps;
         report.contexts = report.contexts.max(outcome.contexts);
         report.decisions = report.decisions.max(outcome.decisions);
+        report.timed_stops += timed_stops;
         self.classes.insert(outcome.class);
         self.interrupted.extend(&outcome.interrupted);
         self.cut_short += u64::from(is_cut_short);

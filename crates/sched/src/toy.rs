@@ -77,6 +77,29 @@ impl Toy {
         }
     }
 
+    /// Equal for worlds that go on in the same way.
+    pub(crate) fn key(&self) -> Vec<u64> {
+        let blocked = self
+            .table
+            .iter()
+            .map(|(_, context)| match context.liveness() {
+                Liveness::Runnable => 0,
+                Liveness::Blocked(_) => 1,
+                Liveness::Done => 2,
+            });
+        let owners = self
+            .owners
+            .iter()
+            .map(|owner| owner.map_or(u64::MAX, |id| u64::from(id.0)));
+        let memory = self.registers.iter().chain(&self.looks).chain(&self.cells);
+        let places = self.at.iter().map(|at| to_u64(*at));
+        blocked
+            .chain(owners)
+            .chain(places)
+            .chain(memory.copied())
+            .collect()
+    }
+
     /// Does one operation; says why to stop.
     fn step(&mut self, who: ContextId) -> Stop {
         let index = who.0 as usize;

@@ -86,7 +86,10 @@ fn completeness(report: &ProgramReport, findings: usize) -> String {
             some.interleavings,
             some.estimate,
             if some.cut_short > 0 {
-                format!("; {} runs did not end by themselves", some.cut_short)
+                format!(
+                    "; {} runs were not followed to their end: they take too many steps",
+                    some.cut_short
+                )
             } else {
                 String::new()
             }
