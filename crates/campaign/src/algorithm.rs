@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use raddle_sched::{
-    AbstractSchedule, DelayBounded, Focused, Pct, Pos, PreemptionBounded, Profile, RandomWalk,
-    ReadsFrom, Scheduler, Stepwise, Timed, Urw, urw::sample_interest,
+    AbstractSchedule, DelayBounded, Focused, Pct, Pike, Pos, PreemptionBounded, Profile,
+    RandomWalk, ReadsFrom, Scheduler, Stepwise, Timed, Urw, urw::sample_interest,
 };
 use raddle_stdx::Prng;
 use raddle_world::Site;
@@ -29,11 +29,26 @@ pub enum Algorithm {
     Pct {
         depth: u64,
     },
+    /// PCT with so many reschedule points among the first so many instructions.
+    Pike {
+        points: u64,
+        steps: u64,
+    },
     RandomWalk,
     Pos,
     Urw,
     Surw,
     ReadsFrom,
+}
+
+impl Algorithm {
+    /// SKI as it was evaluated: two reschedule points (PCT of depth three), the number of decisions learned.
+    pub const SKI: Self = Self::Pct { depth: 3 };
+    /// PIKE as it was evaluated: one reschedule point among 50,000 instructions.
+    pub const PIKE: Self = Self::Pike {
+        points: 1,
+        steps: 50_000,
+    };
 }
 
 /// What a scheduler is made from besides its algorithm.
@@ -90,6 +105,7 @@ fn plain(algorithm: Algorithm, seed: u64, material: Material<'_>) -> Box<dyn Sch
             None => deep(),
         },
         Algorithm::Pct { depth } => Box::new(Pct::new(seed, depth, profile)),
+        Algorithm::Pike { points, steps } => Box::new(Pike::new(seed, points, steps)),
         Algorithm::RandomWalk => Box::new(RandomWalk::new(seed, profile)),
         Algorithm::Pos => Box::new(Pos::new(seed)),
         Algorithm::Urw => Box::new(Urw::new(seed, profile, Vec::new())),

@@ -10,6 +10,8 @@ pub const PORTFOLIO: Portfolio = Portfolio {
         ("pct2", Algorithm::Pct { depth: 2 }),
         ("pct3", Algorithm::Pct { depth: 3 }),
         ("pct5", Algorithm::Pct { depth: 5 }),
+        ("ski", Algorithm::SKI),
+        ("pike", Algorithm::PIKE),
         ("random", Algorithm::RandomWalk),
         ("pos", Algorithm::Pos),
         ("urw", Algorithm::Urw),

@@ -1,7 +1,7 @@
 //! Schedulers over contexts, one file each, and the driver that runs a world under one of them.
 //!
 //! Reading order: [`scheduler`] (the trait), [`wrap`] (schedulers around schedulers), [`driver`] (the loop), `operation` (what the next operation of a
-//! context touches), [`reads_from_trace`], then any algorithm: [`random_walk`], [`pct`], [`pos`], [`urw`],
+//! context touches), [`reads_from_trace`], then any algorithm: [`random_walk`], [`pct`], [`pike`], [`pos`], [`urw`],
 //! [`reads_from`], [`delay`], [`preemption`], [`directed`], [`follow`] (replay); [`timed`], [`focused`] and
 //! [`stepwise`] wrap any of them. [`shrink`] makes failing schedules smaller; [`travel`] goes to and fro in a
 //! recorded run.
@@ -14,6 +14,7 @@ pub mod focused;
 pub mod follow;
 mod operation;
 pub mod pct;
+pub mod pike;
 pub mod pos;
 pub mod preemption;
 pub mod random_walk;
@@ -35,6 +36,7 @@ pub use driver::{Drive, End, Policy, drive, drive_while};
 pub use focused::Focused;
 pub use follow::Follow;
 pub use pct::Pct;
+pub use pike::Pike;
 pub use pos::Pos;
 pub use preemption::PreemptionBounded;
 pub use random_walk::RandomWalk;

@@ -53,7 +53,7 @@ impl Pct {
         self.priorities[index]
     }
 
-    fn drop_to_bottom(&mut self, who: ContextId) {
+    pub(crate) fn drop_to_bottom(&mut self, who: ContextId) {
         self.priority(who);
         self.floor -= 1;
         self.priorities[who.0 as usize] = self.floor;

@@ -3,16 +3,16 @@
 use raddle_campaign::{Algorithm, Portfolio};
 
 const DELAY: Algorithm = Algorithm::Delay { number: 0 };
-const SKI: Algorithm = Algorithm::Pct { depth: 2 };
+const PCT2: Algorithm = Algorithm::Pct { depth: 2 };
 
 /// The algorithms for kernels. Kernel races need few switches at the right place, so systematic delays and PCT get
 /// most turns.
 pub const PORTFOLIO: Portfolio = Portfolio {
     names: &[
-        // With the number of decisions learned from the default order.
-        ("ski", SKI),
+        ("ski", Algorithm::SKI),
+        ("pike", Algorithm::PIKE),
         ("delay", DELAY),
-        ("pct2", SKI),
+        ("pct2", PCT2),
         ("pct3", Algorithm::Pct { depth: 3 }),
         ("random", Algorithm::RandomWalk),
         ("pos", Algorithm::Pos),
@@ -22,11 +22,11 @@ pub const PORTFOLIO: Portfolio = Portfolio {
     ],
     turns: &[
         DELAY,
-        SKI,
+        PCT2,
         DELAY,
         Algorithm::Pct { depth: 3 },
         DELAY,
-        SKI,
+        PCT2,
         Algorithm::Surw,
         Algorithm::RandomWalk,
     ],
