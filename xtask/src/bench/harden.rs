@@ -120,6 +120,10 @@ impl Harden {
             let options = "--harden-mechanism=setjmp --harden-caller-levels=0";
             let setjmp = place.build(program, &folder, "setjmp", Some(options))?;
             self.ratio("the paper's setjmp", program, &folder, [&plain, &setjmp])?;
+            // Setjmp has no inter-procedural recovery: only this is like it.
+            let alike = place.build(program, &folder, "alike", Some("--harden-caller-levels=0"))?;
+            let what = "survival mode without callers, as setjmp";
+            self.ratio(what, program, &folder, [&plain, &alike])?;
         }
         Ok(())
     }
