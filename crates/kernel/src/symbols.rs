@@ -187,12 +187,9 @@ impl Symbols {
                 let sections = self.code();
                 let functions = sections.iter().flat_map(|section| {
                     let starts = section.functions.iter().map(|(start, _)| *start);
-                    let last = starts
-                        .clone()
-                        .last()
-                        .unwrap_or(0)
-                        .saturating_add(LAST_BYTES);
-                    section.functions.iter().zip(starts.skip(1).chain([last]))
+                    let last = section.functions.last();
+                    let end = last.map_or(0, |(start, _)| start.saturating_add(LAST_BYTES));
+                    section.functions.iter().zip(starts.skip(1).chain([end]))
                 });
                 let wanted = functions.filter(|((_, known), _)| known == name);
                 wanted.map(|((start, _), end)| *start..end).collect()

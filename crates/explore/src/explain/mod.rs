@@ -188,7 +188,7 @@ fn quote(finding: &mut Finding, place: &Place) {
 fn held(world: &mut LinuxWorld, who: ContextId) -> Locks {
     let symbols = world.symbols(who).unwrap_or_default();
     let held = world.held_locks(who);
-    let held = held.into_iter().map(|section| Held {
+    let held = held.iter().map(|section| Held {
         name: name_of(world, &symbols, section.lock),
         address: Some(Word(section.lock)),
         is_shared: section.mode == LockMode::Shared,
