@@ -21,6 +21,7 @@ const PACKAGES: &[(&str, &str)] = &[
         "e2fsprogs",
         "makes and checks file systems in the guests of the kernel tests",
     ),
+    ("chromium", "shows pages of findings in the tests"),
     ("gdb", "debugs a replay in the tests"),
     ("git", "is run by the tests of real programs"),
     (

@@ -1,8 +1,9 @@
 //! Tells apart failures that say nothing of where the bug is, before anything is known of why they happen.
 //!
-//! A wrong status looks the same whatever went wrong. What a failing run reads from where no passing run ever did is
-//! suspicious; two failing runs without a common suspicion may well be two bugs, and both are worth an explanation. The
-//! explanations then say whether they are.
+//! A wrong status looks the same whatever went wrong. Suspicious is what a failing run reads from where no passing run
+//! ever did, and what it does not read although nearly all passing runs do, as with a lost update. Two failing runs
+//! without a common suspicion may well be two bugs, and both are worth an explanation. The explanations then say whether
+//! they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +13,50 @@ use crate::subject::Symptom;
 
 /// Runs that are kept of failures that look the same.
 const RUNS_MAX: usize = 4;
+/// Passing runs that must have been seen before something counts as usual, and the share of them that does it, in
+/// tenths. Points are learned bit by bit, so that a few runs may not show it.
+const USUAL_RUNS: u64 = 8;
+const USUAL_TENTHS: u64 = 9;
 
 /// What is suspicious, as far as the runs up to now tell.
 #[derive(Debug, Default)]
 pub(crate) struct Suspects {
-    /// What passing runs do, too.
-    innocent: BTreeSet<ReadsFromPair>,
+    /// What passing runs do: how many of them, and how many had passed before the first of those.
+    innocent: BTreeMap<ReadsFromPair, (u64, u64)>,
+    passed: u64,
     /// What the kept runs of each failure read from where.
     runs: BTreeMap<String, Vec<Vec<ReadsFromPair>>>,
+}
+
+/// Something that a failing run does and passing ones do not, or the other way round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Suspicion {
+    New(ReadsFromPair),
+    Missing(ReadsFromPair),
 }
 
 impl Suspects {
     /// Learns from a run that did not fail.
     pub(crate) fn clear(&mut self, pairs: &[ReadsFromPair]) {
-        self.innocent.extend(pairs);
+        for pair in pairs {
+            self.innocent.entry(*pair).or_insert((0, self.passed)).0 += 1;
+        }
+        self.passed += 1;
+    }
+
+    fn suspicions(&self, pairs: &[ReadsFromPair]) -> BTreeSet<Suspicion> {
+        let own: BTreeSet<ReadsFromPair> = pairs.iter().copied().collect();
+        let is_usual = |(count, before): (u64, u64)| {
+            let since = self.passed - before;
+            since >= USUAL_RUNS && count * 10 >= since * USUAL_TENTHS
+        };
+        let usual = self.innocent.iter().filter(|(_, seen)| is_usual(**seen));
+        let missing = usual
+            .map(|(pair, _)| *pair)
+            .filter(|pair| !own.contains(pair));
+        let new = own.iter().filter(|pair| !self.innocent.contains_key(pair));
+        let new = new.copied().map(Suspicion::New);
+        missing.map(Suspicion::Missing).chain(new).collect()
     }
 
     /// The name under which a failing run is kept: new for one that may show another bug than those before it.
@@ -34,15 +65,14 @@ impl Suspects {
         if !failure.is_vague() {
             return name;
         }
-        let suspicions = |pairs: &[ReadsFromPair]| -> BTreeSet<ReadsFromPair> {
-            let guilty = pairs.iter().filter(|pair| !self.innocent.contains(pair));
-            guilty.copied().collect()
-        };
-        let own = suspicions(pairs);
+        let own = self.suspicions(pairs);
         let known = self.runs.get(&name).map_or(&[][..], Vec::as_slice);
-        let alike = known
-            .iter()
-            .position(|run| own.is_empty() || !suspicions(run).is_disjoint(&own));
+        let alike = known.iter().position(|run| {
+            let other = self.suspicions(run);
+            // One that does less of it may show one bug where the other shows two.
+            let is_part = own.is_subset(&other) && own.len() < other.len();
+            own.is_empty() || !(is_part || own.is_disjoint(&other))
+        });
         let number = match alike {
             Some(number) => number,
             None if known.len() == RUNS_MAX => 0,
@@ -93,6 +123,24 @@ mod tests {
             suspects.name(&EXIT, &[usual]),
             first,
             "nothing is new in it"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_suspicious_too() {
+        let mut suspects = Suspects::default();
+        let (hits, bytes) = (pair(1, 2), pair(3, 4));
+        // The first passing runs come before the points are known.
+        suspects.clear(&[]);
+        (0..10).for_each(|_| suspects.clear(&[hits, bytes]));
+        let both = suspects.name(&EXIT, &[]);
+        let one = suspects.name(&EXIT, &[hits]);
+        let other = suspects.name(&EXIT, &[bytes]);
+        assert!(both != one && one != other && both != other);
+        assert_eq!(
+            suspects.name(&EXIT, &[hits, pair(5, 6)]),
+            both,
+            "no part of it"
         );
     }
 

@@ -50,7 +50,6 @@ class Lanes {
     this.cells.clear();
     this.lanes.forEach((context, lane) => {
       this.grid.append(element("div", { class: "head", text: this.finding.contexts[context].label, column: lane + 1, row: 1 }));
-      this.grid.append(element("div", { class: "rail", "aria-hidden": "true", column: lane + 1 }));
     });
     let row = 2;
     let folded = [];
@@ -80,6 +79,7 @@ class Lanes {
       this.grid.append(cell);
     });
     fold();
+    this.lanes.forEach((_, lane) => this.grid.prepend(element("div", { class: "rail", "aria-hidden": "true", column: lane + 1, row: `2 / ${Math.max(row, 3)}` })));
     if (this.selected !== null) this.mark();
     requestAnimationFrame(() => this.connect());
   }
@@ -245,7 +245,8 @@ const runs = [];
 
 function story(finding) {
   const details = new Details();
-  const columns = element("div", { class: "runs" });
+  const lanes = new Set(finding.run.steps.map((step) => step.context)).size;
+  const columns = element("div", { class: lanes > 3 ? "runs wide" : "runs" });
   const add = (run, other) => {
     const lanes = new Lanes(finding, run, details, other);
     runs.push(lanes);
@@ -256,6 +257,9 @@ function story(finding) {
   };
   add(finding.run, finding.beside);
   if (finding.beside) add(finding.beside, finding.run);
+  // How it ends is where a reader begins.
+  const end = finding.run.steps.findIndex((step) => step.end);
+  runs[runs.length - (finding.beside ? 2 : 1)].select(end < 0 ? finding.run.steps.length - 1 : end);
   const dropped = finding.left_out ? element("p", { class: "legend", text: `${finding.left_out} earlier steps are not in this page; --json has all that were kept.` }) : null;
   return element("section", {}, dropped,
     element("p", { class: "legend" }, "Time runs downward. ↪ another context goes on; solid arrows: reads what was written there; dashed arrows: comes after by synchronisation; a thick left edge: not so in the other run. "),

@@ -72,6 +72,49 @@ pub(crate) fn actions() -> Vec<Action> {
     actions
 }
 
+/// A step with all that can be known of its instruction.
+fn known_step(finding: &mut Finding, context: usize, action: Action, line: u32) -> Step {
+    let at = place("/project/src/bank.c", line, "deposit");
+    finding.quote(&at, |at| Some(format!("line {} < of source", at.line)));
+    let stack = vec![
+        Frame::own(at.clone()),
+        Frame {
+            place: place("/usr/lib/libc.so.6", 0, "start_thread"),
+            is_library: true,
+        },
+    ];
+    Step {
+        object: action.is_passing().then(|| "`balance`".into()),
+        address: Some(Word(0x5555_5555_8010)),
+        size: Some(4),
+        code: Some(Code {
+            image: "/project/bank".into(),
+            offset: Word(0x1136),
+        }),
+        stack: finding.stack(stack),
+        locks: Locks::Known(vec![Held {
+            name: "`audit`".into(),
+            address: Some(Word(0x5555_5555_8040)),
+            is_shared: true,
+            section: Some(3),
+        }]),
+        ..Step::new(context, action, at)
+    }
+}
+
+fn searched() -> Search {
+    Search {
+        schedule: 3,
+        preemptions: 1,
+        switches: 4,
+        torn: 1,
+        clock_jumps: 1,
+        is_minimal: true,
+        replays: 2,
+        replays_same: 2,
+    }
+}
+
 /// A lost update with all that can be known of it.
 pub(crate) fn lost_update() -> Finding {
     let mut finding = Finding::new("wrong-exit", Severity::Error, Confidence::Confirmed);
@@ -107,35 +150,12 @@ pub(crate) fn lost_update() -> Finding {
         (0, Action::EndProgram, 23, None, None),
     ];
     for ((context, action, line, before, after), number) in told.into_iter().zip(1..) {
-        let at = place("/project/src/bank.c", line, "deposit");
-        finding.quote(&at, |at| Some(format!("line {} < of source", at.line)));
-        let stack = vec![
-            Frame::own(at.clone()),
-            Frame {
-                place: place("/usr/lib/libc.so.6", 0, "start_thread"),
-                is_library: true,
-            },
-        ];
         let step = Step {
-            object: action.is_passing().then(|| "`balance`".into()),
-            address: Some(Word(0x5555_5555_8010)),
-            size: Some(4),
             before,
             after,
-            code: Some(Code {
-                image: "/project/bank".into(),
-                offset: Word(0x1136),
-            }),
-            stack: finding.stack(stack),
-            locks: Locks::Known(vec![Held {
-                name: "`audit`".into(),
-                address: Some(Word(0x5555_5555_8040)),
-                is_shared: true,
-                section: Some(3),
-            }]),
             global_step: Some(number * 100),
             repeats: number % 2,
-            ..Step::new(context, action, at)
+            ..known_step(&mut finding, context, action, line)
         };
         finding.steps.push(step);
     }
@@ -153,16 +173,7 @@ pub(crate) fn lost_update() -> Finding {
         edges: finding.edges.clone(),
     });
     finding.console = "balance is 150\n".into();
-    finding.search = Some(Search {
-        schedule: 3,
-        preemptions: 1,
-        switches: 4,
-        torn: 1,
-        clock_jumps: 1,
-        is_minimal: true,
-        replays: 2,
-        replays_same: 2,
-    });
+    finding.search = Some(searched());
     finding.recording = Some(RecordingFile {
         file: "bank-WE-1c9e.raddle".into(),
         command: "raddle replay bank-WE-1c9e.raddle".into(),
