@@ -1,14 +1,15 @@
 //! Every kind of finding in every machine-readable form, against the schemata.
 
+mod schema_common;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use schema_common::{FINDINGS, SARIF, checked};
 use serde_json::Value;
 use tempfile::TempDir;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explore");
-const FINDINGS: &str = include_str!("../../../docs/src/reference/findings.schema.json");
-const SARIF: &str = include_str!("../../report/tests/schemata/sarif-2.1.0.json");
 
 fn compile(folder: &Path, name: &str) -> PathBuf {
     let program = folder.join(name);
@@ -31,26 +32,6 @@ fn raddle(folder: &Path, arguments: &[&str]) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {errors}");
     String::from_utf8(output.stdout).expect("results are UTF-8")
-}
-
-/// The document, if its schema accepts it.
-fn checked(schema: &str, text: &str) -> Value {
-    let mut schema: Value = serde_json::from_str(schema).expect("the schema is JSON");
-    // The pattern of languages has a stray bracket, which the standard's errata take back.
-    for owner in ["run", "toolComponent"] {
-        let language = schema.pointer_mut(&format!("/definitions/{owner}/properties/language"));
-        if let Some(language) = language.and_then(Value::as_object_mut) {
-            language.remove("pattern");
-        }
-    }
-    let validator = jsonschema::validator_for(&schema).expect("the schema is one");
-    let value: Value = serde_json::from_str(text).expect("the document is JSON");
-    let errors: Vec<String> = validator
-        .iter_errors(&value)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert!(errors.is_empty(), "{errors:#?}");
-    value
 }
 
 /// Explores a program of `tests/explore`: JSON, SARIF and JUnit of one campaign.

@@ -3,6 +3,7 @@
 mod kernel_common;
 #[path = "kernel_common/known.rs"]
 mod known;
+mod schema_common;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::process::{Command, Stdio};
 
 use kernel_common::{CORPUS, kernel, raddle};
 use known::{boot, cache, explore, explore_files, recording};
+use schema_common::{FINDINGS, SARIF, checked};
 use tempfile::TempDir;
 
 /// Explores a test that is given as text.
@@ -178,11 +180,24 @@ fn workers_do_not_change_what_is_found() {
         let (_, text) = explore(
             folder.path(),
             "bugs/torn",
-            &["--schedules", "400", "--json", "-j", jobs],
+            &[
+                "--schedules",
+                "400",
+                "--json",
+                "--report",
+                "sarif=out.sarif",
+                "-j",
+                jobs,
+            ],
         );
         // What was found is told on standard error, too, which comes behind the document.
         let document = text.split("\nraddle: ").next().expect("it has a beginning");
-        let value: serde_json::Value = serde_json::from_str(document).expect("JSON");
+        let value = checked(FINDINGS, document);
+        assert_eq!(value["findings"][0]["steps"][0]["locks"], "unknown");
+        let sarif = std::fs::read_to_string(folder.path().join("out.sarif"));
+        let sarif = checked(SARIF, &sarif.expect("it was written"));
+        let flows = &sarif["runs"][0]["results"][0]["codeFlows"][0]["threadFlows"];
+        assert!(!flows.as_array().expect("a list").is_empty());
         let summary = &value["summary"][0];
         ["distinct", "failing", "first_failing", "steps", "points"]
             .map(|key| summary[key].to_string())

@@ -214,16 +214,22 @@ pub fn phrase(step: &Step) -> String {
     }
 }
 
-/// The name of a step's object, or where it is.
+/// The name of a step's object, and where it is if no value says more.
 fn thing(step: &Step) -> String {
-    if let Some(name) = &step.object {
-        return name.clone();
-    }
-    let bytes = step.size;
-    let bytes = bytes.map_or_else(|| "memory".into(), |size| counted(size.into(), "byte"));
-    match step.address {
-        Some(address) => format!("{bytes} at {:#x}", address.0),
-        None => bytes,
+    let bytes = step.size.map(|size| counted(size.into(), "byte"));
+    let has_value = step.before.is_some() || step.after.is_some();
+    match (&step.object, bytes, step.address) {
+        (Some(name), Some(bytes), Some(address)) if !has_value => {
+            format!("{bytes} of {name} at {:#x}", address.0)
+        }
+        (Some(name), ..) => name.clone(),
+        (None, bytes, address) => {
+            let bytes = bytes.unwrap_or_else(|| "memory".into());
+            address.map_or_else(
+                || bytes.clone(),
+                |address| format!("{bytes} at {:#x}", address.0),
+            )
+        }
     }
 }
 
