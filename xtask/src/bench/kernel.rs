@@ -297,8 +297,8 @@ impl Kernel {
             "## Processors passed over: times per schedule (distinct instructions), {} schedules\n",
             self.speed
         );
-        println!("| test | H1 halted | H2 paused | H3 looping | H4 starving |");
-        println!("|---|---|---|---|---|");
+        println!("| test | H1 halted | H2 paused | H3 looping | H4 starving | any |");
+        println!("|---|---|---|---|---|---|");
         let loops = self
             .wanted(&LOOPS)
             .map(|name| (format!("{name} loop"), guest.loop_test(name)));
@@ -307,12 +307,16 @@ impl Kernel {
             let cells: Vec<String> = summary
                 .liveness
                 .iter()
+                .zip(summary.liveness_schedules)
                 .zip(summary.liveness_places)
-                .map(|(count, places)| {
-                    format!("{:.2} ({places})", ratio(*count, summary.schedules))
+                .map(|((count, schedules), places)| {
+                    let times = ratio(*count, summary.schedules);
+                    let share = 100.0 * ratio(schedules, summary.schedules);
+                    format!("{times:.2}, {share:.2} % ({places})")
                 })
                 .collect();
-            println!("| {name} | {} |", cells.join(" | "));
+            let any = 100.0 * ratio(summary.liveness_schedules_any, summary.schedules);
+            println!("| {name} | {} | {any:.2} % |", cells.join(" | "));
         }
         println!();
         Ok(())

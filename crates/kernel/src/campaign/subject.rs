@@ -279,7 +279,7 @@ impl Sighting for RacePair {
 
 impl Tally for Heuristics {
     fn add(&mut self, other: &Self) {
-        Self::add(self, other);
+        self.add_schedule(other);
     }
 }
 

@@ -42,6 +42,9 @@ impl Pause {
 pub struct Heuristics {
     pub counts: [u64; 4],
     pub places: [BTreeSet<u64>; 4],
+    /// Schedules in which each of them spoke, and in which any did.
+    pub schedules: [u64; 4],
+    pub any: u64,
     /// Times a context went on that the user had not allowed to, because nobody else could.
     pub outside: u64,
 }
@@ -52,7 +55,16 @@ impl Heuristics {
         self.places[which as usize].insert(pc);
     }
 
-    /// Adds those of another run.
+    /// Adds those of a whole schedule.
+    pub fn add_schedule(&mut self, schedule: &Self) {
+        self.add(schedule);
+        for (times, count) in self.schedules.iter_mut().zip(schedule.counts) {
+            *times += u64::from(count > 0);
+        }
+        self.any += u64::from(schedule.counts != [0; 4]);
+    }
+
+    /// Adds those of a part of the same schedule.
     pub fn add(&mut self, other: &Self) {
         self.outside += other.outside;
         for (count, more) in self.counts.iter_mut().zip(other.counts) {
@@ -67,6 +79,20 @@ impl Heuristics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn schedules_are_counted_once_for_each_heuristic_and_for_any() {
+        let mut all = Heuristics::default();
+        let mut schedule = Heuristics::default();
+        all.add_schedule(&schedule);
+        schedule.note(Heuristic::Paused, 1);
+        schedule.note(Heuristic::Paused, 2);
+        all.add_schedule(&schedule);
+        schedule.note(Heuristic::Starving, 2);
+        all.add_schedule(&schedule);
+        assert_eq!((all.counts, all.schedules), ([0, 4, 0, 1], [0, 2, 0, 1]));
+        assert_eq!(all.any, 2);
+    }
 
     #[test]
     fn a_pause_closes_a_loop_if_another_one_is_near_or_at_the_same_place() {

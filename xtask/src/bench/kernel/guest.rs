@@ -32,6 +32,8 @@ pub(super) struct Summary {
     pub(super) detector_share: f64,
     pub(super) liveness: [u64; 4],
     pub(super) liveness_places: [u64; 4],
+    pub(super) liveness_schedules: [u64; 4],
+    pub(super) liveness_schedules_any: u64,
 }
 
 /// A test of a file system in RAM.
@@ -123,7 +125,7 @@ impl Guest {
             command.arg("--modules").arg(self.module());
         }
         let output = command
-            .args(["--json", "-j1", "--time", "36000", "--kernel"])
+            .args(["--json", "--timing", "-j1", "--time", "36000", "--kernel"])
             .arg(&self.kernel)
             .arg("--output")
             .arg(self.folder.join("recordings"))

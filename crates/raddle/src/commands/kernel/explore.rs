@@ -314,6 +314,8 @@ fn figures(target: &Target, kernel: &KernelReport, elapsed: Duration) -> serde_j
         "steps": report.steps,
         "baseline_steps": report.baseline_steps,
         "liveness": report.tally.counts,
+        "liveness_schedules": report.tally.schedules,
+        "liveness_schedules_any": report.tally.any,
         "outside": report.tally.outside,
         "liveness_places": report.tally.places.each_ref().map(BTreeSet::len),
         "instructions": report.spent.instructions,
