@@ -43,13 +43,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ));
         for step in &finding.steps {
             let place = &step.place;
+            let held = step.locks.known().unwrap_or_default().iter();
+            let held: Vec<&str> = held.map(|held| held.name.as_str()).collect();
             print(&format!(
                 "    {}:{} {} {} [{}]",
                 place.file,
                 place.line,
                 place.function,
-                step.action,
-                step.locks.join(", ")
+                raddle_report::action::phrase(step),
+                held.join(", ")
             ));
         }
         for note in &finding.notes {
