@@ -138,10 +138,10 @@ impl<'r, 'p> Walk<'r, 'p> {
         let mut sets = Vec::with_capacity(count);
         for position in 0..count {
             let states = std::mem::take(&mut inputs[position]);
-            // A place that no kept path reaches is taken to be like the one before it.
-            let known = match sets.last() {
-                Some(before) if states.is_empty() => *before,
-                _ => self.sets(&states),
+            let known = if states.is_empty() {
+                self.unreached(position, &sets)
+            } else {
+                self.sets(&states)
             };
             sets.push(known);
             for state in states {
@@ -194,6 +194,20 @@ impl<'r, 'p> Walk<'r, 'p> {
             may_free,
             is_cut: self.is_cut,
         }
+    }
+
+    /// A place that no kept path reaches is taken to be like what stands before it on the same level, or around it.
+    fn unreached(&self, position: usize, sets: &[Sets]) -> Sets {
+        let here = self.events[position];
+        let beside = (0..position).rev().find(|other| {
+            let other = self.events[*other];
+            other.parent == here.parent && other.arm == here.arm
+        });
+        let around = (here.parent != TOP).then(|| at(here.parent));
+        beside
+            .or(around)
+            .and_then(|before| sets.get(before).copied())
+            .unwrap_or_default()
     }
 
     fn released_locks(&self) -> Vec<Lock> {
