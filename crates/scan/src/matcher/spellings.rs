@@ -36,6 +36,17 @@ impl<'p> Matcher<'_, 'p> {
         }
     }
 
+    /// The objects that a condition names itself.
+    pub(super) fn plain_condition(&self, event: u32, expr: E) -> Bound {
+        let mut objects = Vec::new();
+        self.view.objects(expr, &mut objects);
+        Bound::Condition {
+            place: self.place(event),
+            expr,
+            objects,
+        }
+    }
+
     /// The condition itself, and what its locals were set to.
     pub(super) fn sources(&self, event: u32, expr: E) -> Vec<E> {
         let mut locals = Vec::new();

@@ -369,7 +369,15 @@ impl<'e, 'p> Matcher<'e, 'p> {
         event: u32,
         state: &State<'_>,
     ) -> Option<Partial> {
-        let bound = self.condition(event, self.events[at(event)].expr);
+        let expr = self.events[at(event)].expr;
+        // A second test of what is known already must name it.
+        let is_known =
+            matches!(cond, Name::Variable(number) if state.partial.variables[*number].is_some());
+        let bound = if is_known {
+            self.plain_condition(event, expr)
+        } else {
+            self.condition(event, expr)
+        };
         let partial = self.bind(&state.partial, cond, bound)?;
         Some(self.advance(stmt, event, partial).partial)
     }
