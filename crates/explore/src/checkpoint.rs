@@ -4,13 +4,13 @@ use std::path::Path;
 
 use raddle_campaign::follow;
 use raddle_linux::LinuxWorld;
-use raddle_sched::{Drive, Follow, Passing, Scheduler as _, View, Wrap, drive_while};
+use raddle_sched::{Drive, Follow, Passing, Scheduler as _, View, Wrap};
 use raddle_stdx::{Digest, regular_file};
 use raddle_trace::{Checkpoint, HostFile, Limits, Recording, Schedule};
 use raddle_world::{Context, ContextId, World};
 
 use crate::judge::Rules;
-use crate::session::Session;
+use crate::session::{Look, Session};
 
 /// Checkpoints of one recording.
 const CHECKPOINTS: u64 = 8;
@@ -106,10 +106,10 @@ pub(crate) fn run_with_checkpoints(
     };
     let begun = made(&session.world);
     let mut checkpoints: Vec<Checkpoint> = Vec::new();
-    drive_while(
-        &mut session.world,
+    session.drive(
         &mut pausing,
         rules.limits,
+        Look::NOTHING,
         &mut |world, _| {
             let steps = made(world) - begun;
             let last = checkpoints.last().map_or(0, |last| last.steps);
@@ -121,7 +121,6 @@ pub(crate) fn run_with_checkpoints(
                 });
             }
         },
-        &|| !session.leave.is_over(),
     );
     checkpoints
 }

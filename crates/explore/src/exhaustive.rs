@@ -5,11 +5,12 @@
 //! set of points is complete for everything that was explored.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use raddle_campaign::{
     Exhaustive, Findings, News, Options, Phase, Progress, Stage as _, Urgency, Watch,
 };
-use raddle_linux::{Effect, LinuxWorld};
+use raddle_linux::{Effect, LinuxWorld, Observe};
 use raddle_sched::dpor::{SharedLog, Touched, Transition};
 use raddle_sched::{Dpor, End};
 use raddle_stdx::width::to_u64;
@@ -19,8 +20,8 @@ use raddle_world::{ContextId, Event, EventKind, Site, World};
 use crate::attribution::Attribution;
 use crate::judge::Rules;
 use crate::program::{HABITS, ProgramReport};
-use crate::schedule_run::{Outcome, block_places, run_watched};
-use crate::session::Session;
+use crate::schedule_run::{Outcome, block_places, run_under};
+use crate::session::{Look, Session};
 
 /// What joining threads and ending ones have in common.
 const JOIN_OBJECT: u64 = u64::MAX - 1;
@@ -115,16 +116,22 @@ impl Search {
     /// One run, and what follows from it.
     fn run(&mut self, session: &mut Session, rules: &Rules, report: &mut ProgramReport) {
         let (mut scheduler, log) = self.dpor.next_run();
-        let mut attribution = Attribution::new(&session.territory).without_limit();
-        session.world.set_tracing(true);
-        let run = run_watched(
+        let territory = Arc::clone(&session.territory);
+        let mut attribution = Attribution::new(&territory).without_limit();
+        let look = Look {
+            observe: Observe::Addr,
+            is_traced: true,
+        };
+        let closely = (Watch::MEMORY, look);
+        let run = run_under(
             session,
             &mut scheduler,
             rules,
-            Watch::MEMORY,
-            &mut |world, events| note_events(world, events, &log, &mut attribution),
+            closely,
+            &mut |world, events| {
+                note_events(world, events, &log, &mut attribution);
+            },
         );
-        session.world.set_tracing(false);
         if run.drive.end == End::Abandoned {
             return;
         }

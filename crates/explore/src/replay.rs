@@ -1,11 +1,13 @@
 //! Replay: runs a recording again and checks that it is the same run.
 
+use std::sync::Arc;
+
 use raddle_campaign::{Leave, Watch, follow};
 use raddle_detect::Race;
-use raddle_linux::{LinuxWorld, Observe};
+use raddle_linux::LinuxWorld;
 use raddle_report::Finding;
+use raddle_sched::Follow;
 use raddle_sched::travel::Rerun;
-use raddle_sched::{Follow, drive};
 use raddle_trace::{Limits, Recording, Schedule};
 use raddle_world::{ContextId, Event, EventKind, Site, World};
 
@@ -15,7 +17,7 @@ use crate::explain::{self, DATA_RACE};
 use crate::judge::{Judge, Rules};
 use crate::names::label;
 use crate::schedule_run::{Outcome, Run, run_schedule};
-use crate::session::{About, Session, StartFailure};
+use crate::session::{About, Look, Session, StartFailure};
 use crate::stack::{own_place, place_of};
 use crate::steps;
 
@@ -147,13 +149,13 @@ impl<'r> Replayer<'r> {
         let Some(symbols) = self.session.world.symbols(ContextId(0)) else {
             return;
         };
-        let mut attribution = Attribution::new(&self.session.territory);
-        let world = &mut self.session.world;
-        world.set_tracing(true);
-        world.set_observe(Observe::AddrValue);
+        let territory = Arc::clone(&self.session.territory);
+        let mut attribution = Attribution::new(&territory);
         let mut follow = Follow::new(schedule);
         let limits = self.rules.limits;
-        drive(world, &mut follow, limits, &mut |world, events| {
+        let look = Look::EVERYTHING;
+        let session = &mut self.session;
+        session.drive(&mut follow, limits, look, &mut |world, events| {
             for event in events {
                 let Some(event) = attribution.step(world, event) else {
                     continue;
@@ -172,8 +174,6 @@ impl<'r> Replayer<'r> {
                 });
             }
         });
-        world.set_observe(Observe::None);
-        world.set_tracing(false);
     }
 
     fn follow(&mut self) -> (Run, u64) {

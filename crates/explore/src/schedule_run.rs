@@ -6,7 +6,7 @@ use std::sync::Arc;
 use raddle_campaign::{Learned, Spent, Stopwatch, Watch};
 use raddle_detect::{Communication, Race, Races};
 use raddle_linux::{LinuxWorld, Observe};
-use raddle_sched::{Scheduler, drive_while};
+use raddle_sched::Scheduler;
 use raddle_stdx::width::to_u64;
 use raddle_trace::{Facts, Observer as _};
 use raddle_world::{ContextId, Event, EventKind, GRANULE_BYTES, Location, World};
@@ -14,7 +14,7 @@ use raddle_world::{ContextId, Event, EventKind, GRANULE_BYTES, Location, World};
 use crate::atomics::Atomics;
 use crate::attribution::Attribution;
 use crate::judge::{Rules, Writing, judge};
-use crate::session::Session;
+use crate::session::{Look, Session};
 
 /// A schedule that was run.
 pub(crate) type Run = raddle_campaign::RunOf<Session>;
@@ -39,12 +39,12 @@ pub(crate) fn run_watched(
     watch: Watch,
     also: &mut dyn FnMut(&mut LinuxWorld, &[Event]),
 ) -> Run {
-    let observe = if watch.memory {
+    let look = Look::at(if watch.memory {
         Observe::Addr
     } else {
         Observe::None
-    };
-    run_under(session, scheduler, rules, (watch, observe), also)
+    });
+    run_under(session, scheduler, rules, (watch, look), also)
 }
 
 /// Runs one schedule and shows the events of the program's own code to observers. What words are locks is known from
@@ -59,7 +59,7 @@ pub(crate) fn run_observed(
     let mut attribution = Attribution::new(&territory);
     let mut facts = Facts::knowing(&session.inferred_locks);
     let mut atomics = std::mem::take(&mut session.atomics);
-    let values = (Watch::NOTHING, Observe::AddrValue);
+    let values = (Watch::NOTHING, Look::VALUES);
     let run = run_under(session, scheduler, rules, values, &mut |world, events| {
         for event in events {
             let own = attribution.own(world, event);
@@ -84,37 +84,30 @@ pub(crate) fn run_observed(
 }
 
 /// Runs one schedule; `also` sees the events, too.
-fn run_under(
+pub(crate) fn run_under(
     session: &mut Session,
     scheduler: &mut dyn Scheduler,
     rules: &Rules,
-    (watch, observe): (Watch, Observe),
+    (watch, look): (Watch, Look),
     also: &mut dyn FnMut(&mut LinuxWorld, &[Event]),
 ) -> Run {
     let mut stopwatch = Stopwatch::start(session.clock);
     let mut spent = Spent::default();
     session.restore();
-    session.world.set_observe(observe);
     spent.restore = stopwatch.lap();
     let mut observer = Observer::new(session, watch.memory);
-    let atomics = &mut session.atomics;
+    let mut atomics = std::mem::take(&mut session.atomics);
     let clock = session.clock;
-    let drive = drive_while(
-        &mut session.world,
-        scheduler,
-        rules.limits,
-        &mut |world, events| {
-            let mut inside = Stopwatch::start(clock);
-            also(world, events);
-            for event in events {
-                observer.event(world, event, atomics);
-            }
-            spent.detect += inside.lap();
-        },
-        &|| !session.leave.is_over(),
-    );
+    let drive = session.drive(scheduler, rules.limits, look, &mut |world, events| {
+        let mut inside = Stopwatch::start(clock);
+        also(world, events);
+        for event in events {
+            observer.event(world, event, &mut atomics);
+        }
+        spent.detect += inside.lap();
+    });
+    session.atomics = atomics;
     spent.run = stopwatch.lap().saturating_sub(spent.detect);
-    session.world.set_observe(Observe::None);
     let learned = watch.memory.then(|| observer.learned(session));
     let judged_by = (rules, session.about.judge.as_ref());
     let failure = judge(&session.world, &drive, judged_by, &observer.writing);

@@ -7,10 +7,13 @@ use std::sync::Arc;
 
 use raddle_campaign::focus::merged;
 use raddle_campaign::{Clock, Focus, Leave};
-use raddle_linux::{HeapWatch, LinuxWorld, Mapping, Setup, StartError, Watch, describe_status};
+use raddle_linux::{
+    HeapWatch, LinuxWorld, Mapping, Observe, Setup, StartError, Watch, describe_status,
+};
+use raddle_sched::{Drive, Scheduler, drive_while};
 use raddle_trace::facts::InferredLocks;
-use raddle_trace::{Checks, Inputs, Recording};
-use raddle_world::{ContextId, ImageId, SeededChoices, Site, Snapshot, Unsupported, World};
+use raddle_trace::{Checks, Inputs, Limits, Recording};
+use raddle_world::{ContextId, Event, ImageId, SeededChoices, Site, Snapshot, Unsupported, World};
 use thiserror::Error;
 
 use crate::atomics::Atomics;
@@ -53,6 +56,30 @@ pub enum StartFailure {
         "none of the places to focus on has code: {0}; name functions or FILE:LINE, and compile with -g"
     )]
     NoFocus(String),
+}
+
+/// How closely a run is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) observe: Observe,
+    /// Whether system calls, signals and what is printed are told, too.
+    pub(crate) is_traced: bool,
+}
+
+impl Look {
+    pub(crate) const NOTHING: Self = Self::at(Observe::None);
+    pub(crate) const VALUES: Self = Self::at(Observe::AddrValue);
+    pub(crate) const EVERYTHING: Self = Self {
+        is_traced: true,
+        ..Self::VALUES
+    };
+
+    pub(crate) const fn at(observe: Observe) -> Self {
+        Self {
+            observe,
+            is_traced: false,
+        }
+    }
 }
 
 /// How much is kept of where heap blocks come from.
@@ -182,6 +209,24 @@ impl Session {
 
     pub(crate) fn is_point(&self, site: Site) -> bool {
         self.points.contains(&site)
+    }
+
+    /// Runs a schedule from where the world stands; `sink` gets the events after each slice. All runs are made here.
+    pub(crate) fn drive(
+        &mut self,
+        scheduler: &mut dyn Scheduler,
+        limits: Limits,
+        look: Look,
+        sink: &mut dyn FnMut(&mut LinuxWorld, &[Event]),
+    ) -> Drive {
+        self.world.set_observe(look.observe);
+        self.world.set_tracing(look.is_traced);
+        let leave = &self.leave;
+        let going_on = || !leave.is_over();
+        let drive = drive_while(&mut self.world, scheduler, limits, sink, &going_on);
+        self.world.set_observe(Observe::None);
+        self.world.set_tracing(false);
+        drive
     }
 
     /// Goes back to the snapshot.

@@ -1,11 +1,10 @@
 //! The story of a run: what the contexts did to shared memory and to each other, in order.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use raddle_detect::Communication;
-use raddle_linux::Observe;
 use raddle_report::{Action, Context, Edge, Finding, Frame, Place, Step};
-use raddle_sched::drive_while;
 use raddle_trace::facts::InferredLocks;
 use raddle_trace::{Facts, Schedule};
 use raddle_world::{ContextId, EventKind, Site};
@@ -14,7 +13,7 @@ use crate::attribution::{Attribution, Own};
 use crate::history::History;
 use crate::judge::Rules;
 use crate::landmark::{Mark, Marked, Marking, with_images};
-use crate::session::Session;
+use crate::session::{Look, Session};
 use crate::stack::{Line, source_line};
 use crate::teller::Teller;
 
@@ -123,16 +122,15 @@ pub(crate) fn tell(
     points
         .iter()
         .for_each(|site| session.world.add_point(*site));
-    session.world.set_observe(Observe::AddrValue);
-    session.world.set_tracing(true);
-    let mut attribution = Attribution::new(&session.territory);
+    let territory = Arc::clone(&session.territory);
+    let mut attribution = Attribution::new(&territory);
     let facts = Facts::knowing(&observed.locks);
     let mut teller = Teller::new(&session.world, symbols, facts, block);
     let mut marking = Marking::new(schedule);
-    drive_while(
-        &mut session.world,
+    session.drive(
         &mut marking,
         rules.limits,
+        Look::EVERYTHING,
         &mut |world, events| {
             teller.begin_slice(world, events);
             for event in events {
@@ -148,10 +146,7 @@ pub(crate) fn tell(
                 teller.look_ahead(world, last.context);
             }
         },
-        &|| !session.leave.is_over(),
     );
-    session.world.set_tracing(false);
-    session.world.set_observe(Observe::None);
     session.remove_flags(&points);
     let story = teller.story(&session.world);
     let marks = with_images(session, marking.into_marks(schedule));
@@ -161,15 +156,15 @@ pub(crate) fn tell(
 /// Runs a schedule and finds out where contexts meet, which words are locks, and where its deviations are.
 pub(crate) fn observe(session: &mut Session, schedule: &Schedule, rules: &Rules) -> Observed {
     session.restore();
-    session.world.set_observe(Observe::AddrValue);
     let mut communication = Communication::default();
     let mut facts = Facts::default();
-    let mut attribution = Attribution::new(&session.territory);
+    let territory = Arc::clone(&session.territory);
+    let mut attribution = Attribution::new(&territory);
     let mut marking = Marking::new(schedule);
-    drive_while(
-        &mut session.world,
+    session.drive(
         &mut marking,
         rules.limits,
+        Look::VALUES,
         &mut |world, events| {
             for event in events {
                 facts.event_with(event, &mut |site| attribution.locked(world, event, site));
@@ -178,9 +173,7 @@ pub(crate) fn observe(session: &mut Session, schedule: &Schedule, rules: &Rules)
                 }
             }
         },
-        &|| !session.leave.is_over(),
     );
-    session.world.set_observe(Observe::None);
     Observed {
         communication,
         locks: facts.inferred_locks(),

@@ -84,7 +84,7 @@ fn output_is_the_same_for_any_number_of_jobs() {
 #[test]
 fn json_is_a_baseline_for_later_runs() {
     let folder = with("lock-leak/buggy.c");
-    let json = out(&raddle(folder.path(), &["scan", "x.c", "--json"]));
+    let json = out(&raddle(folder.path(), &["scan", "--all", "x.c", "--json"]));
     let value: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(value["schema_version"], 2);
     assert_eq!(value["findings"][0]["kind"], "lock-leak");
@@ -93,7 +93,10 @@ fn json_is_a_baseline_for_later_runs() {
     // Lines move, the finding stays the same.
     let text = fs::read_to_string(folder.path().join("x.c")).unwrap();
     fs::write(folder.path().join("x.c"), format!("/* new */\n\n\n{text}")).unwrap();
-    let output = raddle(folder.path(), &["scan", "x.c", "--baseline", "old.json"]);
+    let output = raddle(
+        folder.path(),
+        &["scan", "--all", "x.c", "--baseline", "old.json"],
+    );
     assert_eq!(output.status.code(), Some(0), "{}", out(&output));
     assert!(out(&output).contains("1 known from the baseline"));
 }
@@ -101,7 +104,7 @@ fn json_is_a_baseline_for_later_runs() {
 #[test]
 fn sarif_names_the_rule_and_the_line() {
     let folder = with("lock-leak/buggy.c");
-    let text = out(&raddle(folder.path(), &["scan", "x.c", "--sarif"]));
+    let text = out(&raddle(folder.path(), &["scan", "--all", "x.c", "--sarif"]));
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let result = &value["runs"][0]["results"][0];
     assert_eq!(result["ruleId"], "lock-leak");
@@ -128,7 +131,7 @@ fn findings_can_be_suppressed_in_the_code_and_in_the_configuration() {
         ),
     )
     .unwrap();
-    let output = raddle(folder.path(), &["scan", "x.c"]);
+    let output = raddle(folder.path(), &["scan", "--all", "x.c"]);
     assert_eq!(output.status.code(), Some(0), "{}", out(&output));
     assert!(out(&output).contains("1 suppressed"));
 
@@ -138,7 +141,7 @@ fn findings_can_be_suppressed_in_the_code_and_in_the_configuration() {
         "version = 1\n[[scan.suppress]]\nkind = \"lock-leak\"\nfunction = \"table_add\"\nreason = \"known\"\n",
     )
     .unwrap();
-    let output = raddle(folder.path(), &["scan", "x.c"]);
+    let output = raddle(folder.path(), &["scan", "--all", "x.c"]);
     assert_eq!(output.status.code(), Some(0), "{}", out(&output));
 }
 
@@ -175,7 +178,15 @@ fn own_patterns_and_their_errors() {
     .unwrap();
     let output = raddle(
         folder.path(),
-        &["scan", "x.c", "--pattern", "own.pdl", "--only", "too-many"],
+        &[
+            "scan",
+            "--all",
+            "x.c",
+            "--pattern",
+            "own.pdl",
+            "--only",
+            "too-many",
+        ],
     );
     assert!(
         out(&output).contains("`t->count` grows"),
@@ -185,14 +196,20 @@ fn own_patterns_and_their_errors() {
     );
 
     fs::write(&pattern, "bug x {\n  pattern 1 { fun $f { wirte $x; } }\n}").unwrap();
-    let output = raddle(folder.path(), &["scan", "x.c", "--pattern", "own.pdl"]);
+    let output = raddle(
+        folder.path(),
+        &["scan", "--all", "x.c", "--pattern", "own.pdl"],
+    );
     assert_eq!(output.status.code(), Some(2));
     let message = err(&output);
     assert!(message.contains("own.pdl:2:24"), "{message}");
     assert!(message.contains("^^^^^"), "{message}");
 
     fs::write(&pattern, "pattern 1 { fun $f { call @no_such_class; } }").unwrap();
-    let output = raddle(folder.path(), &["scan", "x.c", "--pattern", "own.pdl"]);
+    let output = raddle(
+        folder.path(),
+        &["scan", "--all", "x.c", "--pattern", "own.pdl"],
+    );
     assert!(err(&output).contains("@no_such_class"), "{}", err(&output));
     assert_eq!(output.status.code(), Some(2));
 }
@@ -313,16 +330,19 @@ fn only_what_a_change_brings_is_reported_with_diff() {
     git(&["init", "-q"]);
     git(&["add", "."]);
     git(&["commit", "-q", "-m", "old"]);
-    let unchanged = raddle(folder.path(), &["scan", "--diff", "HEAD"]);
+    let unchanged = raddle(folder.path(), &["scan", "--all", "--diff", "HEAD"]);
     assert_eq!(unchanged.status.code(), Some(0), "{}", out(&unchanged));
     let without = UNLOCKS_IN_CALLEE.replace("t->n = 1; mutex_unlock(&t->m);", "t->n = 1;");
     fs::write(folder.path().join("y.c"), without).unwrap();
-    let changed = raddle(folder.path(), &["scan", "--diff", "HEAD"]);
+    let changed = raddle(folder.path(), &["scan", "--all", "--diff", "HEAD"]);
     let shown = out(&changed);
     assert_eq!(changed.status.code(), Some(1), "{shown}");
     assert!(shown.contains("finding 1 of 1"), "{shown}");
     assert!(shown.contains("y.c:9"), "{shown}");
-    let bad = raddle(folder.path(), &["scan", "--diff", "no-such-revision"]);
+    let bad = raddle(
+        folder.path(),
+        &["scan", "--all", "--diff", "no-such-revision"],
+    );
     assert_eq!(bad.status.code(), Some(2));
 }
 
@@ -334,7 +354,7 @@ fn classes_are_listed_with_their_tables() {
         "version = 1\n[scan.idioms.classes]\nsleeps = [\"my_wait\"]\n",
     )
     .unwrap();
-    let listed = raddle(folder.path(), &["scan", "--list-class", "sleeps"]);
+    let listed = raddle(folder.path(), &["scan", "--all", "--list-class", "sleeps"]);
     assert_eq!(listed.status.code(), Some(0), "{}", err(&listed));
     let shown = out(&listed);
     assert!(
@@ -345,7 +365,10 @@ fn classes_are_listed_with_their_tables() {
         shown.contains("msleep") && shown.contains("linux.toml"),
         "{shown}"
     );
-    let unknown = raddle(folder.path(), &["scan", "--list-class", "no-such-class"]);
+    let unknown = raddle(
+        folder.path(),
+        &["scan", "--all", "--list-class", "no-such-class"],
+    );
     assert_eq!(unknown.status.code(), Some(2));
 }
 
@@ -357,7 +380,7 @@ fn lost_functions_are_named() {
         "int 5 broken(int a) { a++; }\nint fine(void) { return 0; }\n",
     )
     .unwrap();
-    let output = raddle(folder.path(), &["scan", "."]);
+    let output = raddle(folder.path(), &["scan", "--all", "."]);
     let shown = out(&output);
     assert!(shown.contains("not understood: y.c: broken"), "{shown}");
 }
@@ -386,7 +409,7 @@ fn odd_files_get_a_note_and_the_run_goes_on() {
     fs::write(path.join("line.c"), line).unwrap();
     std::os::unix::fs::symlink(path, path.join("loop")).unwrap();
     std::os::unix::fs::symlink(path.join("nowhere"), path.join("gone.c")).unwrap();
-    let output = raddle(path, &["scan", "."]);
+    let output = raddle(path, &["scan", "--all", "."]);
     let text = out(&output);
     assert!(text.contains("`table.lock` is still held"), "{text}");
     assert!(text.contains("not read: binary.c: binary data"), "{text}");
@@ -395,7 +418,7 @@ fn odd_files_get_a_note_and_the_run_goes_on() {
         1,
         "the loop was followed:\n{text}"
     );
-    let missing = raddle(path, &["scan", "no/such/path"]);
+    let missing = raddle(path, &["scan", "--all", "no/such/path"]);
     let errors = String::from_utf8_lossy(&missing.stderr);
     assert_eq!(missing.status.code(), Some(2), "{errors}");
     assert!(errors.contains("cannot scan no/such/path"), "{errors}");

@@ -339,7 +339,8 @@ impl<S: Stage> Search<'_, S> {
         let mut written = Written::new(scheduler);
         let run = self.stage.run(&mut written, self.rules, Watch::NOTHING);
         self.replays += 1;
-        self.steps += run.drive.steps;
+        // A guest that idles makes no steps of its own, and takes its time.
+        self.steps += run.drive.steps.max(run.spent.instructions);
         let failure = run.failure.as_ref()?;
         (failure.fingerprint() == self.fingerprint).then_some(Failing {
             run,

@@ -1,15 +1,15 @@
 //! Data races as findings: related ones together, the suspicious before the probably harmless.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use raddle_campaign::{Digests, Found, Stage as _};
+use raddle_campaign::{Found, Stage as _, follow};
 use raddle_detect::{Race, Races, Side};
-use raddle_linux::Observe;
 use raddle_report::evidence::Held;
 use raddle_report::finding::{Confidence, Severity};
 use raddle_report::words::counted;
 use raddle_report::{Action, Context, Finding, Frame, Locks, Place, Step, Word};
-use raddle_sched::{Follow, drive_while};
+use raddle_sched::Follow;
 use raddle_stdx::Digest;
 use raddle_symbols::SymbolSpace;
 use raddle_trace::{Facts, Observer as _, Recording, Schedule};
@@ -20,7 +20,7 @@ use crate::attribution::{Attribution, Own};
 use crate::judge::Rules;
 use crate::names::{code_at, contexts, name_of};
 use crate::schedule_run::Outcome;
-use crate::session::{Session, Stacks};
+use crate::session::{Look, Session, Stacks};
 use crate::stack::{self, Line, frames, is_own_code, own, own_place};
 use crate::steps::{number, quote_steps};
 
@@ -42,8 +42,6 @@ struct Seen {
     schedule: u64,
     pair: (Site, Site),
     order: Schedule,
-    /// What the run that showed it again came to.
-    digests: Digests,
 }
 
 impl Seen {
@@ -108,11 +106,14 @@ pub(crate) fn race_again(
 }
 
 /// A finding for a group, with the recording of the run that shows its speaker.
-fn told(session: &Session, group: &[&Seen], rules: &Rules) -> Found<Option<Recording>> {
+fn told(session: &mut Session, group: &[&Seen], rules: &Rules) -> Found<Option<Recording>> {
     let speaker = speaker(group);
     let finding = finding(group, speaker);
-    let recording = recording(session, &finding, &speaker.order, speaker.digests, rules);
-    let recording = Some(recording);
+    // Looking at stacks touches pages: what a replay must come to is told by a run that nobody looks at.
+    follow(session, &speaker.order, rules);
+    let digests = session.digests();
+    let is_whole = !session.leave.is_over();
+    let recording = is_whole.then(|| recording(session, &finding, &speaker.order, digests, rules));
     Found { finding, recording }
 }
 
@@ -153,7 +154,6 @@ fn look_again(
     session.restore();
     let symbols = session.world.symbols(ContextId(0))?;
     let seen = witness(session, pair, outcome, rules);
-    let digests = session.digests();
     let sorted = (pair[0].min(pair[1]), pair[0].max(pair[1]));
     let found = seen.detector.of_pair(sorted)?;
     let world = &session.world;
@@ -197,7 +197,6 @@ fn look_again(
         schedule: outcome.index,
         pair: sorted,
         order: outcome.kept_schedule().clone(),
-        digests,
     })
 }
 
@@ -220,7 +219,6 @@ fn is_ordered_by_moves(symbols: &SymbolSpace, race: &Race) -> bool {
 fn witness(session: &mut Session, pair: [Site; 2], outcome: &Outcome, rules: &Rules) -> Witness {
     session.restore();
     pair.iter().for_each(|site| session.world.add_point(*site));
-    session.world.set_observe(Observe::AddrValue);
     let mut seen = Witness {
         facts: Facts::default(),
         detector: Races::default(),
@@ -228,13 +226,14 @@ fn witness(session: &mut Session, pair: [Site; 2], outcome: &Outcome, rules: &Ru
         values: BTreeMap::new(),
         visits: BTreeMap::new(),
     };
-    let mut attribution = Attribution::new(&session.territory);
-    let atomics = &mut session.atomics;
+    let territory = Arc::clone(&session.territory);
+    let mut attribution = Attribution::new(&territory);
+    let mut atomics = std::mem::take(&mut session.atomics);
     let mut follow = Follow::new(outcome.kept_schedule());
-    drive_while(
-        &mut session.world,
+    session.drive(
         &mut follow,
         rules.limits,
+        Look::VALUES,
         &mut |world, events| {
             for event in events {
                 let own = attribution.own(world, event);
@@ -267,9 +266,8 @@ fn witness(session: &mut Session, pair: [Site; 2], outcome: &Outcome, rules: &Ru
                 seen.stacks.insert((who, site), stack::stack(world, who));
             }
         },
-        &|| !session.leave.is_over(),
     );
-    session.world.set_observe(Observe::None);
+    session.atomics = atomics;
     session.remove_flags(&pair);
     seen
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use iced_x86::{Decoder, DecoderOptions, Formatter as _, IntelFormatter, Register};
-use raddle_sched::{Follow, drive};
+use raddle_sched::Follow;
 use raddle_trace::Schedule;
 use raddle_world::{Access, ContextId, EventKind, Inspect as _, World as _};
 
@@ -44,7 +44,7 @@ pub fn trace_instructions<E>(
     world.note_instructions(options.range.clone());
     let mut accesses = Accesses::new();
     let mut follow = Follow::new(schedule);
-    drive(world, &mut follow, rules.policy(), &mut |_, events| {
+    session.drive(&mut follow, rules.policy(), &mut |_, events| {
         for event in events {
             if let EventKind::Access(access) = &event.kind {
                 let of_instruction = accesses.entry((event.context, event.step));
@@ -52,6 +52,7 @@ pub fn trace_instructions<E>(
             }
         }
     });
+    let world = &mut session.world;
     let digest = world.run_digest();
     let executed = world.take_instructions();
     world.observe_memory(false);

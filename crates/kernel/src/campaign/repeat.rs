@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use raddle_sched::{Follow, drive};
+use raddle_sched::Follow;
 use raddle_trace::Schedule;
 
 use super::run::Rules;
@@ -67,12 +67,7 @@ fn traced(session: &mut Session<'_>, schedule: &Schedule, rules: Rules) -> Trace
     rules.apply(&mut session.world);
     session.world.begin_trace();
     let mut follow = Follow::new(schedule);
-    drive(
-        &mut session.world,
-        &mut follow,
-        rules.policy(),
-        &mut |_, _| {},
-    );
+    session.drive(&mut follow, rules.policy(), &mut |_, _| {});
     let (digest, accesses) = session.world.end_trace();
     Trace { digest, accesses }
 }

@@ -2,7 +2,7 @@
 
 use raddle_campaign::{Learned, Spent, Stopwatch, Watch};
 use raddle_detect::{Communication, Races};
-use raddle_sched::{End, Passing, Policy, Reason, Scheduler, View, Wrap, drive_while};
+use raddle_sched::{End, Passing, Policy, Reason, Scheduler, View, Wrap};
 use raddle_stdx::width::to_u64;
 use raddle_trace::{Facts, Limits, Observer};
 use raddle_world::{ContextId, Event, EventKind, Site, World};
@@ -135,7 +135,7 @@ struct Detectors<'a> {
     ordered: Races,
     close: SkiRaces,
     mode: Option<RaceMode>,
-    lock_code: &'a mut LockCode,
+    lock_code: LockCode,
     target: &'a Target,
 }
 
@@ -236,7 +236,7 @@ fn run_watched(
         ordered: Races::default(),
         close: SkiRaces::default(),
         mode: races,
-        lock_code: &mut session.lock_code,
+        lock_code: std::mem::take(&mut session.lock_code),
         target: session.target,
     };
     // A schedule that is given was made under the user's rules, or under none.
@@ -248,31 +248,26 @@ fn run_watched(
         heuristics: Heuristics::default(),
         stops_everywhere: watch.points,
     };
-    let (leave, clock) = (&session.leave, session.clock);
+    let clock = session.clock;
     // Who reads from whom is known where the run stops at every point, which most schedulers of kernels do not.
     let policy = Policy {
         has_classes: counting.inner.passing().is_none() && counting.inner.given().is_none(),
         ..rules.policy()
     };
-    let drive = drive_while(
-        &mut session.world,
-        &mut counting,
-        policy,
-        &mut |world, events| {
-            let mut inside = Stopwatch::start(clock);
-            also(world, events);
-            for event in events {
-                detectors.event(world, event);
-            }
-            spent.detect += inside.lap();
-        },
-        &|| !leave.is_over(),
-    );
+    let drive = session.drive(&mut counting, policy, &mut |world, events| {
+        let mut inside = Stopwatch::start(clock);
+        also(world, events);
+        for event in events {
+            detectors.event(world, event);
+        }
+        spent.detect += inside.lap();
+    });
     let mut heuristics = counting.heuristics;
     heuristics.outside = counting.eligible.outside;
     heuristics.add(&session.world.take_heuristics());
     spent.run = stopwatch.lap().saturating_sub(spent.detect);
     session.world.set_observe(false);
+    session.lock_code = std::mem::take(&mut detectors.lock_code);
     let learned = watch.memory.then(|| detectors.learned());
     // Where it was broken off tells nothing.
     let failure = (drive.end != End::Abandoned)

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use raddle_campaign::{Clock, Digests, Leave};
 use raddle_pc::machine::LoadError;
 use raddle_report::Finding;
+use raddle_sched::{Drive, Policy, Scheduler, drive_while};
 use raddle_stdx::width::to_usize;
 use raddle_trace::Schedule;
-use raddle_world::{Snapshot, World};
+use raddle_world::{Event, Snapshot, World};
 
 use super::allowed::ContextSet;
 use super::race_rules::{LockCode, RaceRules};
@@ -159,6 +160,19 @@ impl<'a> Session<'a> {
         }
         self.restore();
         *self.start_digest.insert(self.world.machine().digest())
+    }
+
+    /// Runs a schedule from where the guest stands; `sink` gets the events after each slice. All runs are made here.
+    pub(super) fn drive(
+        &mut self,
+        scheduler: &mut dyn Scheduler,
+        policy: Policy,
+        sink: &mut dyn FnMut(&mut KernelWorld, &[Event]),
+    ) -> Drive {
+        let leave = &self.leave;
+        drive_while(&mut self.world, scheduler, policy, sink, &|| {
+            !leave.is_over()
+        })
     }
 
     pub fn restore(&mut self) {

@@ -44,15 +44,15 @@ pub const HABITS: Habits = Habits {
     effort: Effort {
         shrink: Budget {
             replays: 1_000,
-            steps: 3_000_000_000,
+            steps: 1_000_000_000,
         },
         below: Budget {
             replays: 4_000,
-            steps: 1_000_000_000,
+            steps: 500_000_000,
         },
         wander: Budget {
             replays: 4_000,
-            steps: 1_000_000_000,
+            steps: 300_000_000,
         },
     },
 };

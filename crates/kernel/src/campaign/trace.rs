@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
-use raddle_sched::{Follow, drive};
+use raddle_sched::Follow;
 use raddle_trace::Schedule;
 use raddle_world::{Event, EventKind, World};
 use rustc_hash::FxHashMap;
@@ -135,8 +135,7 @@ pub fn trace_functions(
         stacks: BTreeMap::new(),
         trace: FunctionTrace::default(),
     };
-    drive(
-        &mut session.world,
+    session.drive(
         &mut Follow::new(schedule),
         rules.policy(),
         &mut |world, events| {
