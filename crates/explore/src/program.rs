@@ -49,6 +49,7 @@ pub const HABITS: Habits = Habits {
             replays: 20_000,
             steps: 200_000_000,
         },
+        stop_steps: 0,
     },
 };
 

@@ -71,9 +71,14 @@ impl<'r> Replayer<'r> {
         let (outcome, missed) = self.follow();
         let world = &mut self.session.world;
         let (run_digest, state_digest) = (world.run_digest(), world.state_digest());
-        let fingerprint = match &outcome.failure {
-            Some(failure) => Some(failure.fingerprint()),
-            None => self.race().map(|race| race.fingerprint),
+        // A run that shows a race may fail besides.
+        let fingerprint = if recording.kind == DATA_RACE {
+            self.race().map(|race| race.fingerprint)
+        } else {
+            outcome
+                .failure
+                .as_ref()
+                .map(|failure| failure.fingerprint())
         };
         Replayed {
             same_start: self.session.digest == recording.snapshot_digest,
@@ -97,25 +102,20 @@ impl<'r> Replayer<'r> {
 
     fn explained(&mut self) -> Option<Finding> {
         let outcome = follow(&mut self.session, &self.recording.schedule, &self.rules);
-        match &outcome.failure {
-            Some(failure) => {
-                explain::describe_failure(&mut self.session, failure, &outcome, &self.rules)
-            }
-            None => self.race(),
+        if self.recording.kind == DATA_RACE {
+            return self.race();
         }
+        let failure = outcome.failure.as_ref()?;
+        explain::describe_failure(&mut self.session, failure, &outcome, &self.rules)
     }
 
-    /// The recorded race, if that is what was recorded and the run shows it.
+    /// The recorded race, if the run shows it.
     fn race(&mut self) -> Option<Finding> {
         let Recording {
-            kind,
             schedule,
             fingerprint,
             ..
         } = self.recording;
-        if kind != DATA_RACE {
-            return None;
-        }
         let session = &mut self.session;
         // What is atomic is asked at decision points only: the first run tells where they are.
         let mut observed = || {

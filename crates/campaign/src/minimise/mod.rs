@@ -39,6 +39,8 @@ pub struct Effort {
     pub below: Budget,
     /// For the random walk.
     pub wander: Budget,
+    /// What a stop costs beside the steps themselves; it matters where a run stops often.
+    pub stop_steps: u64,
 }
 
 /// Preemptions from which on the random walk is worth its two seconds or so.
@@ -339,8 +341,9 @@ impl<S: Stage> Search<'_, S> {
         let mut written = Written::new(scheduler);
         let run = self.stage.run(&mut written, self.rules, Watch::NOTHING);
         self.replays += 1;
-        // A guest that idles makes no steps of its own, and takes its time.
-        self.steps += run.drive.steps.max(run.spent.instructions);
+        let stops: u64 = run.drive.stops.iter().sum();
+        let made = run.drive.steps.max(run.spent.instructions);
+        self.steps += made + stops * self.effort.stop_steps;
         let failure = run.failure.as_ref()?;
         (failure.fingerprint() == self.fingerprint).then_some(Failing {
             run,

@@ -109,11 +109,11 @@ pub(crate) fn race_again(
 fn told(session: &mut Session, group: &[&Seen], rules: &Rules) -> Found<Option<Recording>> {
     let speaker = speaker(group);
     let finding = finding(group, speaker);
-    // Looking at stacks touches pages: what a replay must come to is told by a run that nobody looks at.
-    follow(session, &speaker.order, rules);
-    let digests = session.digests();
+    // What a replay must come to is told by a run that nobody looks at, as that run itself writes it down.
+    let run = follow(session, &speaker.order, rules);
+    let (order, digests) = (run.drive.schedule, session.digests());
     let is_whole = !session.leave.is_over();
-    let recording = is_whole.then(|| recording(session, &finding, &speaker.order, digests, rules));
+    let recording = is_whole.then(|| recording(session, &finding, &order, digests, rules));
     Found { finding, recording }
 }
 

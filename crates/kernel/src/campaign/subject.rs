@@ -54,6 +54,7 @@ pub const HABITS: Habits = Habits {
             replays: 4_000,
             steps: 300_000_000,
         },
+        stop_steps: 500,
     },
 };
 
