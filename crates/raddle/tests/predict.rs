@@ -69,7 +69,12 @@ fn a_pointer_that_is_cleared_in_between_is_forced() {
 fn what_belongs_together_is_torn_apart() {
     check("mysql/proc_info", "ctrigger");
     check("mysql/binlog_rotate", "ctrigger");
-    check("cherokee/time_string", "ctrigger");
+    check("mysql/table_state", "ctrigger");
+}
+
+#[test]
+fn what_is_read_before_it_has_its_value_is_forced() {
+    check("cherokee/time_string", "conmem");
 }
 
 #[test]
