@@ -2,8 +2,8 @@
 //!
 //! Two searches take turns until neither helps: delta debugging on the deviations (Zeller and Hildebrandt, TSE
 //! 2002), and joining stretches of one context (Jalbert and Sen, FSE 2010). Then orders with few preemptions are
-//! tried from below ([`bottom_up`]), and where many preemptions are left, orders near the smallest so far
-//! ([`wander`]). The first measure is the number of preemptions, since they are what a
+//! tried from below (`bottom_up`), and where many preemptions are left, orders near the smallest so far
+//! (`wander`). The first measure is the number of preemptions, since they are what a
 //! reader has to understand; the second the number of deviations.
 
 mod bottom_up;
