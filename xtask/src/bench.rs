@@ -2,6 +2,7 @@
 
 use clap::Subcommand;
 
+mod against;
 mod cpu;
 mod engine;
 mod explore;
@@ -14,6 +15,8 @@ mod scan;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
+    /// This build beside another one: campaigns of programs and kernels, explanations, in alternating runs.
+    Against(against::Against),
     /// Speed of the engine: kernels, programs, restores.
     Engine,
     /// The search: schedules to the bug by scheduler, schedules per second, peers.
@@ -38,6 +41,7 @@ pub(crate) enum Bench {
 
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     match bench {
+        Bench::Against(against) => against.run(),
         Bench::Engine => engine::run(),
         Bench::Explore(explore) => explore.run(),
         Bench::Harden(harden) => harden.run(),
@@ -47,4 +51,10 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
         Bench::Replay { raddle } => replay::run(raddle.as_deref()),
         Bench::Scan(scan) => scan.run(),
     }
+}
+
+/// The value in the middle; 0 of none.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

@@ -42,6 +42,37 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    /// What `--scheduler` can name, besides the whole portfolio.
+    pub(crate) const NAMES: [(&'static str, Self); 12] = [
+        ("delay", Self::Delay { number: 0 }),
+        ("preemption", Self::Preemption { number: 0 }),
+        ("pct2", Self::Pct { depth: 2 }),
+        ("pct3", Self::Pct { depth: 3 }),
+        ("pct5", Self::Pct { depth: 5 }),
+        ("ski", Self::SKI),
+        ("pike", Self::PIKE),
+        ("random", Self::RandomWalk),
+        ("pos", Self::Pos),
+        ("urw", Self::Urw),
+        ("surw", Self::Surw),
+        ("reads-from", Self::ReadsFrom),
+    ];
+
+    /// The algorithm that `--scheduler` names; none for the whole portfolio.
+    ///
+    /// # Errors
+    /// There is none of that name; the message lists them.
+    pub fn by_name(name: &str) -> Result<Option<Self>, UnknownScheduler> {
+        if name == "portfolio" {
+            return Ok(None);
+        }
+        let found = Self::NAMES.iter().find(|(known, _)| *known == name);
+        match found {
+            Some((_, algorithm)) => Ok(Some(*algorithm)),
+            None => Err(UnknownScheduler(name.to_owned())),
+        }
+    }
+
     /// SKI as it was evaluated: two reschedule points (PCT of depth three), the number of decisions learned.
     pub const SKI: Self = Self::Pct { depth: 3 };
     /// PIKE as it was evaluated: one reschedule point among 50,000 instructions.
@@ -50,6 +81,11 @@ impl Algorithm {
         steps: 50_000,
     };
 }
+
+/// A scheduler that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no scheduler `{0}`; choose portfolio or one of {known}", known = Algorithm::NAMES.map(|(name, _)| name).join(", "))]
+pub struct UnknownScheduler(String);
 
 /// What a scheduler is made from besides its algorithm.
 #[derive(Debug, Clone, Copy)]
@@ -115,5 +151,22 @@ fn plain(algorithm: Algorithm, seed: u64, material: Material<'_>) -> Box<dyn Sch
             Box::new(Urw::new(seed, profile, interest))
         }
         Algorithm::ReadsFrom => Box::new(ReadsFrom::new(seed, material.wishes.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_known_or_listed() {
+        assert_eq!(Algorithm::by_name("portfolio"), Ok(None));
+        assert_eq!(Algorithm::by_name("urw"), Ok(Some(Algorithm::Urw)));
+        let error = Algorithm::by_name("best").expect_err("there is none");
+        let message = error.to_string();
+        assert!(
+            message.starts_with("there is no scheduler `best`; choose portfolio or one of delay, ")
+        );
+        assert!(message.ends_with(", reads-from"), "{message}");
     }
 }

@@ -120,7 +120,6 @@ mod tests {
     use super::*;
 
     const DELAYS: Portfolio = Portfolio {
-        names: &[],
         turns: &[Algorithm::Delay { number: 0 }],
         deep: None,
     };

@@ -28,7 +28,7 @@ mod suspects;
 mod symptom;
 mod worker;
 
-pub use algorithm::{Algorithm, Material, scheduler};
+pub use algorithm::{Algorithm, Material, UnknownScheduler, scheduler};
 pub use cancel::{Cancel, Leave, Urgency};
 pub use exhaustive::Exhaustive;
 pub use explore::{Begun, ReportOf, begin, explore, sample};

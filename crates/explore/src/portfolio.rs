@@ -4,20 +4,6 @@ use raddle_campaign::{Algorithm, Portfolio};
 
 /// The algorithms for programs.
 pub const PORTFOLIO: Portfolio = Portfolio {
-    names: &[
-        ("delay", Algorithm::Delay { number: 0 }),
-        ("preemption", Algorithm::Preemption { number: 0 }),
-        ("pct2", Algorithm::Pct { depth: 2 }),
-        ("pct3", Algorithm::Pct { depth: 3 }),
-        ("pct5", Algorithm::Pct { depth: 5 }),
-        ("ski", Algorithm::SKI),
-        ("pike", Algorithm::PIKE),
-        ("random", Algorithm::RandomWalk),
-        ("pos", Algorithm::Pos),
-        ("urw", Algorithm::Urw),
-        ("surw", Algorithm::Surw),
-        ("reads-from", Algorithm::ReadsFrom),
-    ],
     turns: &[
         Algorithm::Delay { number: 0 },
         Algorithm::Pct { depth: 2 },

@@ -22,6 +22,7 @@ mod program_options;
 mod project;
 mod report_options;
 mod sealed;
+mod units;
 mod watch;
 
 /// A worker makes and drops thousands of small tables a second, which this allocator is made for.

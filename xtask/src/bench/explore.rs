@@ -14,10 +14,10 @@ use clap::{Args, ValueEnum};
 
 use crate::shell;
 
-mod corpus;
+pub(super) mod corpus;
 mod fixed;
 mod peers;
-mod speed;
+pub(super) mod speed;
 mod study;
 
 /// Ends a process that has used up its CPU seconds.

@@ -12,8 +12,8 @@ use clap::{Args, ValueEnum};
 
 use super::cpu;
 use crate::shell;
-use guest::{Guest, Summary};
-pub(super) use guest::{machine_options, packaged};
+use guest::Summary;
+pub(super) use guest::{Guest, machine_options, packaged};
 
 /// The races of the module that fail in some way.
 const BUGS: [&str; 9] = [
@@ -29,7 +29,7 @@ const BUGS: [&str; 9] = [
 ];
 
 /// Pairs of calls for speed.
-const CALLS: [&str; 6] = [
+pub(super) const CALLS: [&str; 6] = [
     "pipe-write-write",
     "pipe-read-read",
     "futex-wait-wake",

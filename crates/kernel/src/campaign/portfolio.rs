@@ -8,18 +8,6 @@ const PCT2: Algorithm = Algorithm::Pct { depth: 2 };
 /// The algorithms for kernels. Kernel races need few switches at the right place, so systematic delays and PCT get
 /// most turns.
 pub const PORTFOLIO: Portfolio = Portfolio {
-    names: &[
-        ("ski", Algorithm::SKI),
-        ("pike", Algorithm::PIKE),
-        ("delay", DELAY),
-        ("pct2", PCT2),
-        ("pct3", Algorithm::Pct { depth: 3 }),
-        ("random", Algorithm::RandomWalk),
-        ("pos", Algorithm::Pos),
-        ("urw", Algorithm::Urw),
-        ("surw", Algorithm::Surw),
-        ("reads-from", Algorithm::ReadsFrom),
-    ],
     turns: &[
         DELAY,
         PCT2,

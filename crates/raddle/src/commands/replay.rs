@@ -23,8 +23,8 @@ use crate::keep::{RECORDING_BYTES_MAX, shell_quoted};
 use crate::message;
 use crate::output::{Destination, Output};
 use crate::program_options::parse_mappings;
-use crate::sealed;
 use crate::watch::{Budget, Stage, watched};
+use crate::{sealed, units};
 
 /// Replay a recording of `raddle explore` or of `raddle kernel explore`.
 #[derive(Debug, Args)]
@@ -47,8 +47,8 @@ pub(crate) struct Replay {
     /// Apply the switches to the program as it is now, though it has changed: at the same lines and visits.
     #[arg(long, conflicts_with_all = ["trace", "times", "gdb"])]
     relaxed: bool,
-    /// Seconds at most for explaining the failure, once it was replayed.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    /// Time at most for explaining the failure, once it was replayed: seconds, or 90s, 5m.
+    #[arg(long, value_name = "TIME", default_value_t = 60, value_parser = units::seconds)]
     explain_time: u64,
     /// A shell command that reads the standard output and ends with 0 if it is right. A recording may name one: it is
     /// shown, and never run unless it is given here.

@@ -22,7 +22,7 @@ pub(super) const HARD: [&str; 10] = [
 ];
 
 /// Where programs and recordings go.
-pub(super) fn folder() -> PathBuf {
+pub(in crate::bench) fn folder() -> PathBuf {
     shell::target_folder().join("bench-explore")
 }
 
@@ -52,7 +52,11 @@ pub(super) fn all() -> anyhow::Result<Vec<String>> {
 }
 
 /// Compiles a variant of a case; `extra` flags make another program of it.
-pub(super) fn build(name: &str, variant: &str, extra: &[&str]) -> anyhow::Result<PathBuf> {
+pub(in crate::bench) fn build(
+    name: &str,
+    variant: &str,
+    extra: &[&str],
+) -> anyhow::Result<PathBuf> {
     let case = shell::root().join("corpus").join(name);
     let description: toml::Table = std::fs::read_to_string(case.join("case.toml"))?.parse()?;
     let language = description.get("language").and_then(toml::Value::as_str);

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{Explore, corpus};
-use crate::bench::cpu;
+use crate::bench::{cpu, median};
 
 /// Programs from all families and of all sizes.
-pub(super) const PROGRAMS: [&str; 14] = [
+pub(in crate::bench) const PROGRAMS: [&str; 14] = [
     "apache/log_buffer",
     "mysql/binlog_order",
     "mozilla/string_buffer",
@@ -129,9 +129,4 @@ fn scaling(bench: &Explore, program: &Path, schedules: u64) -> anyhow::Result<f6
         *rate = 1.0 / (seconds[1] - seconds[0]).max(1e-3);
     }
     Ok(rates[1] / rates[0])
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }

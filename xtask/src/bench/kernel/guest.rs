@@ -10,7 +10,7 @@ use crate::shell;
 
 /// What raddle is run with.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(in crate::bench) struct Guest {
     raddle: PathBuf,
     kernel: PathBuf,
     folder: PathBuf,
@@ -48,7 +48,7 @@ pub(super) struct FileSystem {
 }
 
 impl Guest {
-    pub(super) fn new(raddle: PathBuf, kernel: Option<&Path>) -> anyhow::Result<Self> {
+    pub(in crate::bench) fn new(raddle: PathBuf, kernel: Option<&Path>) -> anyhow::Result<Self> {
         let kernel = match kernel {
             Some(kernel) => kernel.to_path_buf(),
             None => packaged()?,
@@ -91,7 +91,7 @@ impl Guest {
         shell::root().join(format!("corpus/kernel/bugs/{name}.ktest"))
     }
 
-    pub(super) fn call(&self, name: &str) -> PathBuf {
+    pub(in crate::bench) fn call(&self, name: &str) -> PathBuf {
         shell::root().join(format!("corpus/kernel/calls/{name}.ktest"))
     }
 
@@ -141,7 +141,7 @@ impl Guest {
         Ok(summary)
     }
 
-    pub(super) fn kernel(&self) -> &Path {
+    pub(in crate::bench) fn kernel(&self) -> &Path {
         &self.kernel
     }
 

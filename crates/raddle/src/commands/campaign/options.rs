@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use raddle_campaign::{Cancel, Clock, Focus, Habits, Options};
+use raddle_campaign::{Algorithm, Cancel, Clock, Focus, Habits, Options};
 
-use crate::diff_lines;
 use crate::watch::Budget;
+use crate::{diff_lines, units};
 
 /// How to explore.
 #[derive(Debug, Args)]
@@ -15,13 +15,13 @@ pub(crate) struct CampaignOptions {
     /// Schedules to run at most. Default: 10000, or as many as fit if --time or --until-found is given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) schedules: Option<u64>,
-    /// Seconds at most, explanations included [default: 60]; the generation of schedules that is under way then does not
+    /// Time at most, explanations included: seconds, or 90s, 5m, 1h [default: 60]; the generation of schedules that is under way then does not
     /// count, but what it found is reported.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = units::seconds)]
     time: Option<u64>,
-    /// Seconds of --time that are kept for making findings small and explaining them; default: a quarter. A finding for
+    /// The part of --time that is kept for making findings small and explaining them; default: a quarter. A finding for
     /// which no time is left is reported as it was found, with a recording.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "TIME", value_parser = units::seconds)]
     explain_time: Option<u64>,
     /// Stop after the first generation of schedules that has a failure.
     #[arg(long)]
@@ -71,7 +71,7 @@ impl CampaignOptions {
             until_found: self.until_found,
             workers: habits.useful_workers(self.jobs.unwrap_or(cores), schedules),
             seed: self.seed,
-            algorithm: habits.portfolio.by_name(&self.scheduler)?,
+            algorithm: Algorithm::by_name(&self.scheduler)?,
             races: false,
             findings_max: FINDINGS_MAX,
             varies_time: false,

@@ -20,8 +20,8 @@ pub(crate) struct GuestOptions {
     /// Processors of the machine.
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) cpus: usize,
-    /// RAM of the machine in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    /// RAM of the machine in MiB, or with a unit: 512M, 2G.
+    #[arg(long, value_name = "SIZE", default_value_t = 256, value_parser = crate::units::mebibytes)]
     pub(crate) memory: u64,
     /// Words to add to the kernel's command line.
     #[arg(long, value_name = "WORDS", default_value = "")]
