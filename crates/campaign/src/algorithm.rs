@@ -43,7 +43,7 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// What `--scheduler` can name, besides the whole portfolio.
-    pub(crate) const NAMES: [(&'static str, Self); 12] = [
+    pub const NAMES: [(&'static str, Self); 12] = [
         ("delay", Self::Delay { number: 0 }),
         ("preemption", Self::Preemption { number: 0 }),
         ("pct2", Self::Pct { depth: 2 }),

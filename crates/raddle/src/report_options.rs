@@ -26,8 +26,8 @@ pub(crate) struct ReportOptions {
     /// Write JUnit XML to a file, too.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write the results to a file, too, in one of these forms: text, concise, json, sarif, junit, html; may be
-    /// repeated.
+    /// Write the results to a file, too, in one of these forms: text, concise, json, sarif, junit, html, github
+    /// (annotations of its Actions; `-` prints them), markdown (issue trackers), mail (mailing lists); may be repeated.
     #[arg(long, value_name = "FORM=FILE", value_parser = form_and_file)]
     report: Vec<(Format, PathBuf)>,
 }
@@ -38,9 +38,7 @@ fn form_and_file(text: &str) -> Result<(Format, PathBuf), String> {
         .split_once('=')
         .filter(|(_, file)| !file.is_empty())
         .ok_or_else(|| format!("write FORM=FILE, where FORM is one of {}", names()))?;
-    let known = Format::ALL.into_iter().find(|(known, _)| *known == name);
-    let (_, format) = known.ok_or_else(|| format!("`{name}` is not one of {}", names()))?;
-    Ok((format, file.into()))
+    Ok((form(name)?, file.into()))
 }
 
 impl ReportOptions {
@@ -70,11 +68,26 @@ impl ReportOptions {
         let junit = self.junit.iter().map(|path| (Format::Junit, path));
         let others = self.report.iter().map(|(format, path)| (*format, path));
         for (format, path) in junit.chain(others) {
-            let text = format.render(results, Style::PLAIN)?;
-            keep::write(path, text.as_bytes())?;
+            write(path, &format.render(results, Style::PLAIN)?)?;
         }
         Ok(())
     }
+}
+
+/// Writes a text to a file, or prints it where `-` stands for one.
+pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    if path.as_os_str() == "-" {
+        return message::result(text);
+    }
+    keep::write(path, text.as_bytes())
+}
+
+/// The form of this name.
+pub(crate) fn form(name: &str) -> Result<Format, String> {
+    let known = Format::ALL.into_iter().find(|(known, _)| *known == name);
+    let names = || Format::ALL.map(|(name, _)| name).join(", ");
+    let (_, format) = known.ok_or_else(|| format!("`{name}` is not one of {}", names()))?;
+    Ok(format)
 }
 
 /// How findings look on this terminal, or with so many columns elsewhere.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use raddle_explore::PORTFOLIO;
+use raddle_campaign::Algorithm;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explore");
 
@@ -249,7 +249,7 @@ fn a_focus_on_changed_lines_comes_from_git() {
 
 #[test]
 fn every_scheduler_finds_a_lost_update() {
-    for (name, _) in PORTFOLIO.names {
+    for (name, _) in Algorithm::NAMES {
         let options = ["--scheduler", name, "--schedules", "400", "--until-found"];
         let (status, text) = explore("lost", "-O0", &options);
         assert_eq!(status, 1, "{name}: {text}");

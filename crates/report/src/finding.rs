@@ -51,6 +51,9 @@ pub struct Finding {
     /// What the program or the kernel printed in the failing run; of long texts the end.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub console: String,
+    /// The test that was run, as its author wrote it, for tests of kernels.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub test: String,
     /// How the run was found and made small, for dynamic findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
@@ -92,6 +95,7 @@ impl Finding {
             expected: None,
             block: None,
             console: String::new(),
+            test: String::new(),
             search: None,
             recording: None,
             notes: Vec::new(),

@@ -1,4 +1,4 @@
-//! `raddle report`: draws findings as a page.
+//! `raddle report`: draws findings as a page, or writes them in another form.
 
 use std::path::{Path, PathBuf};
 
@@ -16,20 +16,24 @@ use raddle_trace::{Enveloped, Recording};
 use super::explore::{oracle, start_failure};
 use super::kernel;
 use crate::exit::{Code, Failure};
-use crate::keep::{self, RECORDING_BYTES_MAX, shell_word};
+use crate::keep::{RECORDING_BYTES_MAX, shell_word};
 use crate::{message, report_options};
 
-/// Draw findings as a page for browsers: one file, which needs nothing else.
+/// Draw findings as a page for browsers: one file, which needs nothing else. Or write them as text for a mailing list,
+/// an issue tracker, a build server.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle report bank-A-1c9e.raddle -o bank.html\n  raddle scan --json . > findings.json; raddle report findings.json"
+    after_help = "Examples:\n  raddle report bank-A-1c9e.raddle -o bank.html\n  raddle scan --json . > findings.json; raddle report findings.json\n  raddle report --form mail bank-A-1c9e.raddle"
 )]
 pub(crate) struct Report {
     /// What `--json` of another command has printed, or a recording of `raddle explore`.
     input: PathBuf,
-    /// The page to write.
-    #[arg(long, short, value_name = "FILE", default_value = "report.html")]
-    output: PathBuf,
+    /// What to write: html, text, concise, json, sarif, junit, github, markdown or mail.
+    #[arg(long, value_name = "FORM", default_value = "html", value_parser = report_options::form)]
+    form: Format,
+    /// The file to write, or `-` to print. Default: report.html for a page; other forms are printed.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 impl Report {
@@ -52,13 +56,18 @@ impl Report {
             project: report_options::project()?,
         };
         let style = raddle_report::render::terminal::Style::PLAIN;
-        let page = Format::Html.render(&results, style)?;
-        keep::write(&self.output, page.as_bytes())?;
-        message::note(&format!(
-            "wrote {} with {}",
-            self.output.display(),
-            counted(count, "finding")
-        ));
+        let text = self.form.render(&results, style)?;
+        let usual = if self.form == Format::Html {
+            "report.html"
+        } else {
+            "-"
+        };
+        let output = self.output.unwrap_or_else(|| usual.into());
+        report_options::write(&output, &text)?;
+        if output.as_os_str() != "-" {
+            let count = counted(count, "finding");
+            message::note(&format!("wrote {} with {count}", output.display()));
+        }
         Ok(Code::Clean)
     }
 

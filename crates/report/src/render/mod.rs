@@ -1,9 +1,12 @@
 //! One file per output form, and the list of them: to add one, write its file and its row here.
 
 mod choice;
+pub mod github;
 pub mod html;
 pub mod json;
 pub mod junit;
+pub mod mail;
+pub mod markdown;
 pub mod project;
 pub mod sarif;
 pub mod terminal;
@@ -66,17 +69,26 @@ pub enum Format {
     Junit,
     /// A page for browsers.
     Html,
+    /// Annotations of GitHub Actions.
+    Github,
+    /// For issue trackers.
+    Markdown,
+    /// For mailing lists.
+    Mail,
 }
 
 impl Format {
     /// Every form, with the name that users write.
-    pub const ALL: [(&'static str, Self); 6] = [
+    pub const ALL: [(&'static str, Self); 9] = [
         ("text", Self::Text),
         ("concise", Self::Concise),
         ("json", Self::Json),
         ("sarif", Self::Sarif),
         ("junit", Self::Junit),
         ("html", Self::Html),
+        ("github", Self::Github),
+        ("markdown", Self::Markdown),
+        ("mail", Self::Mail),
     ];
 
     /// The results in this form.
@@ -91,6 +103,9 @@ impl Format {
             Self::Sarif => sarif::document(&findings, rules, &results.version, &results.project),
             Self::Junit => Ok(junit::document(&results.suite, &results.cases)),
             Self::Html => html::document(results),
+            Self::Github => Ok(github::document(results)),
+            Self::Markdown => Ok(markdown::document(results)),
+            Self::Mail => Ok(mail::document(results)),
         }
     }
 }

@@ -24,19 +24,31 @@ impl Project {
         format!("file://{}/", encoded(root))
     }
 
+    /// A file relative to the project; none if it is not below it.
+    pub(super) fn relative_path(&self, file: &str) -> Option<String> {
+        self.below(&self.absolute(file)).map(str::to_owned)
+    }
+
     /// A file relative to the project, or as a URI of its own if it is not below it.
     pub(super) fn relative_uri(&self, file: &str) -> Result<String, String> {
-        let path = if file.starts_with('/') {
-            normal(file)
-        } else {
-            normal(&format!("{}/{file}", self.folder))
-        };
-        let below = path.strip_prefix(&self.root);
-        let below = below.and_then(|rest| rest.strip_prefix('/').or(self.is_top().then_some(rest)));
-        match below {
+        let path = self.absolute(file);
+        match self.below(&path) {
             Some(rest) => Ok(encoded(rest)),
             None => Err(format!("file://{}", encoded(&path))),
         }
+    }
+
+    fn absolute(&self, file: &str) -> String {
+        if file.starts_with('/') {
+            normal(file)
+        } else {
+            normal(&format!("{}/{file}", self.folder))
+        }
+    }
+
+    fn below<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let rest = path.strip_prefix(&self.root)?;
+        rest.strip_prefix('/').or(self.is_top().then_some(rest))
     }
 
     fn is_top(&self) -> bool {

@@ -118,7 +118,7 @@ pub fn concise(finding: &Finding) -> String {
 
 /// The same finding with the chosen steps only, and without anything that a terminal would obey: names and messages are
 /// the guest's.
-fn shown(finding: &Finding, chosen: &Chosen) -> Finding {
+pub(super) fn shown(finding: &Finding, chosen: &Chosen) -> Finding {
     let text = |text: &mut String| *text = printable(text).into_owned();
     let line = |line: &mut String| *line = printable(line).replace('\n', " ");
     let mut shown = Finding {
@@ -163,6 +163,7 @@ fn shown(finding: &Finding, chosen: &Chosen) -> Finding {
     }
     text(&mut shown.why);
     text(&mut shown.console);
+    text(&mut shown.test);
     shown.notes.iter_mut().for_each(text);
     shown
 }
@@ -388,7 +389,7 @@ fn lines_order(steps: &[Step], file: &str) -> usize {
         .unwrap_or(usize::MAX)
 }
 
-fn wrap(text: &str, indent: &str, width: usize, out: &mut String) {
+pub(super) fn wrap(text: &str, indent: &str, width: usize, out: &mut String) {
     let width = width.max(40);
     let mut line = indent.to_owned();
     for word in text.split_whitespace() {

@@ -102,6 +102,7 @@ fn write_recordings(keeper: &Keeper, report: &mut KernelReport) {
     let races = races.iter_mut();
     let races = races.filter_map(|race| Some((&mut race.finding, race.recording.as_ref()?)));
     for (finding, recording) in failures.chain(races) {
+        finding.test = recording.test.clone().unwrap_or_default();
         match keep_recording(keeper, finding, recording) {
             Ok(recording) => finding.recording = Some(recording),
             Err(error) => finding.notes.push(format!(

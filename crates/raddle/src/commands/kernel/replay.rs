@@ -287,6 +287,7 @@ impl Replay {
             }
         }
         if let Some(finding) = &mut replayed.finding {
+            finding.test = recording.test.clone().unwrap_or_default();
             finding.recording = Some(RecordingFile {
                 file: self.recording.display().to_string(),
                 command: format!("raddle kernel replay {}", shell_word(&self.recording)),
