@@ -11,8 +11,12 @@
 use std::path::Path;
 use std::process::Command;
 
+/// Where raddle.h lies.
+const HEADER: &str = "../annotations/include";
+
 fn main() {
     println!("cargo:rerun-if-changed=agent");
+    println!("cargo:rerun-if-changed={HEADER}");
     println!("cargo:rerun-if-env-changed=CC");
     let out = std::env::var("OUT_DIR").expect("cargo sets it");
     let compiler = std::env::var("CC").unwrap_or_else(|_| "gcc".to_owned());
@@ -32,7 +36,7 @@ fn main() {
         ])
         .args(["-fcf-protection=none", "-Wall", "-Wextra", "-Werror"])
         .args(["-Wl,--build-id=none", "-Wl,-z,noexecstack"])
-        .args(["-o"])
+        .args(["-I", HEADER, "-o"])
         .arg(Path::new(&out).join("agent"))
         .arg("agent/agent.c")
         .status();

@@ -24,6 +24,8 @@ pub enum Failure {
         /// In what way, as one line.
         reason: String,
     },
+    /// No serial order of the operations gives what this run gave.
+    NotSerial(Box<NotSerial>),
     /// Heap memory was used or freed wrongly.
     Heap {
         fault: HeapFault,
@@ -34,6 +36,42 @@ pub enum Failure {
     Deadlock { calls: Vec<Site> },
     /// The run did not end although everybody got their turns; where the contexts stood, sorted.
     Hang { sites: Vec<Site> },
+}
+
+/// How a run deviates from all serial orders of its operations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotSerial {
+    pub effect: Effect,
+    /// What deviates, without values that differ between runs: the identity of the bug.
+    pub what: String,
+    /// One line: what deviates and how.
+    pub title: String,
+    /// One sentence: why that is wrong.
+    pub why: String,
+    /// The table of serial orders and the differences to the nearest one, a line each.
+    pub table: Vec<String>,
+}
+
+/// What a client notices of an operation that went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Effect {
+    /// A wrong result.
+    Semantic,
+    /// An error that the operation itself reports.
+    Error,
+    /// Nothing yet: the state is wrong, and a later operation will show it.
+    Latent,
+}
+
+impl Effect {
+    /// Kebab-case name of the kind.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Semantic => "not-linearizable",
+            Self::Error => "unexpected-error",
+            Self::Latent => "latent-error",
+        }
+    }
 }
 
 /// What was wrong about a use of the heap.
@@ -96,6 +134,7 @@ impl Failure {
             Self::Assertion { .. } => "assertion",
             Self::WrongExit { .. } => "wrong-exit",
             Self::WrongOutput { .. } => "wrong-output",
+            Self::NotSerial(how) => how.effect.kind(),
             Self::Heap { fault, .. } => fault.kind(),
             Self::Deadlock { .. } => "deadlock",
             Self::Hang { .. } => "hang",
@@ -114,6 +153,7 @@ impl Failure {
             Self::Assertion { message } => digest.bytes(without_numbers(message).as_bytes()),
             Self::WrongExit { status, .. } => digest.word(u64::from(status.cast_unsigned())),
             Self::WrongOutput { reason } => digest.bytes(without_numbers(reason).as_bytes()),
+            Self::NotSerial(how) => digest.bytes(how.what.as_bytes()),
             Self::Heap { site, .. } => digest.word(site.number()),
             Self::Deadlock { calls } => calls.iter().for_each(|call| digest.word(call.number())),
             // Where a loop is cut off is chance.

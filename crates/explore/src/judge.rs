@@ -7,7 +7,7 @@ use raddle_detect::{Failure, HeapFault, assertion_message};
 use raddle_linux::{Halt, HeapErrorKind, LinuxWorld};
 use raddle_sched::{Drive, End};
 use raddle_trace::{Limits, Recording};
-use raddle_world::{ContextId, Event, EventKind, Liveness, Site, World};
+use raddle_world::{ContextId, Event, EventKind, Liveness, Mark, Site, World};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of standard error that are kept for a judgement.
@@ -20,18 +20,68 @@ const OUTPUT_MAX: usize = 16 << 20;
 pub struct Result<'a> {
     pub status: i32,
     pub stdout: &'a [u8],
+    /// What operations were marked, in the order in which that happened; only if the judge reads marks.
+    pub marks: &'a [Marked],
+}
+
+/// A mark, and who has made it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marked {
+    pub context: Arc<[u32]>,
+    /// Its own steps before.
+    pub steps: u64,
+    pub mark: Mark,
+}
+
+impl Marked {
+    /// The mark that an event is, if it is one.
+    pub fn of(world: &LinuxWorld, event: &Event) -> Option<Self> {
+        let EventKind::Mark(mark) = &event.kind else {
+            return None;
+        };
+        Some(Self {
+            context: Arc::clone(&world.contexts().get(event.context).path),
+            steps: event.step,
+            mark: Mark::clone(mark),
+        })
+    }
 }
 
 /// Says what is wrong with a result, if anything is.
-type Verdict = dyn Fn(Result<'_>) -> Option<String> + Send + Sync;
+type Verdict = dyn Fn(Result<'_>) -> Option<Failure> + Send + Sync;
 
-/// The user's own idea of right and wrong; it must give the same answer to the same result.
+/// An idea of right and wrong beyond not crashing; it must give the same answer to the same result.
 #[derive(Clone)]
-pub struct Judge(Arc<Verdict>);
+pub struct Judge {
+    verdict: Arc<Verdict>,
+    reads_marks: bool,
+}
 
 impl Judge {
+    /// One who looks at the status and the output, and says what is wrong.
     pub fn new(verdict: impl Fn(Result<'_>) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(verdict))
+        let failure = move |result: Result<'_>| {
+            let reason = verdict(result)?;
+            Some(Failure::WrongOutput { reason })
+        };
+        Self {
+            verdict: Arc::new(failure),
+            reads_marks: false,
+        }
+    }
+
+    /// One who looks at the operations that the program marks.
+    pub fn of_marks(
+        verdict: impl Fn(Result<'_>) -> Option<Failure> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            verdict: Arc::new(verdict),
+            reads_marks: true,
+        }
+    }
+
+    pub(crate) fn reads_marks(&self) -> bool {
+        self.reads_marks
     }
 }
 
@@ -64,10 +114,12 @@ impl Rules {
 pub(crate) struct Writing {
     errors: Vec<u8>,
     output: Vec<u8>,
+    marks: Vec<Marked>,
 }
 
 impl Writing {
-    pub(crate) fn event(&mut self, event: &Event) {
+    pub(crate) fn event(&mut self, world: &LinuxWorld, event: &Event) {
+        self.marks.extend(Marked::of(world, event));
         if let EventKind::Output { descriptor, bytes } = &event.kind {
             let (kept, most) = match descriptor {
                 1 => (&mut self.output, OUTPUT_MAX),
@@ -127,11 +179,11 @@ fn judge_status(
         world.crash(),
     );
     failure.or_else(|| {
-        let reason = (judge?.0)(Result {
+        (judge?.verdict)(Result {
             status: code,
             stdout: &writing.output,
-        })?;
-        Some(Failure::WrongOutput { reason })
+            marks: &writing.marks,
+        })
     })
 }
 

@@ -30,7 +30,7 @@ mod weave;
 
 pub use checkpoint::changed_files;
 pub use explain::DATA_RACE;
-pub use judge::Judge;
+pub use judge::{Judge, Marked};
 pub use portfolio::PORTFOLIO;
 pub use program::{HABITS, Program, ProgramReport, explore};
 pub use relaxed::{Relaxed, replay_relaxed};

@@ -16,6 +16,10 @@ pub(crate) fn label(world: &LinuxWorld, who: ContextId) -> String {
         // A run that was broken off has not created it yet.
         return format!("thread {}", who.0 + 1);
     };
+    if context.parent.is_none() && who.0 > 0 {
+        // A scripted client.
+        return context.name.to_string();
+    }
     if context.name.is_empty() || (who.0 > 0 && context.name == first.name) {
         format!("thread {}", who.0 + 1)
     } else if who.0 == 0 {

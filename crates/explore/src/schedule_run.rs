@@ -145,8 +145,8 @@ impl Observer {
     }
 
     fn event(&mut self, world: &LinuxWorld, event: &Event, atomics: &mut Atomics) {
-        if let EventKind::Output { .. } = event.kind {
-            self.writing.event(event);
+        if let EventKind::Output { .. } | EventKind::Mark(_) = event.kind {
+            self.writing.event(world, event);
         }
         let Some(attribution) = &mut self.attribution else {
             return;

@@ -12,7 +12,7 @@ use raddle_linux::{
 };
 use raddle_sched::{Drive, Scheduler, drive_while};
 use raddle_trace::facts::InferredLocks;
-use raddle_trace::{Checks, Inputs, Limits, Recording};
+use raddle_trace::{Checks, Inputs, Limits, Recording, SerialRules};
 use raddle_world::{ContextId, Event, ImageId, SeededChoices, Site, Snapshot, Unsupported, World};
 use thiserror::Error;
 
@@ -52,6 +52,12 @@ pub enum StartFailure {
         "it was ended before it came to the place where its schedules begin: nothing was tested; give it more `--time`, or see with `raddle run` what it does"
     )]
     Cancelled,
+    #[error(
+        "the server is not ready: after {seconds} s of its own time it does not listen on port {port} of 127.0.0.1, or is never quiet; see with `raddle run` what it does"
+    )]
+    NotReady { port: u16, seconds: u64 },
+    #[error("the request `{request}` of the set-up gives {reply}: nothing was tested")]
+    SetUp { request: String, reply: String },
     #[error(
         "none of the places to focus on has code: {0}; name functions or FILE:LINE, and compile with -g"
     )]
@@ -99,13 +105,15 @@ pub struct About {
     /// The right standard output and the command that judges it, for the recording; `judge` acts on them.
     pub expected_output: Option<String>,
     pub oracle: Option<String>,
+    /// How operations are compared with those of serial orders, for the recording; `judge` acts on it.
+    pub serial: Option<SerialRules>,
     /// Has the last word on a run that ended as it should.
     pub judge: Option<Judge>,
 }
 
 impl About {
     /// What a recording says; `judge` acts on what it says about right results.
-    pub(crate) fn recorded(recording: &Recording, judge: Option<Judge>) -> Arc<Self> {
+    pub fn recorded(recording: &Recording, judge: Option<Judge>) -> Arc<Self> {
         let Ok(snapshot_at) = recording.snapshot_at.parse();
         Arc::new(Self {
             inputs: recording.inputs.clone(),
@@ -113,6 +121,7 @@ impl About {
             checks: recording.checks,
             expected_output: recording.expected.output.clone(),
             oracle: recording.expected.oracle.clone(),
+            serial: recording.expected.serial.clone(),
             judge,
         })
     }
@@ -142,7 +151,10 @@ pub struct Session {
 
 impl Session {
     /// Runs a program to its snapshot point.
-    pub(crate) fn start(about: &Arc<About>, leave: Leave) -> Result<Self, StartFailure> {
+    ///
+    /// # Errors
+    /// If it does not come there.
+    pub fn start(about: &Arc<About>, leave: Leave) -> Result<Self, StartFailure> {
         let About {
             inputs,
             snapshot_at,
@@ -159,6 +171,12 @@ impl Session {
             },
             cycles: true,
         });
+        if let Some(scripts) = &inputs.scripts {
+            world.add_clients(Arc::new(scripts.clone()));
+        }
+        if about.judge.as_ref().is_some_and(Judge::reads_marks) {
+            world.turn_on_marks();
+        }
         reach(&mut world, snapshot_at, &leave)?;
         world.take_events();
         let territory = Arc::new(Territory::new(&mut world));
@@ -227,6 +245,17 @@ impl Session {
         self.world.set_observe(Observe::None);
         self.world.set_tracing(false);
         drive
+    }
+
+    /// Runs a schedule from the snapshot; nobody judges it.
+    pub fn play(
+        &mut self,
+        scheduler: &mut dyn Scheduler,
+        limits: Limits,
+        sink: &mut dyn FnMut(&mut LinuxWorld, &[Event]),
+    ) -> Drive {
+        self.restore();
+        self.drive(scheduler, limits, Look::NOTHING, sink)
     }
 
     /// Goes back to the snapshot.

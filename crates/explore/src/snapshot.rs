@@ -1,14 +1,17 @@
 //! The way from the start of a program to the place where its schedules begin.
 
 use raddle_campaign::Leave;
-use raddle_linux::LinuxWorld;
-use raddle_world::{ContextId, PendingKind, Site, Stop, Until, World};
+use raddle_linux::{Act, LinuxWorld};
+use raddle_world::{ContextId, PendingKind, Site, Stop, Until, World, successor};
 
 use crate::hint;
 use crate::session::StartFailure;
 
 /// Steps before the snapshot after which we give up.
 const STEPS_MAX: u64 = 100_000_000_000;
+/// Seconds of its own time in which a server must be ready.
+const READY_SECONDS: u64 = 100;
+const NANOSECONDS: u64 = 1_000_000_000;
 /// Steps in a row before another context has its turn, or before anybody who wants an end is heard.
 const SLICE: u64 = 1_000_000;
 /// The entry of the auxiliary vector that says where a program begins.
@@ -24,6 +27,8 @@ pub enum SnapshotAt {
     TestThread,
     /// Where the program itself says so.
     Hint,
+    /// Where clients begin to speak to a server.
+    Clients,
     /// At the entry of a function.
     Symbol(String),
 }
@@ -36,6 +41,7 @@ impl std::str::FromStr for SnapshotAt {
             "first-thread" => Self::FirstThread,
             "test-thread" => Self::TestThread,
             "hint" => Self::Hint,
+            "clients" => Self::Clients,
             symbol => Self::Symbol(symbol.to_owned()),
         })
     }
@@ -47,6 +53,7 @@ impl std::fmt::Display for SnapshotAt {
             Self::FirstThread => f.write_str("first-thread"),
             Self::TestThread => f.write_str("test-thread"),
             Self::Hint => f.write_str("hint"),
+            Self::Clients => f.write_str("clients"),
             Self::Symbol(name) => f.write_str(name),
         }
     }
@@ -61,6 +68,7 @@ pub(crate) fn reach(
     match at {
         SnapshotAt::FirstThread => run_to_first_thread(world, leave),
         SnapshotAt::TestThread => run_to_test(world, leave),
+        SnapshotAt::Clients => run_to_clients(world, leave),
         SnapshotAt::Symbol(name) => {
             let target = find_symbol(world, name)?;
             run_to_points(world, &[target], &format!("`{name}`"), leave)
@@ -202,6 +210,44 @@ fn run_to_test(world: &mut LinuxWorld, leave: &Leave) -> Result<(), StartFailure
         }
     }
     Err(too_long("the first thread of the test"))
+}
+
+/// Runs a server until it is ready, its set-up is done and its clients are connected.
+fn run_to_clients(world: &mut LinuxWorld, leave: &Leave) -> Result<(), StartFailure> {
+    let steps_max = SLICE;
+    let mut last = ContextId(0);
+    while world.now().0 < READY_SECONDS * NANOSECONDS {
+        if leave.is_over() {
+            return Err(StartFailure::Cancelled);
+        }
+        if let Some((request, reply)) = world.set_up_complaint() {
+            return Err(StartFailure::SetUp { request, reply });
+        }
+        if world.act() >= Some(Act::Clients) {
+            return Ok(());
+        }
+        let runnable = world.contexts().runnable();
+        let Some(next) = successor(runnable, Some(last)) else {
+            if !world.advance_time() {
+                break;
+            }
+            continue;
+        };
+        match world.run(next, Until::Sync { steps_max }) {
+            Stop::WorldDone { status } => {
+                let what = "the requests of its clients".to_owned();
+                return Err(StartFailure::NotReached { what, status });
+            }
+            Stop::Unsupported(what) => return Err(StartFailure::Unsupported(what)),
+            _ => {}
+        }
+        last = next;
+        world.take_events();
+    }
+    Err(StartFailure::NotReady {
+        port: world.clients_port().unwrap_or(0),
+        seconds: world.now().0 / NANOSECONDS,
+    })
 }
 
 fn run_slice(world: &mut LinuxWorld, who: ContextId) -> Result<(), StartFailure> {

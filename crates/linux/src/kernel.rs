@@ -13,6 +13,7 @@ use crate::files::{self, HostFiles};
 use crate::futex::Futexes;
 use crate::heap::Heap;
 use crate::images::Images;
+use crate::peers::Peers;
 use crate::process::{Pid, Process, SpaceId};
 use crate::serve::{self, Copied, Serving};
 use crate::thread::{Thread, Tid};
@@ -81,6 +82,8 @@ pub(crate) struct State {
     pub(crate) first: Pid,
     /// Its wait status, once it has ended.
     pub(crate) ended: Option<i32>,
+    /// Scripted clients, if there are any.
+    pub(crate) peers: Option<Peers>,
 }
 
 /// An address space with the number of processes that use it (more than one after vfork).

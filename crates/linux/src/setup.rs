@@ -131,6 +131,7 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
             images: Images::default(),
             first: Pid(FIRST),
             ended: None,
+            peers: None,
         },
         host: host_files(setup),
         events: Vec::new(),

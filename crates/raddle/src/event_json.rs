@@ -3,7 +3,7 @@
 use raddle_trace::facts::LockChange;
 use raddle_trace::log::{Ending, Fact, Head, Item};
 use raddle_world::{
-    Access, AccessKind, ContextId, Event, EventKind, LockMode, LockSource, Section, Site,
+    Access, AccessKind, ContextId, Event, EventKind, LockMode, LockSource, Mark, Section, Site,
 };
 use serde_json::{Map, Value, json};
 
@@ -98,10 +98,23 @@ fn fields(kind: &EventKind) -> (&'static str, Value) {
         ),
         EventKind::SignalEnter { number } => ("signal", json!({ "number": number })),
         EventKind::SignalLeave => ("signal-return", Value::Null),
+        EventKind::Mark(mark) => marked(mark),
         EventKind::Output { descriptor, bytes } => (
             "output",
             json!({ "descriptor": descriptor, "text": bytes.escape_ascii().to_string() }),
         ),
+    }
+}
+
+fn marked(mark: &Mark) -> (&'static str, Value) {
+    match mark {
+        Mark::Begin { name, is_probe } => (
+            "operation-begins",
+            json!({ "name": name, "is_probe": is_probe }),
+        ),
+        Mark::Argument(value) => ("operation-argument", value.to_string().into()),
+        Mark::Result(value) => ("operation-result", value.to_string().into()),
+        Mark::End => ("operation-ends", Value::Null),
     }
 }
 

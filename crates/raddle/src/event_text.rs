@@ -4,7 +4,7 @@ use raddle_explore::TraceLine;
 use raddle_trace::facts::LockChange;
 use raddle_trace::log::Fact;
 use raddle_world::{
-    Access, AccessKind, Event, EventKind, LockMode, LockSource, LockedKind, Section, WaitKind,
+    Access, AccessKind, Event, EventKind, LockMode, LockSource, LockedKind, Mark, Section, WaitKind,
 };
 
 /// One line without its end; the columns are context, its step, program counter, what happened.
@@ -60,6 +60,7 @@ fn describe(kind: &EventKind) -> String {
         EventKind::Unmap { addr, size } => format!("unmap {addr:#x} {size:#x}"),
         EventKind::SignalEnter { number } => format!("signal {number}"),
         EventKind::SignalLeave => "signal return".into(),
+        EventKind::Mark(mark) => describe_mark(mark),
         EventKind::Access(access) | EventKind::Aside(access) => describe_access(access),
         EventKind::Acquire { object, mode } => {
             format!("acquire {object:#x}{}", describe_mode(*mode))
@@ -81,6 +82,18 @@ fn describe(kind: &EventKind) -> String {
         EventKind::BarrierLeave { object } => format!("barrier left {object:#x}"),
         EventKind::Alloc { addr, size } => format!("alloc {addr:#x} {size}"),
         EventKind::Free { addr } => format!("free {addr:#x}"),
+    }
+}
+
+fn describe_mark(mark: &Mark) -> String {
+    match mark {
+        Mark::Begin { name, is_probe } => {
+            let what = if *is_probe { "probe" } else { "operation" };
+            format!("{what} {} begins", name.escape_debug())
+        }
+        Mark::Argument(value) => format!("argument {value}"),
+        Mark::Result(value) => format!("result {value}"),
+        Mark::End => "operation ends".into(),
     }
 }
 

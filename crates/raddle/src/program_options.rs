@@ -103,6 +103,25 @@ impl ProgramOptions {
             .collect()
     }
 
+    /// The one file that is named instead of a program, if it ends so.
+    pub(crate) fn only_file(&self, extension: &str) -> Option<&Path> {
+        let [only] = &self.command[..] else {
+            return None;
+        };
+        let path = Path::new(only);
+        path.extension()
+            .is_some_and(|known| known == extension)
+            .then_some(path)
+    }
+
+    /// The same surroundings for another program.
+    pub(crate) fn of_command(&self, command: &[String]) -> Self {
+        Self {
+            surroundings: self.surroundings.clone(),
+            command: command.iter().map(Into::into).collect(),
+        }
+    }
+
     pub(crate) fn has_arguments(&self) -> bool {
         self.command.len() > 1
     }
@@ -147,6 +166,7 @@ impl ProgramOptions {
         };
         let list = |all: Vec<Vec<u8>>| all.into_iter().map(text).collect::<anyhow::Result<_>>();
         Ok(Inputs {
+            scripts: None,
             program: text(setup.program)?,
             arguments: list(setup.arguments)?,
             environment: list(setup.environment)?,

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explore");
 
 /// Where raddle.h is.
-const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel/agent");
+const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../annotations/include");
 
 /// The program of a source in C, or in Rust if the name ends in `.rs`.
 fn build(folder: &Path, name: &str) -> PathBuf {

@@ -11,6 +11,7 @@ pub mod log;
 pub mod observer;
 pub mod recording;
 pub mod schedule;
+pub mod serial_rules;
 
 pub use clock::VectorClock;
 pub use envelope::{Enveloped, RecordingError};
@@ -19,3 +20,4 @@ pub use landmark::Landmark;
 pub use observer::{Needs, Observation, Observer};
 pub use recording::{Checkpoint, Checks, Expected, HostFile, Inputs, Limits, Mapping, Recording};
 pub use schedule::{Deviation, Path, Phase, Position, Schedule, Turn};
+pub use serial_rules::{Compare, Mask, SerialRule, SerialRules};

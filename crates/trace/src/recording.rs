@@ -1,15 +1,23 @@
 //! The recording of a run: everything needed to have it again, in one small file.
 
 use raddle_config::hooks::Hook;
+use raddle_protocol::Scripts;
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::Enveloped;
 use crate::landmark::Landmark;
 use crate::schedule::Schedule;
+use crate::serial_rules::SerialRules;
 
 /// Version of what a step, a stop and the default order mean. Raised whenever an old recording would run
 /// differently.
 pub const SEMANTICS: u32 = 4;
+
+/// What a recording needs whose operations are compared with serial orders.
+pub const SERIAL_ORDERS: &str = "serial-orders";
+
+/// What a recording needs whose program is spoken to by scripted clients.
+pub const CLIENTS: &str = "clients";
 
 /// What the program was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +39,9 @@ pub struct Inputs {
     /// Functions of the project that mean synchronisation or allocation, beside the ones known to all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<Hook>,
+    /// What clients say to the program, if it is a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scripts: Option<Scripts>,
 }
 
 /// A host path that the guest sees elsewhere.
@@ -87,6 +98,9 @@ pub struct Expected {
     pub output: Option<String>,
     /// A command that reads the standard output and ends with 0 if it is right, if given.
     pub oracle: Option<String>,
+    /// What some serial order of the operations gives, compared so, if given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<SerialRules>,
 }
 
 /// A host file that a run has read.
@@ -150,6 +164,7 @@ impl Enveloped for Recording {
     const EXTENSION: &'static str = "raddle";
     const FORMAT: u32 = 3;
     const SEMANTICS: u32 = SEMANTICS;
+    const ABILITIES: &'static [&'static str] = &[SERIAL_ORDERS, CLIENTS];
 
     fn semantics(&self) -> u32 {
         self.semantics
@@ -165,6 +180,10 @@ impl Enveloped for Recording {
             ),
             (inputs.processes_max > 0, "it has no room for a process"),
             (inputs.memory_max >= MEMORY_MIN, "it has no memory"),
+            (
+                inputs.scripts.as_ref().is_none_or(|all| all.port > 0),
+                "its clients have no port to speak to",
+            ),
         ];
         checks
             .into_iter()
@@ -205,6 +224,7 @@ mod tests {
                 cpus: 4,
                 seed: 7,
                 hooks: Vec::new(),
+                scripts: None,
             },
             limits: Limits {
                 patience: 1000,

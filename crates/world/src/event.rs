@@ -4,6 +4,7 @@ use raddle_stdx::width::low_u8;
 
 use crate::context::ContextId;
 use crate::location::{GRANULE_BYTES, Location};
+use crate::mark::Mark;
 use crate::site::Site;
 
 /// One event.
@@ -219,6 +220,8 @@ pub enum EventKind {
         descriptor: i32,
         bytes: Vec<u8>,
     },
+    /// An operation of the program or of a client begins, ends, or says what it was given or gave.
+    Mark(Box<Mark>),
 }
 
 #[cfg(test)]

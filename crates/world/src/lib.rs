@@ -2,7 +2,7 @@
 //!
 //! A *world* is something deterministic that runs several contexts on one host thread: Linux processes, or a
 //! PC with several processors. This crate knows neither; it only says how one talks about them.
-//! Reading order: [`World`], then `context`, `event`, `held`, `location`, `site`, `stop`, `unsupported`, `crash`, `choice`, `inspect`.
+//! Reading order: [`World`], then `context`, `event`, `mark`, `held`, `location`, `site`, `stop`, `unsupported`, `crash`, `choice`, `inspect`.
 
 mod choice;
 mod context;
@@ -12,6 +12,7 @@ mod held;
 mod inspect;
 mod location;
 mod locked;
+mod mark;
 mod rehearsal;
 mod site;
 mod stop;
@@ -26,6 +27,7 @@ pub use event::{Access, AccessKind, Event, EventKind, LockMode, LockedKind, Wait
 pub use held::{HeldLocks, LockSource, Obtained, Section};
 pub use inspect::{Inspect, Loaded};
 pub use location::{GRANULE_BYTES, Granule, Location, PageKey};
+pub use mark::{Mark, Value};
 pub use rehearsal::{Rehearse, Standstill, WordsRead};
 pub use site::{ImageId, Site};
 pub use stop::{Pending, PendingKind, Stop, Until};

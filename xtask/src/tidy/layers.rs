@@ -11,8 +11,10 @@ use super::manifest::Manifest;
 /// Each crate with the crates of ours that it names in `[dependencies]`, lower layers first.
 const LAYERS: &[(&str, &[&str])] = &[
     ("stdx", &[]),
+    ("annotations", &[]),
     ("calls", &[]),
     ("config", &[]),
+    ("protocol", &[]),
     ("symbols", &["stdx"]),
     ("code", &["stdx", "symbols"]),
     ("mem", &["stdx"]),
@@ -20,12 +22,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("world", &["stdx", "x86"]),
     (
         "linux",
-        &["stdx", "calls", "mem", "x86", "world", "symbols", "config"],
+        &[
+            "stdx", "calls", "protocol", "mem", "x86", "world", "symbols", "config",
+        ],
     ),
     ("lockstep", &["calls", "mem", "x86", "world", "linux"]),
     ("pc", &["stdx", "mem", "x86"]),
     ("report", &[]),
-    ("trace", &["stdx", "config", "world"]),
+    ("trace", &["stdx", "config", "protocol", "world"]),
     ("sched", &["stdx", "world", "trace"]),
     ("detect", &["stdx", "world", "trace"]),
     (
@@ -44,6 +48,12 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "stdx", "calls", "mem", "x86", "world", "pc", "symbols", "trace", "sched", "campaign",
             "detect", "report",
+        ],
+    ),
+    (
+        "linearize",
+        &[
+            "stdx", "protocol", "world", "linux", "trace", "sched", "campaign", "detect", "explore",
         ],
     ),
     ("predict", &["stdx", "world", "trace", "sched", "campaign"]),

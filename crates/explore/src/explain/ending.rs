@@ -22,6 +22,7 @@ pub(super) fn title(failure: &Failure) -> String {
             format!("exit status {status} instead of {expected}")
         }
         Failure::WrongOutput { reason } => format!("wrong output: {reason}"),
+        Failure::NotSerial(how) => how.title.clone(),
         other => other.kind().replace('-', " "),
     }
 }
@@ -82,6 +83,12 @@ pub(super) fn describe_end(
             finding.title = title(failure);
             finding.why = "in this order the program writes something else than it should".into();
             Action::EndProgram
+        }
+        Failure::NotSerial(how) => {
+            finding.title = title(failure);
+            finding.why.clone_from(&how.why);
+            finding.notes.extend(how.table.iter().cloned());
+            return;
         }
         Failure::Heap { .. } | Failure::Deadlock { .. } | Failure::Hang { .. } => return,
     };

@@ -18,7 +18,7 @@ use raddle_report::evidence::Held;
 use raddle_report::finding::{Confidence, Severity};
 use raddle_report::order::set_clocks;
 use raddle_report::{Finding, Locks, Place, Word};
-use raddle_trace::recording::SEMANTICS;
+use raddle_trace::recording::{CLIENTS, SEMANTICS, SERIAL_ORDERS};
 use raddle_trace::{Expected, Recording, Schedule};
 use raddle_world::{ContextId, LockMode};
 
@@ -83,11 +83,12 @@ fn recording(
         checks,
         expected_output,
         oracle,
+        serial,
         ..
     } = &*session.about;
     Recording {
         semantics: SEMANTICS,
-        needs: Vec::new(),
+        needs: needs(&session.about),
         snapshot_at: snapshot_at.to_string(),
         inputs: inputs.clone(),
         limits: rules.limits,
@@ -96,6 +97,7 @@ fn recording(
             exit: rules.expected_exit.unwrap_or(0),
             output: expected_output.clone(),
             oracle: oracle.clone(),
+            serial: serial.clone(),
         },
         snapshot_digest: session.digest,
         files: checkpoint::files(session),
@@ -109,6 +111,14 @@ fn recording(
         landmarks: Vec::new(),
         schedule: schedule.clone(),
     }
+}
+
+/// What only some recordings need.
+fn needs(about: &About) -> Vec<String> {
+    let serial = about.serial.is_some().then_some(SERIAL_ORDERS);
+    let clients = about.inputs.scripts.is_some().then_some(CLIENTS);
+    let needs = [serial, clients].into_iter().flatten();
+    needs.map(str::to_owned).collect()
 }
 
 /// The finding of a failing run, without what minimisation knows; nothing if the time for it is used up.

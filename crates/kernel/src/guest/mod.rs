@@ -11,7 +11,7 @@ pub use protocol::Call;
 /// The agent, a static program.
 pub const AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
 /// The header for programs that bring their own test.
-pub const HEADER: &str = include_str!("../../agent/raddle.h");
+pub const HEADER: &str = include_str!("../../../annotations/include/raddle.h");
 
 /// Where a program that brings its own test lies in the guest.
 const PROGRAM: &str = "test";

@@ -1,4 +1,4 @@
-//! The calls that the guest makes of the machine, as `agent/raddle.h` numbers them.
+//! The calls that the guest makes of the machine, as `raddle.h` numbers them.
 
 /// A call of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -44,10 +44,12 @@ pub use export::Exported;
 pub(crate) use export::export;
 pub(crate) use host::HostFiles;
 pub use host::PinnedFile;
+pub(crate) use inode::InodeId;
 pub(crate) use object::{
     anonymous_object, close_on_exec, first_process, map_target, new_state, object_page,
     object_size, open_for_exec, read_object, release_process, take_progress,
 };
 pub(crate) use open::collect_orphans;
+pub(crate) use socket::{PeerBytes, is_listening, peer_connects, peer_receives, peer_sends};
 pub(crate) use state::State;
 pub(crate) use table::{FsId, TableId, fork_context, fork_table, set_limit};

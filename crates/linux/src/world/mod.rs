@@ -9,8 +9,11 @@ mod rehearsal;
 mod run_digest;
 mod torn;
 
+use std::sync::Arc;
+
 use raddle_config::hooks::Hook;
 use raddle_mem::{Frames, GuestAddr, SnapshotDepth};
+use raddle_protocol::Scripts;
 use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_symbols::SymbolSpace;
@@ -24,7 +27,9 @@ use rustc_hash::FxHashMap;
 
 use crate::hooks::Hooks;
 use crate::kernel::{Kernel, State};
+use crate::marks::Marks;
 use crate::observe;
+use crate::peers::Act;
 use crate::serve::FUTEX;
 use crate::setup::{self, Setup, StartError};
 use crate::signal::exception_signal;
@@ -44,6 +49,7 @@ pub struct LinuxWorld {
     digest: RunDigest,
     statistics: Statistics,
     hooks: Hooks,
+    marks: Marks,
     peek: Peek,
     observe: Observe,
     /// Program points that the caller set, besides those of hooks.
@@ -92,6 +98,7 @@ impl LinuxWorld {
             digest: RunDigest::default(),
             statistics: Statistics::default(),
             hooks: Hooks::default(),
+            marks: Marks::default(),
             peek: Peek::default(),
             observe: Observe::None,
             points: FxHashMap::default(),
@@ -106,6 +113,31 @@ impl LinuxWorld {
     /// Turns calls of these functions into events.
     pub fn set_hooks(&mut self, rules: Vec<Hook>) {
         self.hooks = Hooks::new(rules);
+    }
+
+    /// Makes what the program says of its operations events, too.
+    pub fn turn_on_marks(&mut self) {
+        self.marks.turn_on();
+    }
+
+    /// Adds scripted clients of the program, which is their server; before anything runs.
+    pub fn add_clients(&mut self, scripts: Arc<Scripts>) {
+        self.kernel.add_peers(scripts);
+    }
+
+    /// What a run with scripted clients is about now.
+    pub fn act(&self) -> Option<Act> {
+        self.kernel.act()
+    }
+
+    /// The port to which scripted clients speak.
+    pub fn clients_port(&self) -> Option<u16> {
+        self.kernel.clients_port()
+    }
+
+    /// The first request of the set-up that failed, and how.
+    pub fn set_up_complaint(&self) -> Option<(String, String)> {
+        self.kernel.set_up_complaint()
     }
 
     /// Chooses whether memory accesses become events.
@@ -176,7 +208,7 @@ impl LinuxWorld {
             return;
         }
         self.points.remove(&pc);
-        if !self.hooks.uses(pc) {
+        if !self.hooks.uses(pc) && !self.marks.uses(pc) {
             self.engine.remove_point(pc);
         }
     }
@@ -254,6 +286,7 @@ impl LinuxWorld {
         let mut left = until.steps_max();
         loop {
             self.kernel.fire_due();
+            self.kernel.look_for_replies();
             if let Some(stop) = self.finished() {
                 return stop;
             }
@@ -306,6 +339,8 @@ impl LinuxWorld {
     /// Runs the thread's own instructions for a while.
     fn execute(&mut self, tid: Tid, until: Until, left: &mut u64) -> Flow {
         self.hooks.refresh(&mut self.kernel, &mut self.engine, tid);
+        self.marks
+            .refresh(&mut self.kernel, &mut self.engine, &mut self.hooks, tid);
         let kernel = &mut self.kernel;
         let now = kernel.state.now;
         let quiet = kernel
@@ -393,12 +428,15 @@ impl LinuxWorld {
         }
     }
 
-    /// A flagged program point: a hooked function, a point that the caller set, or both.
+    /// A flagged program point: a hooked function, a mark, a point that the caller set, or several of them.
     fn at_point(&mut self, tid: Tid, pc: u64, until: Until) -> Flow {
         self.kernel.thread_mut(tid).stopped_at_point = Some(pc);
         let is_hook = self
             .hooks
             .at_point(&mut self.kernel, &mut self.engine, tid, pc);
+        let mark = self.marks.at_point(&mut self.kernel, tid, pc);
+        let is_quiet = self.hooks.is_quiet() && mark != Some(true);
+        let is_hook = is_hook || mark.is_some();
         let site = self.kernel.site(tid, pc);
         let is_point = self.is_point(site);
         // The engine knows addresses only.
@@ -407,7 +445,7 @@ impl LinuxWorld {
             Until::Point { .. } if is_point || !(is_hook || is_of_another_image) => {
                 Flow::Stop(Stop::Point { site })
             }
-            Until::Sync { .. } if is_hook && !self.hooks.is_quiet() => Flow::Stop(Stop::Sync),
+            Until::Sync { .. } if is_hook && !is_quiet => Flow::Stop(Stop::Sync),
             Until::Sync { .. } if is_point => Flow::Stop(Stop::Point { site }),
             _ => Flow::On,
         }
@@ -419,12 +457,15 @@ impl LinuxWorld {
     fn settle(&mut self, tid: Tid) {
         let thread = self.kernel.thread(tid);
         let pc = thread.cpu.rip;
-        if thread.stopped_at_point == Some(pc) || !self.hooks.is_hook(&self.kernel, tid, pc) {
+        let is_known =
+            self.hooks.is_hook(&self.kernel, tid, pc) || self.marks.is_mark(&self.kernel, tid, pc);
+        if thread.stopped_at_point == Some(pc) || !is_known {
             return;
         }
         self.kernel.thread_mut(tid).stopped_at_point = Some(pc);
         self.hooks
             .at_point(&mut self.kernel, &mut self.engine, tid, pc);
+        self.marks.at_point(&mut self.kernel, tid, pc);
     }
 
     /// The memory accesses of a thread's next instruction.
@@ -578,7 +619,11 @@ impl World for LinuxWorld {
             self.statistics.last = Some(who);
         }
         self.digest.begins(who);
-        let stop = self.run_until(who, until);
+        let stop = match self.kernel.peer_of(who) {
+            Some(peer) => self.kernel.run_peer(peer),
+            None => self.run_until(who, until),
+        };
+        self.kernel.look_for_replies();
         self.digest.reached(Reached {
             context: who,
             steps: self.kernel.state.contexts.get(who).steps,
@@ -605,6 +650,9 @@ impl World for LinuxWorld {
     }
 
     fn advance_time(&mut self) -> bool {
+        if self.kernel.contexts_are_quiet() && self.kernel.next_act() {
+            return true;
+        }
         let Some(deadline) = self.kernel.next_deadline() else {
             return false;
         };

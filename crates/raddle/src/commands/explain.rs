@@ -21,6 +21,7 @@ pub(crate) struct Explain {
 fn texts() -> Vec<(String, String)> {
     let mut texts = super::scan::explanations();
     texts.extend(kind::explanations(&super::explore::kinds::KINDS));
+    texts.extend(kind::explanations(&super::linearize::KINDS));
     texts.extend(kind::explanations(&super::kernel::KINDS));
     texts
 }

@@ -426,6 +426,7 @@ pub(super) fn start_failure(failure: StartFailure) -> Failure {
         StartFailure::Unsupported(_) => Code::Unsupported,
         StartFailure::EndedAlone { .. }
         | StartFailure::NotReached { .. }
+        | StartFailure::NotReady { .. }
         | StartFailure::Cancelled => Code::Vacuous,
         _ => Code::Usage,
     };

@@ -16,6 +16,7 @@ mod explore;
 mod harden;
 mod kernel;
 mod kind;
+mod linearize;
 mod log;
 mod predict;
 mod replay;
@@ -31,6 +32,7 @@ pub(crate) enum Command {
     Run(Box<run::Run>),
     Explore(Box<explore::Explore>),
     Predict(Box<predict::Predict>),
+    Linearize(Box<linearize::Linearize>),
     Replay(replay::Replay),
     Log(log::Log),
     Report(report::Report),
@@ -52,6 +54,7 @@ impl Command {
             Self::Explain(command) => command.run(),
             Self::Explore(command) => command.run(),
             Self::Predict(command) => command.run(),
+            Self::Linearize(command) => command.run(),
             Self::Replay(command) => command.run(),
             Self::Log(command) => command.run(),
             Self::Report(command) => command.run(),

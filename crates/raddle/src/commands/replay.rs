@@ -6,8 +6,9 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use raddle_campaign::Leave;
 use raddle_explore::{
-    DATA_RACE, Judge, Relaxed, Replayed, Replayer, changed_files, replay_relaxed,
+    About, DATA_RACE, Judge, Relaxed, Replayed, Replayer, changed_files, replay_relaxed,
 };
+use raddle_linearize::Linearize;
 use raddle_report::render::terminal;
 use raddle_report::words::counted;
 use raddle_stdx::regular_file;
@@ -15,6 +16,7 @@ use raddle_trace::{Enveloped, Inputs, Mapping, Recording};
 
 use super::explore::{oracle, start_failure};
 use super::kernel::{self, Inspection};
+use super::linearize::cannot_judge;
 use crate::event_text;
 use crate::exit::{Code, Failure};
 use crate::gdb;
@@ -204,6 +206,11 @@ impl Replay {
                 return Err(anyhow!("{note}").into());
             }
             message::note(&note);
+        }
+        if let Some(rules) = &recording.expected.serial {
+            let about = About::recorded(recording, None);
+            let linearize = Linearize::start(&about, rules, Leave::endless());
+            return Ok(Some(linearize.map_err(cannot_judge)?.judge()));
         }
         Ok(oracle::judge(
             recording.expected.output.as_deref(),

@@ -15,6 +15,7 @@
 //! Reading order: [`Item`], `write`, `read`, `record` (the form of one item), `block`, `varint`.
 
 mod block;
+mod mark;
 mod read;
 mod record;
 #[cfg(test)]

@@ -13,7 +13,7 @@ use raddle_world::{
 use rustc_hash::FxHashMap;
 
 use super::varint::{Bytes, put, put_difference};
-use super::{Fact, Item};
+use super::{Fact, Item, mark};
 use crate::facts::LockChange;
 
 /// Bits of an access's shape below its size.
@@ -207,6 +207,7 @@ fn tag(kind: &EventKind) -> u8 {
         EventKind::KnownCall => 28,
         EventKind::Publish { .. } => 29,
         EventKind::Obtain { .. } => 30,
+        EventKind::Mark(_) => 31,
     }
 }
 
@@ -247,6 +248,7 @@ fn put_fields(out: &mut Vec<u8>, kind: &EventKind) {
             all(&[u64::from(descriptor.cast_unsigned()), to_u64(bytes.len())]);
             out.extend_from_slice(bytes);
         }
+        EventKind::Mark(mark) => mark::put_mark(out, mark),
     }
 }
 
@@ -332,6 +334,7 @@ fn take_system(bytes: &mut Bytes<'_>, tag: u8) -> Option<EventKind> {
             let bytes = bytes.take(length)?.to_vec();
             EventKind::Output { descriptor, bytes }
         }
+        31 => EventKind::Mark(Box::new(mark::take_mark(bytes)?)),
         _ => return None,
     })
 }

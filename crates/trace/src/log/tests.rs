@@ -3,7 +3,7 @@
 use raddle_stdx::Prng;
 use raddle_stdx::width::{low_u8, to_u64, to_usize};
 use raddle_world::{
-    Access, AccessKind, ContextId, EventKind, Location, LockMode, PageKey, WaitKind,
+    Access, AccessKind, ContextId, EventKind, Location, LockMode, Mark, PageKey, Value, WaitKind,
 };
 
 use super::*;
@@ -73,6 +73,13 @@ fn kinds() -> Vec<EventKind> {
             descriptor: -1,
             bytes: b"hello\n".to_vec(),
         },
+        EventKind::Mark(Box::new(Mark::Begin {
+            name: "get".into(),
+            is_probe: true,
+        })),
+        EventKind::Mark(Box::new(Mark::Argument(Value::Number(-7)))),
+        EventKind::Mark(Box::new(Mark::Result(Value::Error(b"no".to_vec())))),
+        EventKind::Mark(Box::new(Mark::End)),
         EventKind::Free { addr },
         EventKind::Join { child },
         EventKind::Exit,

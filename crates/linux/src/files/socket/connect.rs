@@ -295,7 +295,7 @@ fn refuse(kernel: &mut Kernel, id: InodeId, no_wait: bool) -> Result<(), IoError
 }
 
 /// The listening socket at an internet address; an address that is not ours is unreachable.
-fn find_listener(kernel: &Kernel, address: &Address) -> Result<Option<InodeId>, Errno> {
+pub(super) fn find_listener(kernel: &Kernel, address: &Address) -> Result<Option<InodeId>, Errno> {
     if !address.is_own() {
         return Err(Errno::ENETUNREACH);
     }

@@ -8,6 +8,7 @@ mod connect;
 mod inbox;
 mod interface;
 mod options;
+mod peer;
 mod ports;
 mod transfer;
 
@@ -19,6 +20,7 @@ pub(crate) use address::{Address, UnixName};
 pub(crate) use connect::{accept, bind, closed, connect, destroy, listen, pair, shutdown};
 pub(crate) use interface::interface_ioctl;
 pub(crate) use options::{Options, get_option, set_option};
+pub(crate) use peer::{PeerBytes, is_listening, peer_connects, peer_receives, peer_sends};
 pub(crate) use ports::Ports;
 pub(crate) use transfer::{Outgoing, Received, read, receive, send, write};
 

@@ -89,6 +89,7 @@ impl ExploreOptions {
                 judge: oracle::judge(expected_output.as_deref(), self.oracle.as_deref()),
                 expected_output,
                 oracle: self.oracle.clone(),
+                serial: None,
             }),
             expected_exit: self.expect_exit.map(i32::from),
             steps_max: self.max_steps,

@@ -2,6 +2,15 @@
  *
  * Programs under `raddle explore`: raddle_snapshot() says where schedules begin (`--snapshot-at hint`). It is one NOP.
  *
+ * Programs under `raddle linearize`: each thread says where an operation on the shared object begins and ends, what it
+ * was given and what it gave. Each mark is one NOP whose operands stand in registers. Probes are operations that ask
+ * for the state when all others are over.
+ *
+ *   raddle_begin("insert");
+ *   raddle_argument(key);
+ *   raddle_result(map_insert(map, key));
+ *   raddle_end_operation();
+ *
  * Programs that bring their own test to `raddle kernel explore --agent-program`: all other calls, each of them a CPUID
  * instruction.
  *
@@ -40,6 +49,53 @@ static inline void raddle_snapshot(void)
 {
     __asm__ volatile(".byte 0x0f, 0x1f, 0x84, 0x00, 0x52, 0x44, 0x4c, 0x53" : : : "memory");
 }
+
+/* What an argument or a result is. */
+enum raddle_value {
+    RADDLE_NUMBER = 0,
+    RADDLE_TEXT = 1,  /* bytes */
+    RADDLE_ERROR = 2, /* bytes: the operation itself says that it failed */
+};
+
+/* A NOP whose displacement reads RDL and a letter; its operands are in rdi, rsi and rdx. */
+#define RADDLE_MARK(letter, a, b, c) \
+    __asm__ volatile(".byte 0x0f, 0x1f, 0x84, 0x00, 0x52, 0x44, 0x4c, " letter \
+                     : : "D"(a), "S"(b), "d"(c) : "memory")
+
+/* An operation begins; it ends with raddle_end_operation() on the same thread. */
+static inline void raddle_begin(const char *name)
+{
+    RADDLE_MARK("0x42", name, __builtin_strlen(name), 0L);
+}
+
+/* The same, but it asks for the state: to be used when all operations are over. */
+static inline void raddle_probe(const char *name)
+{
+    RADDLE_MARK("0x51", name, __builtin_strlen(name), 0L);
+}
+
+static inline void raddle_argument(long number) { RADDLE_MARK("0x41", (long)RADDLE_NUMBER, number, 0L); }
+static inline void raddle_argument_bytes(const void *bytes, unsigned long length)
+{
+    RADDLE_MARK("0x41", (long)RADDLE_TEXT, bytes, length);
+}
+static inline void raddle_argument_text(const char *text)
+{
+    raddle_argument_bytes(text, __builtin_strlen(text));
+}
+
+static inline void raddle_result(long number) { RADDLE_MARK("0x52", (long)RADDLE_NUMBER, number, 0L); }
+static inline void raddle_result_bytes(const void *bytes, unsigned long length)
+{
+    RADDLE_MARK("0x52", (long)RADDLE_TEXT, bytes, length);
+}
+static inline void raddle_result_text(const char *text) { raddle_result_bytes(text, __builtin_strlen(text)); }
+static inline void raddle_result_error(const char *text)
+{
+    RADDLE_MARK("0x52", (long)RADDLE_ERROR, text, __builtin_strlen(text));
+}
+
+static inline void raddle_end_operation(void) { RADDLE_MARK("0x45", 0L, 0L, 0L); }
 
 static inline long raddle_call(long number, long a, long b, long c)
 {

@@ -1,0 +1,356 @@
+//! What to tell of a run that no serial order explains.
+
+use std::collections::BTreeMap;
+
+use raddle_detect::{Effect, NotSerial};
+
+use crate::compare::Comparison;
+use crate::history::{Client, History, Operation};
+use crate::orders::{Orders, RunSerially};
+use crate::search::{Outcome, Todo, are_same};
+
+/// Serial orders that a table shows at most.
+const ORDERS_SHOWN: usize = 24;
+
+/// A search that found no order, in words.
+pub fn not_serial<R: RunSerially>(
+    history: &History,
+    outcome: &Outcome,
+    orders: &mut Orders<R>,
+    comparison: &Comparison,
+) -> Option<NotSerial> {
+    let labels = Labels::of(history);
+    let mut teller = Teller {
+        history,
+        orders,
+        comparison,
+        labels,
+    };
+    match outcome {
+        Outcome::Serial(_) | Outcome::GaveUp => None,
+        Outcome::StateDiffers(order) => Some(teller.latent(order)),
+        Outcome::ResultsDiffer(nearest) => Some(teller.visible(nearest)),
+    }
+}
+
+struct Teller<'a, R> {
+    history: &'a History,
+    orders: &'a mut Orders<R>,
+    comparison: &'a Comparison,
+    labels: Labels,
+}
+
+impl<R: RunSerially> Teller<'_, R> {
+    /// Results as of a serial order, and another state than after any.
+    fn latent(&mut self, order: &[Client]) -> NotSerial {
+        let serial: Vec<Operation> = self.orders.probes(order).unwrap_or_default().to_vec();
+        let pairs = || self.history.probes.iter().zip(&serial);
+        let differing = pairs().find(|(ours, theirs)| !self.comparison.is_same(ours, theirs));
+        let names = self.labels.order(order);
+        let title = match differing {
+            Some((ours, theirs)) => format!(
+                "latent error: all results are those of the serial order {names}, but afterwards {} gives {} instead of {}",
+                ours.asked(),
+                ours.given(),
+                theirs.given()
+            ),
+            None => format!(
+                "latent error: all results are those of the serial order {names}, but afterwards {} probes run instead of {}",
+                self.history.probes.len(),
+                serial.len()
+            ),
+        };
+        let what = differing.map_or("probes", |(ours, _)| &ours.call.name);
+        let mut table = self.table();
+        table.push(format!(
+            "seen (+, = for the same) beside the serial order {names} (-):"
+        ));
+        table.extend(pairs().flat_map(|(ours, theirs)| self.difference("", ours, Some(theirs))));
+        NotSerial {
+            effect: Effect::Latent,
+            what: format!("state {what}"),
+            title,
+            why: "no serial order with these results leaves this state: what was damaged shows only when somebody asks for it later".into(),
+            table,
+        }
+    }
+
+    /// Results as of no serial order.
+    fn visible(&mut self, nearest: &[Client]) -> NotSerial {
+        let (first, is_error) = self.culprit(nearest);
+        let label = self.labels.client(&first.client);
+        let title = if is_error {
+            format!(
+                "unexpected error: {} of client {label} gives {}, which it does in no serial order",
+                first.asked(),
+                first.given()
+            )
+        } else {
+            format!(
+                "not linearizable: {} of client {label} gives {}; no serial order gives all results of this run",
+                first.asked(),
+                first.given()
+            )
+        };
+        let what = format!("{} {}", label, first.call.name);
+        let mut table = self.table();
+        table.push(format!(
+            "seen (+, = for the same) beside the nearest serial order {} (-):",
+            self.labels.order(&self.whole(nearest))
+        ));
+        table.extend(self.differences(nearest));
+        NotSerial {
+            effect: if is_error {
+                Effect::Error
+            } else {
+                Effect::Semantic
+            },
+            what,
+            title,
+            why: "run one after the other, in any order that agrees with which operations were over before others began, these operations never give these results together".into(),
+            table,
+        }
+    }
+
+    /// The operation whose result does not fit: the first one after the longest beginning that fits, or an error that no
+    /// serial order shows.
+    fn culprit(&mut self, nearest: &[Client]) -> (Operation, bool) {
+        let orders = Todo::new(self.history).all_orders(ORDERS_SHOWN);
+        let errors: Vec<Operation> = self
+            .numbered()
+            .into_iter()
+            .filter(|(_, operation)| operation.is_error())
+            .filter(|((client, number), operation)| {
+                let mut all = orders.iter().flatten();
+                !all.any(|order| {
+                    let serial = operation_in(self.orders, order, client, *number);
+                    serial.is_some_and(|serial| self.comparison.is_same(operation, &serial))
+                })
+            })
+            .map(|(_, operation)| operation)
+            .collect();
+        if let (Some(error), true) = (errors.first(), orders.is_some()) {
+            return (error.clone(), true);
+        }
+        let mut done: BTreeMap<&Client, usize> = BTreeMap::new();
+        for client in nearest {
+            *done.entry(client).or_default() += 1;
+        }
+        let left = self
+            .numbered()
+            .into_iter()
+            .find(|((client, number), _)| *number == done.get(client).copied().unwrap_or(0));
+        let first = left.map(|(_, operation)| operation);
+        // Something is left, or the search would have come to its end.
+        let first = first.or_else(|| self.history.operations.first().cloned());
+        let first = first.expect("a run without operations is serial");
+        (first, false)
+    }
+
+    /// The finished operations, with whose they are and the so-manieth, in the order in which they began.
+    fn numbered(&self) -> Vec<((Client, usize), Operation)> {
+        let mut counts: BTreeMap<Client, usize> = BTreeMap::new();
+        let ended = self.history.operations.iter().filter(|o| o.ended.is_some());
+        ended
+            .map(|operation| {
+                let count = counts.entry(operation.client.clone()).or_default();
+                *count += 1;
+                ((operation.client.clone(), *count - 1), operation.clone())
+            })
+            .collect()
+    }
+
+    /// A beginning, gone on with in the order in which the rest began.
+    fn whole(&self, nearest: &[Client]) -> Vec<Client> {
+        let mut order = nearest.to_vec();
+        let mut done: BTreeMap<Client, usize> = BTreeMap::new();
+        for client in nearest {
+            *done.entry(client.clone()).or_default() += 1;
+        }
+        for ((client, number), _) in self.numbered() {
+            if number >= done.get(&client).copied().unwrap_or(0) {
+                order.push(client);
+            }
+        }
+        order
+    }
+
+    fn differences(&mut self, nearest: &[Client]) -> Vec<String> {
+        let order = self.whole(nearest);
+        let mut lines = Vec::new();
+        for ((client, number), seen) in self.numbered() {
+            let serial = operation_in(self.orders, &order, &client, number);
+            let who = format!("{}: ", self.labels.client(&client));
+            lines.extend(self.difference(&who, &seen, serial.as_ref()));
+        }
+        let serial: Option<Vec<Operation>> = self.orders.probes(&order).map(<[_]>::to_vec);
+        for (ours, theirs) in self.history.probes.iter().zip(serial.iter().flatten()) {
+            lines.extend(self.difference("", ours, Some(theirs)));
+        }
+        lines
+    }
+
+    fn difference(&self, who: &str, seen: &Operation, serial: Option<&Operation>) -> Vec<String> {
+        let line = |sign: &str, operation: &Operation| {
+            format!("{sign} {who}{} = {}", operation.asked(), operation.given())
+        };
+        match serial {
+            Some(serial) if self.comparison.is_same(seen, serial) => vec![line("=", seen)],
+            Some(serial) => vec![line("-", serial), line("+", seen)],
+            None => vec![
+                format!("- {who}{} does not come to its end", seen.asked()),
+                line("+", seen),
+            ],
+        }
+    }
+
+    /// Which serial orders give these results, and which this state.
+    fn table(&mut self) -> Vec<String> {
+        let Some(orders) = Todo::new(self.history).all_orders(ORDERS_SHOWN) else {
+            return vec![format!(
+                "there are more than {ORDERS_SHOWN} serial orders; none of those that give these results gives this state"
+            )];
+        };
+        let word = |fits: Option<bool>| match fits {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "it does not come to its end",
+        };
+        let row = |order: &Vec<Client>| {
+            let (outputs, state) = self.fits(order);
+            let order = self.labels.order(order);
+            format!(
+                "serial order {order}: same results: {}, same state: {}",
+                word(outputs),
+                word(state)
+            )
+        };
+        orders.iter().map(row).collect()
+    }
+
+    /// Whether an order gives all results, and the state; nothing if it does not come to its end.
+    fn fits(&mut self, order: &[Client]) -> (Option<bool>, Option<bool>) {
+        let mut outputs = true;
+        for ((client, number), seen) in self.numbered() {
+            let Some(serial) = operation_in(self.orders, order, &client, number) else {
+                return (None, None);
+            };
+            outputs &= self.comparison.is_same(&seen, &serial);
+        }
+        let state = self
+            .orders
+            .probes(order)
+            .map(|probes| are_same(self.comparison, &self.history.probes, probes));
+        (Some(outputs), state)
+    }
+}
+
+/// What the so-manieth operation of a client does in an order.
+fn operation_in<R: RunSerially>(
+    orders: &mut Orders<R>,
+    order: &[Client],
+    client: &Client,
+    number: usize,
+) -> Option<Operation> {
+    let mut visits = order.iter().enumerate().filter(|(_, who)| *who == client);
+    let (at, _) = visits.nth(number)?;
+    // All before it must come to their end, too.
+    for before in 0..at {
+        orders.step(&order[..before], &order[before])?;
+    }
+    orders.step(&order[..at], client).cloned()
+}
+
+/// Names of clients: A, B, ... in the order of their paths.
+struct Labels {
+    clients: Vec<Client>,
+    /// Whether nobody does more than one operation.
+    is_plain: bool,
+}
+
+impl Labels {
+    fn of(history: &History) -> Self {
+        let clients = history.clients();
+        Self {
+            is_plain: history.operations.len() == clients.len(),
+            clients,
+        }
+    }
+
+    fn client(&self, client: &Client) -> String {
+        let number = self.clients.iter().position(|known| known == client);
+        let number = number.unwrap_or(self.clients.len());
+        match u8::try_from(number) {
+            Ok(number @ 0..26) => char::from(b'A' + number).to_string(),
+            _ => format!("C{}", number + 1),
+        }
+    }
+
+    /// `A1 B1 A2`, or `A B` if each does one thing only.
+    fn order(&self, order: &[Client]) -> String {
+        let mut counts: BTreeMap<&Client, usize> = BTreeMap::new();
+        let words = order.iter().map(|client| {
+            let count = counts.entry(client).or_default();
+            *count += 1;
+            match self.is_plain {
+                true => self.client(client),
+                false => format!("{}{count}", self.client(client)),
+            }
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::search;
+    use crate::search::tests::{Counter, history};
+
+    fn told(results: [i64; 4], state: i64) -> NotSerial {
+        let mut orders = Orders::new(Counter(0));
+        let comparison = Comparison::default();
+        let history = history(results, state);
+        let outcome = search(&history, &mut orders, &comparison);
+        let told = not_serial(&history, &outcome, &mut orders, &comparison);
+        told.expect("no serial order gives this")
+    }
+
+    #[test]
+    fn a_lost_update_is_told_with_all_orders_and_the_difference() {
+        let told = told([0, 0, 1, 2], 3);
+        assert_eq!(told.effect, Effect::Semantic);
+        assert!(told.title.contains("client B gives 0"), "{}", told.title);
+        assert_eq!(
+            told.table,
+            [
+                "serial order A1 B1 A2 B2: same results: no, same state: no",
+                "serial order A1 B1 B2 A2: same results: no, same state: no",
+                "serial order B1 A1 A2 B2: same results: no, same state: no",
+                "serial order B1 A1 B2 A2: same results: no, same state: no",
+                "seen (+, = for the same) beside the nearest serial order A1 B1 A2 B2 (-):",
+                "= A: add() = 0",
+                "- B: add() = 1",
+                "+ B: add() = 0",
+                "- A: add() = 2",
+                "+ A: add() = 1",
+                "- B: add() = 3",
+                "+ B: add() = 2",
+                "- probe() = 4",
+                "+ probe() = 3",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_wrong_state_is_latent() {
+        let told = told([0, 1, 2, 3], 3);
+        assert_eq!(told.effect, Effect::Latent);
+        assert!(
+            told.title.contains("probe() gives 3 instead of 4"),
+            "{}",
+            told.title
+        );
+        assert!(told.table[0].ends_with("A1 B1 A2 B2: same results: yes, same state: no"));
+    }
+}

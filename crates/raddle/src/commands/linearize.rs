@@ -1,0 +1,269 @@
+//! `raddle linearize`: runs whose results or state no serial order of their operations explains.
+
+mod kinds;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use raddle_campaign::{Found, Leave, News, Phase};
+use raddle_explore::{About, Program, ProgramReport, SnapshotAt, explore};
+use raddle_linearize::{CannotJudge, Figures, Linearize as Oracle, ServerTest};
+use raddle_report::render::{Case, Results};
+use raddle_report::words::counted;
+use raddle_stdx::regular_file;
+use raddle_trace::{Inputs, SerialRules};
+
+use super::campaign::progress::{Bounds, Line};
+use super::campaign::summary::{ending, timing};
+use super::campaign::verdict::Verdict;
+use super::explore::{COLUMNS, ExploreOptions, replay_command, start_failure};
+use super::kind;
+use crate::exit::{Code, Failure};
+use crate::interrupt::Interrupt;
+use crate::keep::Keeper;
+use crate::message;
+use crate::program_options::ProgramOptions;
+use crate::report_options;
+use crate::watch::{Stage, watched};
+pub(crate) use kinds::KINDS;
+
+/// Bytes of a test or of rules at most.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Find runs whose results or state no serial order of their operations explains.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  raddle linearize test.toml\n  raddle linearize -- ./harness\n  raddle linearize --rules cache.toml --schedules 2000 -- ./harness\n\nA harness marks its operations with raddle.h or the crate raddle-annotations. The test of a server is a file that ends in .toml."
+)]
+pub(crate) struct Linearize {
+    /// A file with rules for deliberate deviations (`[[rule]]`, `[[mask]]`).
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    #[command(flatten)]
+    options: ExploreOptions,
+    #[command(flatten)]
+    program: ProgramOptions,
+}
+
+/// What was explored and compared.
+struct Compared {
+    report: ProgramReport,
+    figures: Figures,
+    elapsed: Duration,
+}
+
+impl Linearize {
+    pub(crate) fn run(self) -> Result<Code, Failure> {
+        let test = self.test()?;
+        let interrupt = Interrupt::listen()?;
+        let keeper = Keeper::open(&self.options.campaign.output)?;
+        let budget = self.options.campaign.budget();
+        let begun = Instant::now();
+        let mut line = Line::new(Bounds {
+            schedules: self.options.schedules(),
+            time: budget.time,
+        });
+        let result = watched(&interrupt, budget, |cancel, stage| {
+            let mut program = self.options.program(test.inputs.clone(), cancel)?;
+            let oracle = prepare(&mut program, &test)?;
+            let report = explore(&program, &mut |news| match news {
+                News::Progress(progress) => {
+                    line.show(progress);
+                    if let Phase::Explaining { number, of } = progress.phase {
+                        stage.set(Stage::Explaining { number, of });
+                    }
+                }
+                News::Failing(Found { finding, recording }) => {
+                    stage.set(Stage::Failing);
+                    let kept = replay_command(&keeper, &test.name, finding, recording);
+                    line.found(&finding.title, kept.as_ref().map(|kept| &kept.command));
+                }
+            });
+            Ok::<_, Failure>((report.map_err(start_failure)?, oracle.figures()))
+        });
+        drop(line);
+        let (mut report, figures) = result?;
+        for found in &mut report.findings {
+            match replay_command(&keeper, &test.name, &found.finding, &found.recording) {
+                Ok(recording) => found.finding.recording = Some(recording),
+                Err(error) => found.finding.notes.push(format!(
+                    "its recording could not be written: {error:#}; run again with `--output DIR`"
+                )),
+            }
+        }
+        let compared = Compared {
+            report,
+            figures,
+            elapsed: begun.elapsed(),
+        };
+        self.print(&test.name, &compared)?;
+        let mut verdict = Verdict::default();
+        verdict.add(&compared.report, false, compared.report.decisions == 0);
+        verdict.code()
+    }
+
+    /// What is tested: a harness, or a server with its clients.
+    fn test(&self) -> anyhow::Result<Test> {
+        let seed = self.options.seed();
+        let Some(path) = self.program.only_file("toml") else {
+            let rules = self.rules.as_deref().map(read_rules).transpose()?;
+            return Ok(Test {
+                name: self.program.name(),
+                inputs: self.program.inputs(seed)?,
+                rules: rules.unwrap_or_default(),
+                pure_probes: None,
+            });
+        };
+        let shown = path.display();
+        if self.rules.is_some() {
+            bail!("`--rules` is for harnesses: the rules of a server's test stand in {shown}");
+        }
+        let text = read(path, "test")?;
+        let test = ServerTest::parse(&text)
+            .map_err(|error| anyhow!("cannot use the test {shown}: {error}"))?;
+        let inputs = self.program.of_command(&test.server).inputs(seed)?;
+        Ok(Test {
+            name: path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+            inputs: Inputs {
+                scripts: Some(test.scripts),
+                ..inputs
+            },
+            rules: test.rules,
+            pure_probes: Some(test.pure_probes),
+        })
+    }
+
+    fn print(&self, name: &str, compared: &Compared) -> anyhow::Result<()> {
+        let Compared {
+            report,
+            figures,
+            elapsed,
+        } = compared;
+        let findings = report.findings.iter();
+        let summary = summary(compared);
+        let results = Results {
+            suite: "raddle linearize".to_owned(),
+            cases: vec![Case {
+                name: name.to_owned(),
+                milliseconds: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+                findings: findings.map(|found| found.finding.clone()).collect(),
+                skipped: None,
+                summary: summary.clone(),
+            }],
+            rules: [
+                kind::rules(&super::explore::kinds::KINDS),
+                kind::rules(&KINDS),
+            ]
+            .concat(),
+            counts: serde_json::json!({
+                "name": name,
+                "schedules": report.schedules,
+                "distinct": report.distinct,
+                "failing": report.failing,
+                "histories": figures.histories,
+                "deviating": figures.deviating,
+                "undecided": figures.undecided,
+                "contexts": report.contexts,
+                "decisions": report.decisions,
+                "interrupted": report.was_cancelled,
+            }),
+            closing: format!("{summary}\n"),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            project: report_options::project()?,
+        };
+        let style = report_options::style(COLUMNS);
+        self.options.report.tell(&results, style)
+    }
+}
+
+/// A test that was read.
+struct Test {
+    name: String,
+    inputs: Inputs,
+    rules: SerialRules,
+    /// How many probes of a server must not change anything.
+    pure_probes: Option<usize>,
+}
+
+/// Reads rules for deliberate deviations.
+fn read_rules(path: &Path) -> anyhow::Result<SerialRules> {
+    let text = read(path, "rules")?;
+    toml::from_str(&text)
+        .map_err(|error| anyhow!("cannot use the rules {}: {error}", path.display()))
+}
+
+fn read(path: &Path, what: &str) -> anyhow::Result<String> {
+    let bytes = regular_file::read(path, FILE_BYTES_MAX)
+        .with_context(|| format!("cannot read the {what} {}", path.display()))?;
+    String::from_utf8(bytes).map_err(|_| anyhow!("the {what} {} is not UTF-8", path.display()))
+}
+
+/// Makes serial orders the judge of a program's runs.
+fn prepare(program: &mut Program, test: &Test) -> Result<Oracle, Failure> {
+    let mut about = About::clone(&program.about);
+    if about.judge.is_some() {
+        return Err(anyhow!(
+            "`--expect-output` and `--oracle` are for `raddle explore`: here serial orders say what is right"
+        )
+        .into());
+    }
+    let leave = || Leave::to_explore(&program.options.cancel);
+    if let Some(pure) = test.pure_probes {
+        about.snapshot_at = SnapshotAt::Clients;
+        Oracle::check_probes(&about, &test.rules, pure, leave()).map_err(cannot_judge)?;
+        let varying = Oracle::varying(&about, &test.rules, &leave()).map_err(cannot_judge)?;
+        for (asked, one, other) in varying {
+            message::note(&format!(
+                "`{asked}` gives {one}, and with another seed {other}, in one and the same serial order: a `[[mask]]` or a `[[rule]]` in the test says what does not matter"
+            ));
+        }
+    }
+    let oracle = Oracle::start(&about, &test.rules, leave()).map_err(cannot_judge)?;
+    about.judge = Some(oracle.judge());
+    about.serial = Some(test.rules.clone());
+    program.about = Arc::new(about);
+    Ok(oracle)
+}
+
+/// A test that cannot be compared, with the exit code of its kind.
+pub(super) fn cannot_judge(why: CannotJudge) -> Failure {
+    match why {
+        CannotJudge::Start(failure) => start_failure(failure),
+        other => anyhow!("{other}").into(),
+    }
+}
+
+/// What was compared and what was not, in one line.
+fn summary(compared: &Compared) -> String {
+    let Compared {
+        report,
+        figures,
+        elapsed,
+    } = compared;
+    let rate = u128::from(report.schedules) * 1000 / elapsed.as_millis().max(1);
+    let mut text = format!(
+        "compared {} schedules ({} distinct, {rate}/s) of {} contexts with serial orders: {} histories, {} of which no serial order explains; {} schedules failed",
+        report.schedules,
+        report.distinct,
+        report.contexts,
+        figures.histories,
+        figures.deviating,
+        report.failing,
+    );
+    if figures.undecided > 0 {
+        text.push_str(&format!(
+            "; {} have too many serial orders to be decided",
+            counted(figures.undecided, "history")
+        ));
+    }
+    ending(report, &mut text);
+    timing(&report.spent, &mut text);
+    text
+}
