@@ -21,6 +21,8 @@ enum bug {
 	BUG_COUNTER = 180,
 	BUG_LOST_WAKEUP = 190,
 	BUG_PUBLISH = 200,
+	BUG_CONSOLE = 210,
+	BUG_POISON = 220,
 };
 
 #define FIXED 1000
@@ -30,7 +32,7 @@ typedef long bug_call(unsigned int number, unsigned long argument, bool fixed);
 
 bug_call open_close_call, watch_call, torn_call, error_value_call, refcount_call;
 bug_call rcu_call, timer_call, double_free_call, counter_call, lost_wakeup_call;
-bug_call publish_call;
+bug_call publish_call, console_call, poison_call;
 void timer_stop(void);
 
 #endif

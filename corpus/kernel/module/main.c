@@ -23,6 +23,8 @@ static const struct {
 	[BUG_COUNTER / 10] = { counter_call },
 	[BUG_LOST_WAKEUP / 10] = { lost_wakeup_call },
 	[BUG_PUBLISH / 10] = { publish_call },
+	[BUG_CONSOLE / 10] = { console_call },
+	[BUG_POISON / 10] = { poison_call, true },
 };
 static DEFINE_MUTEX(lock);
 

@@ -608,6 +608,15 @@ static void run_external(void)
     fatal("the agent program cannot be executed: it must be a static x86-64 program");
 }
 
+static void switch_on(const char *path)
+{
+    i64 file = call3(NR_open, path, 1, 0);
+    if (file < 0)
+        return;
+    call3(NR_write, file, "1", 1);
+    call3(NR_close, file, 0, 0);
+}
+
 void agent_main(void)
 {
     mount("proc", "/proc");
@@ -623,11 +632,12 @@ void agent_main(void)
     shared = map_shared(sizeof *shared);
     program = map_shared(INPUT_SIZE);
     /* A guest without memory is a mistake of the test: better told at once than after minutes of reclaiming. */
-    i64 oom = call3(NR_open, "/proc/sys/vm/panic_on_oom", 1, 0);
-    if (oom >= 0) {
-        call3(NR_write, oom, "1", 1);
-        call3(NR_close, oom, 0, 0);
-    }
+    switch_on("/proc/sys/vm/panic_on_oom");
+    /*
+     * A thread that dies in an oops keeps its locks. If the console's is among them, nothing is ever printed again, not
+     * even the oops: only a panic does not ask for that lock.
+     */
+    switch_on("/proc/sys/kernel/panic_on_oops");
     pin(0, 0);
     load_modules();
     tell_guest();

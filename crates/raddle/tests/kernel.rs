@@ -90,6 +90,28 @@ fn double_free() {
     check("double-free", &["double"]);
 }
 
+/// The thread dies with the console lock: only a panic gets the report out.
+#[test]
+fn oops_under_the_console_lock() {
+    let words = [
+        "BUG: kernel NULL pointer dereference",
+        "in draw_cursor",
+        "Oops",
+        "RIP: 0010:draw_cursor",
+    ];
+    check("console", &words);
+}
+
+#[test]
+fn a_report_of_the_allocator() {
+    let words = [
+        "BUG raddle_widget: Poison overwritten",
+        "an object of raddle_widget, allocated in make_widget, freed in drop_widget",
+        "kernel-sanitizer",
+    ];
+    check("poison", &words);
+}
+
 #[test]
 fn lost_wake_up() {
     check("lost-wakeup", &["never returns"]);

@@ -399,19 +399,49 @@ int main(void)
 }
 "#;
 
-#[test]
-fn a_program_of_the_user_brings_its_own_test() {
-    let guest = Guest::new();
+/// Compiles a program that brings its own test.
+fn compile(guest: &Guest, source: &str) {
     let header = ["kernel", "new-test", "--template", "raddle.h", "raddle.h"];
     let (code, text) = raddle(guest.path(), &header);
     assert_eq!(code, 0, "{text}");
-    guest.write("program.c", PROGRAM);
+    guest.write("program.c", source);
     let status = Command::new("gcc")
         .current_dir(guest.path())
         .args(["-O1", "-static", "-pthread", "-o", "program", "program.c"])
         .status()
         .expect("gcc is installed");
     assert!(status.success(), "the program compiles");
+}
+
+/// The threads of a program of the user meet in its own memory, too.
+#[test]
+fn accesses_in_user_space_are_decision_points() {
+    let guest = Guest::new();
+    let (calls, in_memory) = (
+        "pread(file, &value, sizeof value, 0);\n    value++;\n    pwrite(file, &value, sizeof value, 0);",
+        "value = shared;\n    shared = value + 1;",
+    );
+    assert!(PROGRAM.contains(calls));
+    let source = PROGRAM
+        .replace(calls, in_memory)
+        .replace(
+            "static int file;",
+            "static int file;\nstatic volatile long shared;",
+        )
+        .replace("pread(file, &value, sizeof value, 0);", "value = shared;");
+    compile(&guest, &source);
+    let (code, text) = guest.explore("500", &["--until-found", "--agent-program", "program"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("a step was lost"), "{text}");
+    assert!(text.contains("user code"), "{text}");
+    let (code, text) = guest.replay(&[]);
+    assert_eq!(code, 1, "{text}");
+}
+
+#[test]
+fn a_program_of_the_user_brings_its_own_test() {
+    let guest = Guest::new();
+    compile(&guest, PROGRAM);
     let (code, text) = guest.explore("500", &["--until-found", "--agent-program", "program"]);
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("a step was lost"), "{text}");

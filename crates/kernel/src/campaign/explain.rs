@@ -79,7 +79,11 @@ impl<'a, 'b> Explainer<'a, 'b> {
         let test = self.session.target.test.as_ref();
         let mut finding = Finding {
             title: failure.title(test),
-            objects: test.iter().map(|test| test.path.clone()).collect(),
+            objects: test
+                .iter()
+                .map(|test| test.path.clone())
+                .chain(failure.object())
+                .collect(),
             why,
             notes: self.notes(failure),
             fingerprint: failure.fingerprint(),
@@ -119,7 +123,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
     }
 
     fn notes(&self, failure: &Failure) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = failure.object().into_iter().collect();
         if let (Failure::WrongResult { .. } | Failure::Stuck { .. }, Some(test)) =
             (failure, &self.session.target.test)
         {

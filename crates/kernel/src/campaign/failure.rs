@@ -76,9 +76,12 @@ impl Failure {
         let mut digest = Digest::default();
         digest.bytes(self.rule().as_bytes());
         match self {
-            Self::Splat(splat) => match splat.function() {
+            Self::Splat(splat) => match splat.faulting_function() {
                 Some(function) => digest.bytes(function.as_bytes()),
-                None => digest.bytes(splat.title.as_bytes()),
+                None => {
+                    digest.bytes(splat.title.as_bytes());
+                    digest.bytes(splat.function().unwrap_or_default().as_bytes());
+                }
             },
             Self::Stuck { statements } => {
                 for statement in statements {
@@ -107,8 +110,11 @@ impl Failure {
         };
         match self {
             Self::Splat(splat) => match splat.function() {
-                Some(function) => format!("{}, in {function}", splat.title),
-                None => splat.title.clone(),
+                // Many headlines have it already.
+                Some(function) if !splat.title.contains(function) => {
+                    format!("{}, in {function}", splat.title)
+                }
+                _ => splat.title.clone(),
             },
             Self::Stuck { statements } if statements.is_empty() => {
                 "the test does not come to its end".to_owned()
@@ -136,6 +142,14 @@ impl Failure {
             }
             Self::Check { text } => text.clone(),
             Self::Reset => "the kernel reset the machine without a word".to_owned(),
+        }
+    }
+
+    /// What the kernel itself says is broken, if it says so.
+    pub(super) fn object(&self) -> Option<String> {
+        match self {
+            Self::Splat(splat) => splat.object(),
+            _ => None,
         }
     }
 

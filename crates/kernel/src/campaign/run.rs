@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::race_rules::LockCode;
 use super::session::{Session, Target};
 use super::ski_race::{RacePair, SkiRaces};
-use crate::world::{Heuristic, Heuristics, KernelWorld, SyncCalls};
+use crate::world::{Heuristic, Heuristics, KERNEL_HALF, KernelWorld, SyncCalls};
 
 /// How data races are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,6 +145,12 @@ impl Detectors<'_> {
         let Some(mode) = self.mode else {
             return;
         };
+        // A race of the test's own program is none of the kernel's.
+        if let EventKind::Access(access) | EventKind::Aside(access) = &event.kind
+            && access.addr < KERNEL_HALF
+        {
+            return;
+        }
         // A processor's own code and its interrupts never run at the same time.
         let event = Event {
             context: world.processor_context(event.context),

@@ -130,6 +130,9 @@ impl<'a> Session<'a> {
     /// Makes a guest from the boot snapshot and brings the test to its start line.
     pub fn start(target: &'a Target) -> Result<Self, StartFailure> {
         let mut world = target.boot.world()?;
+        // In user space only the agent runs a test case, and its own bookkeeping is no decision; a program that brings its
+        // own test has threads of its own.
+        world.tell_user(target.test.is_none());
         let cpus = world.machine().cpus();
         let input = match &target.test {
             Some(test) => input(test, cpus)?,

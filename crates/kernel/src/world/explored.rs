@@ -29,7 +29,17 @@ impl KernelWorld {
         } else {
             Observe::None
         };
-        self.machine.set_observe(mode, Keep::Kernel);
+        let keep = if self.tells_user {
+            Keep::All
+        } else {
+            Keep::Kernel
+        };
+        self.machine.set_observe(mode, keep);
+    }
+
+    /// Whether accesses of the test's own threads in user space are told, too: so they are where decisions are made.
+    pub fn tell_user(&mut self, wanted: bool) {
+        self.tells_user = wanted;
     }
 
     /// Whether accesses of processors whose threads have ended are told, too.
@@ -98,7 +108,7 @@ impl KernelWorld {
         let is_aside =
             self.has_ended(self.processor(context)) && self.processor_context(context) == context;
         let is_dropped = is_aside && !self.tells_asides;
-        let keeps_user = self.is_debugged;
+        let keeps_user = self.is_debugged || self.tells_user;
         let events = &mut self.events;
         self.machine.drain_accesses(|access| {
             if is_dropped || access.addr < KERNEL_HALF && !keeps_user {

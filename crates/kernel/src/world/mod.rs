@@ -16,6 +16,8 @@ mod instructions;
 mod interrupt;
 mod phases;
 mod saved;
+mod splat;
+mod splat_words;
 mod sync_calls;
 mod sync_functions;
 
@@ -26,13 +28,14 @@ use raddle_pc::machine::{Machine, MachineSnapshot};
 use raddle_world::{ContextId, ContextTable, Event, Site, Unsupported};
 
 use crate::program::StatementResult;
-pub use console::{Console, Splat, SplatKind};
+pub use console::Console;
 use heuristics::Pause;
 pub use heuristics::{Heuristic, Heuristics};
 pub use instructions::Executed;
 use interrupt::Told;
 pub(crate) use interrupt::processor_and_vector;
 pub use phases::{BootFailure, BootProgress, TestFailure};
+pub use splat::{Splat, SplatKind};
 pub(crate) use sync_calls::RCU;
 pub use sync_calls::SyncCalls;
 
@@ -173,6 +176,8 @@ pub struct KernelWorld {
     is_debugged: bool,
     /// Whether accesses of processors whose threads have ended are told.
     tells_asides: bool,
+    /// Whether accesses of code outside of the kernel, and to memory outside of it, are told.
+    tells_user: bool,
     /// Functions that synchronise, if their calls are told.
     synchronisation: Option<Box<SyncCalls>>,
     /// Virtual nanoseconds that a test may take.
@@ -224,6 +229,7 @@ impl KernelWorld {
             instructions: None,
             is_debugged: false,
             tells_asides: false,
+            tells_user: false,
             synchronisation: None,
             time_max: u64::MAX,
         }

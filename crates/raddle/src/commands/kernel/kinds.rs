@@ -21,8 +21,8 @@ pub(in crate::commands) const KINDS: [Kind; 13] = [
     ),
     (
         "kernel-sanitizer",
-        "KASAN, KCSAN, KFENCE or UBSAN speaks in some interleaving",
-        "The kernel was built with a sanitizer, and it found an error in this order only.",
+        "KASAN, KCSAN, KFENCE, UBSAN or the allocator's own checks speak in some interleaving",
+        "The kernel was built with a sanitizer, or checks the objects of its allocator (slub_debug), and found an error in this order only. The object, and who allocated and freed it, stand in the finding if the kernel says so.",
     ),
     (
         "kernel-lockdep",
