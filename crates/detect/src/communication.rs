@@ -183,6 +183,22 @@ impl Communication {
         })
     }
 
+    /// Whether the users of what an access touches would have met, had all that this run and another did happened in
+    /// one: somebody reads here what somebody else writes only there.
+    pub fn is_meeting_with(&self, other: &Self, access: &Access) -> bool {
+        access.pieces().any(|piece| {
+            let granule = piece.location.granule();
+            match (self.granules.get(&granule), other.granules.get(&granule)) {
+                (Some(here), Some(there)) => {
+                    let is_shared = here.is_shared || there.is_shared || here.first != there.first;
+                    is_shared && (here.is_written || there.is_written)
+                }
+                (Some(uses), None) | (None, Some(uses)) => uses.is_meeting(),
+                (None, None) => false,
+            }
+        })
+    }
+
     /// Places that several contexts touched, one of them writing.
     pub fn shared_places(&self) -> u64 {
         let shared = self.granules.values().filter(|uses| uses.is_meeting());
@@ -250,6 +266,26 @@ mod tests {
             watch.meetings(&mut |site| site != Site::first(20)),
             met(&[&[10]])
         );
+    }
+
+    #[test]
+    fn a_read_of_one_run_meets_the_write_of_another() {
+        let (mut failing, mut passing) = (Communication::default(), Communication::default());
+        failing.event(&access(1, 20, 0, false));
+        failing.event(&access(1, 21, 64, false));
+        passing.event(&access(0, 10, 0, true));
+        passing.event(&access(1, 11, 64, true));
+        let touched = |offset| match access(1, 20, offset, false).kind {
+            EventKind::Access(access) => access,
+            other => panic!("{other:?}"),
+        };
+        assert!(!failing.is_meeting(&touched(0)));
+        assert!(failing.is_meeting_with(&passing, &touched(0)));
+        assert!(
+            !failing.is_meeting_with(&passing, &touched(64)),
+            "one context's own"
+        );
+        assert!(!failing.is_meeting_with(&passing, &touched(128)));
     }
 
     #[test]

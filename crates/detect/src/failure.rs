@@ -118,7 +118,8 @@ impl Failure {
             });
         }
         if signal == SIGABRT {
-            let message = assertion_message(words).unwrap_or_else(|| "abort() was called".into());
+            let message = assertion_message(words).or_else(|| last_words(words));
+            let message = message.unwrap_or_else(|| "abort() was called".into());
             return Some(Self::Assertion { message });
         }
         Some(Self::Crash {
@@ -184,23 +185,35 @@ pub fn assertion_message(words: &str) -> Option<String> {
         .iter()
         .position(|line| MARKS.iter().any(|mark| line.contains(mark)))?;
     let mut message = lines[at].trim().to_owned();
-    // Rust prints the message itself on the next line.
-    if message.contains("panicked at")
-        && let Some(next) = lines.get(at + 1)
+    // Rust prints the message itself on the next line, and C++ what an exception says.
+    let is_continued = |next: &str| message.contains("panicked at") || next.starts_with("what():");
+    if let Some(next) = lines.get(at + 1).map(|next| next.trim())
+        && is_continued(next)
     {
-        message = format!("{message} {}", next.trim());
+        message = format!("{message} {next}");
     }
     Some(message)
+}
+
+/// The last line that a program wrote before it aborted: it mostly says why.
+fn last_words(words: &str) -> Option<String> {
+    let mut lines = words.lines().rev().map(str::trim);
+    lines.find(|line| !line.is_empty()).map(str::to_owned)
 }
 
 /// Thread ids and addresses differ between runs that show the same bug; `file.c:12` must stay.
 fn without_numbers(message: &str) -> String {
     let mut out = String::new();
     for word in message.split_whitespace() {
-        let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-        let is_number = bare.starts_with(|c: char| c.is_ascii_digit())
-            && bare.chars().all(|c| c.is_ascii_hexdigit() || c == 'x');
-        out.push_str(if is_number { "#" } else { word });
+        // `count=3`: the name is the same in every run.
+        let (name, value) = word.rsplit_once('=').unwrap_or(("", word));
+        out.push_str(name);
+        let bare = value.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        let has_name = bare.contains(|c: char| c.is_ascii_alphabetic());
+        let is_hexadecimal = bare.chars().all(|c| c.is_ascii_hexdigit() || c == 'x');
+        let is_number =
+            bare.starts_with(|c: char| c.is_ascii_digit()) && (is_hexadecimal || !has_name);
+        out.push_str(if is_number { "#" } else { value });
         out.push(' ');
     }
     out
@@ -222,6 +235,19 @@ mod tests {
             Some("assertion")
         );
         assert_eq!(judge(11, ""), Some("crash"));
+        let message = |words| match Failure::of_status(6, 0, words, None) {
+            Some(Failure::Assertion { message }) => message,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            message("start\nrange is torn: 100..10\n\n"),
+            "range is torn: 100..10"
+        );
+        assert_eq!(message(""), "abort() was called");
+        assert_eq!(
+            message("terminate called after throwing an instance of 'E'\n  what():  no limit\n"),
+            "terminate called after throwing an instance of 'E' what():  no limit"
+        );
         assert_eq!(
             judge(101 << 8, "thread 'main' (7) panicked at a.rs:3:5:\nboom"),
             Some("assertion")
@@ -246,6 +272,7 @@ mod tests {
             of("thread '<unnamed>' (1004) panicked at a.rs:3:5: left: 1")
         );
         assert_ne!(of("a.c:3: Assertion `x'"), of("a.c:4: Assertion `x'"));
+        assert_eq!(of("torn: 100..10, n=3"), of("torn: 0..7, n=12"));
     }
 
     #[test]

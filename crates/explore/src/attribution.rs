@@ -82,13 +82,18 @@ impl Territory {
         }
     }
 
+    /// Whether an address is that of code or a variable of the program, not of its heap or a stack.
+    pub(crate) fn is_own_data(&self, addr: u64) -> bool {
+        contains(&self.own, addr)
+    }
+
     /// Whether memory belongs to the program.
     fn is_own_memory(&self, world: &LinuxWorld, who: ContextId, addr: u64) -> bool {
         let is_own_block = || {
             let allocator = world.allocated_by(who, addr)?;
             Some(!self.is_library(allocator))
         };
-        contains(&self.own, addr) || is_own_block().unwrap_or(false)
+        self.is_own_data(addr) || is_own_block().unwrap_or(false)
     }
 }
 

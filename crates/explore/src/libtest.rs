@@ -2,6 +2,7 @@
 
 use raddle_campaign::{Cancel, Leave};
 use raddle_linux::{End, LinuxWorld, Plain, Reaction, RunLimits};
+use raddle_stdx::Digest;
 use raddle_trace::Inputs;
 use raddle_world::{ContextId, EventKind};
 
@@ -51,10 +52,25 @@ pub fn tests(inputs: &Inputs, cancel: &Cancel) -> Result<Option<Vec<String>>, St
 /// What runs one test on the program's first thread.
 #[must_use]
 pub fn alone(inputs: &Inputs, test: &str) -> Inputs {
-    with_arguments(
-        inputs,
-        &[test, "--exact", "--nocapture", "--test-threads=1"],
-    )
+    let mut arguments = vec![test];
+    arguments.extend(ALONE);
+    with_arguments(inputs, &arguments)
+}
+
+/// What runs the test before it on the program's first thread.
+const ALONE: [&str; 3] = ["--exact", "--nocapture", "--test-threads=1"];
+
+/// The name of a bug of a program: two tests of one program that fail in one function have two.
+pub(crate) fn named(arguments: &[String], fingerprint: String) -> String {
+    match arguments {
+        [_, test, rest @ ..] if rest == ALONE => {
+            let mut digest = Digest::default();
+            digest.bytes(fingerprint.as_bytes());
+            digest.bytes(test.as_bytes());
+            format!("{:016x}", digest.value())
+        }
+        _ => fingerprint,
+    }
 }
 
 fn with_arguments(inputs: &Inputs, more: &[&str]) -> Inputs {
@@ -86,6 +102,18 @@ fn parse(listing: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bugs_of_two_tests_have_two_names() {
+        let arguments = |test: &str| {
+            let all = ["tests", test].into_iter().chain(ALONE);
+            all.map(str::to_owned).collect::<Vec<String>>()
+        };
+        let name = |arguments: &[String]| named(arguments, "17".into());
+        assert_eq!(name(&["tests".into(), "one".into()]), "17");
+        assert_eq!(name(&arguments("one")), name(&arguments("one")));
+        assert_ne!(name(&arguments("one")), name(&arguments("two")));
+    }
 
     #[test]
     fn benchmarks_are_no_tests() {

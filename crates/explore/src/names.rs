@@ -1,10 +1,11 @@
 //! Names for contexts, memory and code.
 
-use raddle_linux::LinuxWorld;
+use raddle_linux::{Block, LinuxWorld};
 use raddle_report::place::Code;
 use raddle_report::{Context, Word};
 use raddle_symbols::SymbolSpace;
-use raddle_symbols::unwind::RSP;
+use raddle_symbols::dwarf::{LocalPlace, LocalQuestion};
+use raddle_symbols::unwind::{Machine, RSP};
 use raddle_world::{ContextId, World};
 
 use crate::stack::{self, own};
@@ -39,26 +40,47 @@ pub(crate) fn contexts(world: &LinuxWorld) -> Vec<Context> {
     world.contexts().iter().map(context).collect()
 }
 
-/// The variable at an address, the heap block with the place of its allocation, or the address itself.
-pub(crate) fn name_of(world: &LinuxWorld, symbols: &SymbolSpace, addr: u64) -> String {
+/// The variable at an address of a context's process, the heap block with the place of its allocation, or the address
+/// itself.
+pub(crate) fn name_of(
+    world: &mut LinuxWorld,
+    symbols: &SymbolSpace,
+    who: ContextId,
+    addr: u64,
+) -> String {
     match symbols.data_at(addr) {
-        Some(place) if place.rest == 0 => {
-            // The first field of a pthread object is an implementation detail.
-            let path = place.path.split(".__data").next().unwrap_or_default();
-            format!("`{path}`")
-        }
+        Some(place) if place.rest == 0 => format!("`{}`", without_insides(&place.path)),
         Some(place) => format!("`{}`+{}", place.path, place.rest),
-        None => block_name(world, symbols, addr)
+        None => block_name(world, symbols, who, addr)
             .or_else(|| stack_name(world, addr))
+            .or_else(|| file_name(world, who, addr))
             .unwrap_or_else(|| format!("memory at {addr:#x}")),
     }
+}
+
+/// Memory that a file backs, by the name of the file.
+fn file_name(world: &LinuxWorld, who: ContextId, addr: u64) -> Option<String> {
+    let label = world.area_name(who, addr)?;
+    let (_, file) = label.rsplit_once('/')?;
+    Some(format!("memory of `{file}` at {addr:#x}"))
+}
+
+/// A variable without what its library calls its parts: the first field of a pthread object, the word of a Rust mutex,
+/// the cell around what the mutex protects.
+fn without_insides(path: &str) -> String {
+    let path = path.split(".__data").next().unwrap_or_default();
+    let path = path.strip_suffix(".inner.futex").unwrap_or(path);
+    path.replace(".data.value", "")
 }
 
 /// How far above a stack pointer memory is called part of that stack.
 const STACK_BYTES: u64 = 64 << 10;
 
-/// The thread on whose stack an address is.
-fn stack_name(world: &LinuxWorld, addr: u64) -> Option<String> {
+/// Frames in which a local variable is looked for.
+const FRAMES_MAX: usize = 32;
+
+/// The local variable at an address, or at least the thread on whose stack it is.
+fn stack_name(world: &mut LinuxWorld, addr: u64) -> Option<String> {
     // The red zone below the stack pointer is in use, too.
     let holds = |who: &ContextId| {
         let registers = world.registers(*who);
@@ -66,12 +88,62 @@ fn stack_name(world: &LinuxWorld, addr: u64) -> Option<String> {
         top.is_some_and(|top| addr.wrapping_sub(top.wrapping_sub(128)) < STACK_BYTES)
     };
     let owner = world.contexts().iter().map(|(id, _)| id).find(holds)?;
-    Some(format!("the stack of {}", label(world, owner)))
+    let local = local_name(world, owner, addr).map(|name| format!("`{name}`"));
+    Some(local.unwrap_or_else(|| format!("the stack of {}", label(world, owner))))
+}
+
+/// `main::account.balance`: the function whose frame contains an address, and its variable there.
+fn local_name(world: &mut LinuxWorld, owner: ContextId, addr: u64) -> Option<String> {
+    let symbols = world.symbols(owner)?;
+    let frames = world.frames(owner, &symbols, FRAMES_MAX);
+    let frame = frames
+        .iter()
+        .find(|frame| frame.cfa.is_some_and(|cfa| addr < cfa))?;
+    let pc = frame.lookup_address()?;
+    let mapping = symbols.mapping_at(pc)?;
+    let debug = mapping.module.debug_info()?;
+    let mut question = LocalQuestion {
+        at: mapping.link(pc),
+        bias: mapping.bias,
+        machine: Machine {
+            registers: frame.registers,
+            cfa: frame.cfa,
+            read: &mut |addr| world.read_word(owner, addr),
+        },
+    };
+    let locals = debug.locals(&mut question);
+    let (local, offset) = locals.iter().find_map(|local| {
+        let LocalPlace::Memory(at) = local.place else {
+            return None;
+        };
+        let size = debug.type_size(local.type_ref?)?;
+        let offset = addr.checked_sub(at)?;
+        (offset < size).then_some((local, offset))
+    })?;
+    let field = debug.field_at(local.type_ref?, offset)?;
+    let function = stack::function_at(&symbols, pc)?;
+    let rest = match field.rest {
+        0 => String::new(),
+        rest => format!("+{rest}"),
+    };
+    let path = format!("{}{}{rest}", local.name, field.path);
+    Some(format!("{function}::{}", without_insides(&path)))
+}
+
+/// The heap block that contains an address; a context that has ended has shared its memory with the first one.
+pub(crate) fn block_at(world: &LinuxWorld, who: ContextId, addr: u64) -> Option<Block> {
+    let of = |who| world.block_at(who, addr);
+    of(who).or_else(|| of(ContextId(0)))
 }
 
 /// `block(queue.c:12)+16`.
-fn block_name(world: &LinuxWorld, symbols: &SymbolSpace, addr: u64) -> Option<String> {
-    let block = world.block_at(ContextId(0), addr)?;
+fn block_name(
+    world: &LinuxWorld,
+    symbols: &SymbolSpace,
+    who: ContextId,
+    addr: u64,
+) -> Option<String> {
+    let block = block_at(world, who, addr)?;
     let lines = stack::stack_of(symbols, &block.allocated);
     let place = &own(&lines)?.place;
     if place.line == 0 {
@@ -94,4 +166,19 @@ pub(crate) fn code_at(symbols: &SymbolSpace, pc: u64) -> Option<Code> {
         image: mapping.name.to_string(),
         offset: Word(mapping.link(pc).0),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_do_not_show_the_insides_of_locks() {
+        assert_eq!(without_insides("queue.lock.__data.__lock"), "queue.lock");
+        assert_eq!(without_insides("shop::SEATS.inner.futex"), "shop::SEATS");
+        assert_eq!(
+            without_insides("shop::SEATS.data.value.free"),
+            "shop::SEATS.free"
+        );
+    }
 }

@@ -149,6 +149,7 @@ impl<'r> Replayer<'r> {
         let Some(symbols) = self.session.world.symbols(ContextId(0)) else {
             return;
         };
+        let image = self.session.world.image(ContextId(0));
         let territory = Arc::clone(&self.session.territory);
         let mut attribution = Attribution::new(&territory);
         let mut follow = Follow::new(schedule);
@@ -161,12 +162,15 @@ impl<'r> Replayer<'r> {
                     continue;
                 };
                 if let EventKind::Access(access) = &event.kind
-                    && !observed.communication.is_meeting(access)
+                    && !observed.is_meeting(&territory, access)
                 {
                     continue;
                 }
-                let place = own_place(&symbols, event.pc());
-                let place = place.unwrap_or_else(|| place_of(&symbols, event.pc()));
+                let is_foreign = event.site.image() != image;
+                let others = is_foreign.then(|| world.symbols(event.context)).flatten();
+                let symbols = others.as_ref().unwrap_or(&symbols);
+                let place = own_place(symbols, event.pc());
+                let place = place.unwrap_or_else(|| place_of(symbols, event.pc()));
                 sink(TraceLine {
                     context: label(world, event.context),
                     place: place.describe(),

@@ -58,7 +58,7 @@ pub(crate) fn own(lines: &[Line]) -> Option<&Line> {
 /// Whether a library does something for its own sake on the way to the innermost frame: starting and joining
 /// threads, counting references, panicking, printing.
 pub(crate) fn is_bookkeeping(lines: &[Line]) -> bool {
-    const WORK: [&str; 8] = [
+    const WORK: [&str; 9] = [
         "std::thread",
         "sync::Arc",
         "panicking",
@@ -67,10 +67,41 @@ pub(crate) fn is_bookkeeping(lines: &[Line]) -> bool {
         "test::",
         "std::sys::backtrace",
         "once_lock",
+        "poison::Flag",
     ];
     let inside = lines.iter().take_while(|line| line.is_library);
     let mut functions = inside.map(|line| line.place.function.as_str());
     functions.any(|function| WORK.iter().any(|work| function.contains(work)))
+}
+
+/// The function of a library through which own code does what the innermost frame does. Functions that only name a
+/// machine instruction, such as those of atomic types, say no more than the access itself.
+pub(crate) fn via(lines: &[Line]) -> Option<String> {
+    const THIN: [&str; 4] = ["core::", "<core::", "std::atomic", "std::__atomic"];
+    let library = lines.iter().take_while(|line| line.is_library);
+    let function = &library.last()?.place.function;
+    let drops = function.contains("drop_in_place");
+    let is_thin = function.contains("operator")
+        || (!drops && THIN.iter().any(|start| function.starts_with(start)));
+    (!is_thin).then(|| function.clone())
+}
+
+/// Whether a harness of tests waits for what the test does, instead of own code.
+pub(crate) fn is_harness(lines: &[Line]) -> bool {
+    let mut inside = lines.iter().take_while(|line| line.is_library);
+    inside.any(|line| line.place.function.starts_with("test::"))
+}
+
+/// The function of an instruction, without those that were inlined into it.
+pub(crate) fn function_at(symbols: &SymbolSpace, pc: u64) -> Option<String> {
+    let lines = expand(symbols, pc);
+    lines.last().map(|line| line.place.function.clone())
+}
+
+/// An instruction with what was inlined around it, if own code is part of that.
+pub(crate) fn inlined(symbols: &SymbolSpace, pc: u64) -> Option<Vec<Line>> {
+    let lines = expand(symbols, pc);
+    own(&lines).is_some().then_some(lines)
 }
 
 /// The own code that an instruction belongs to: itself, or the function into which library code was inlined.
@@ -162,8 +193,27 @@ fn is_standard_source(place: &Place) -> bool {
     const START: [&str; 3] = ["_start", "clone3", "__libc_start_main"];
     let is_file = place.file.contains("libstdc++.so");
     is_file
+        || is_go_runtime(place)
         || FOLDERS.iter().any(|folder| place.file.contains(folder))
         || (place.line == 0 && START.contains(&place.function.as_str()))
+}
+
+/// Whether code is Go's runtime or one of the packages on which its synchronisation stands. They hand over goroutines by
+/// plain moves that are meant to be atomic, and poll without order on purpose.
+fn is_go_runtime(place: &Place) -> bool {
+    const PACKAGES: [&str; 4] = ["runtime", "internal", "sync", "syscall"];
+    let folder_end = place.function.rfind('/').map_or(0, |at| at + 1);
+    let Some(package_end) = place.function[folder_end..].find('.') else {
+        return false;
+    };
+    // `sync.(*Mutex).Lock` of `/usr/lib/go/src/sync/mutex.go`, or of `sync/mutex.go` where paths were trimmed.
+    let package = &place.function[..folder_end + package_end];
+    let root = package.split('/').next().unwrap_or_default();
+    let Some((folder, file)) = place.file.rsplit_once('/') else {
+        return false;
+    };
+    let is_there = folder == package || folder.ends_with(&format!("/src/{package}"));
+    PACKAGES.contains(&root) && file.ends_with(".go") && is_there
 }
 
 /// Source place of an instruction, as far as it is known.
@@ -232,6 +282,23 @@ mod tests {
             "/rustc/59807616/library/core/src/cell.rs"
         )));
         assert!(!is_standard_source(&place("/project/src/library.rs")));
+        let go = |file: &str, function: &str| {
+            is_standard_source(&Place {
+                function: function.into(),
+                ..place(file)
+            })
+        };
+        assert!(go(
+            "/usr/lib/go-1.19/src/runtime/proc.go",
+            "runtime.schedule"
+        ));
+        assert!(go("sync/mutex.go", "sync.(*Mutex).Lock"));
+        assert!(go(
+            "/go/src/internal/runtime/atomic/xchg.go",
+            "internal/runtime/atomic.Xchg"
+        ));
+        assert!(!go("/home/me/shop/main.go", "main.runtime"));
+        assert!(!go("/home/me/sync/main.go", "example.com/sync.Run"));
         assert!(is_library_file("/lib/x86_64-linux-gnu/libc.so.6"));
         assert!(!is_library_file("/opt/libcurl.so"));
     }

@@ -7,9 +7,9 @@ use raddle_detect::Communication;
 use raddle_report::{Action, Context, Edge, Finding, Frame, Place, Step};
 use raddle_trace::facts::InferredLocks;
 use raddle_trace::{Facts, Schedule};
-use raddle_world::{ContextId, EventKind, Site};
+use raddle_world::{Access, ContextId, EventKind, Site};
 
-use crate::attribution::{Attribution, Own};
+use crate::attribution::{Attribution, Own, Territory};
 use crate::history::History;
 use crate::judge::Rules;
 use crate::landmark::{Mark, Marked, Marking, with_images};
@@ -94,11 +94,24 @@ pub(crate) fn number(context: ContextId) -> usize {
 /// What a first look at a run told.
 #[derive(Debug)]
 pub(crate) struct Observed {
-    pub(crate) communication: Communication,
+    communication: Communication,
+    /// What was touched in the default order: what a run reads and nobody has written there may be what matters.
+    beside: Communication,
     /// Words that are locks.
     locks: InferredLocks,
     /// Where the deviations of its schedule happen.
     marks: Vec<Mark>,
+}
+
+impl Observed {
+    /// Whether an access touches what somebody else has written or could have. Heap blocks and stacks of two runs at
+    /// one address may be two things; variables are what they are.
+    pub(crate) fn is_meeting(&self, territory: &Territory, access: &Access) -> bool {
+        let run = &self.communication;
+        run.is_meeting(access)
+            || self.beside.is_meeting(access)
+            || (territory.is_own_data(access.addr) && run.is_meeting_with(&self.beside, access))
+    }
 }
 
 /// Runs a schedule again and tells what happened, and where its deviations were. `block` is a heap block whose life is
@@ -109,23 +122,21 @@ pub(crate) fn tell(
     rules: &Rules,
     (observed, block): (&Observed, Option<u64>),
 ) -> (Story, Vec<Marked>) {
-    let communication = &observed.communication;
     session.restore();
-    let Some(symbols) = session.world.symbols(ContextId(0)) else {
-        return (Story::default(), Vec::new());
-    };
     // A stop before each access shows the stack that it is made with; visits are counted where the world stops.
-    let meetings = communication.meetings(&mut |site| !session.is_library(site));
+    let runs = [&observed.communication, &observed.beside].into_iter();
+    let meetings = runs.flat_map(|run| run.meetings(&mut |site| !session.is_library(site)));
     let marked = observed.marks.iter().map(|(site, _)| *site);
     let marked = marked.filter(|site| *site != Site::NOWHERE && !session.is_library(*site));
-    let points: Vec<Site> = meetings.into_iter().flatten().chain(marked).collect();
+    let points: Vec<Site> = meetings.flatten().chain(marked).collect();
     points
         .iter()
         .for_each(|site| session.world.add_point(*site));
     let territory = Arc::clone(&session.territory);
     let mut attribution = Attribution::new(&territory);
     let facts = Facts::knowing(&observed.locks);
-    let mut teller = Teller::new(&session.world, symbols, facts, block);
+    let is_meeting = |access: &Access| observed.is_meeting(&territory, access);
+    let mut teller = Teller::new(&mut session.world, facts, block);
     let mut marking = Marking::new(schedule);
     session.drive(
         &mut marking,
@@ -137,7 +148,7 @@ pub(crate) fn tell(
                 teller.note_facts(world, event, &attribution);
                 let own = attribution.step(world, event);
                 match (own.filter(Own::is_exact), &event.kind) {
-                    (Some(own), _) => teller.event(world, &own, communication),
+                    (Some(own), _) => teller.event(world, &own, &is_meeting),
                     (None, EventKind::Access(access)) => teller.pass(access),
                     (None, _) => {}
                 }
@@ -153,30 +164,39 @@ pub(crate) fn tell(
     (story, marks)
 }
 
-/// Runs a schedule and finds out where contexts meet, which words are locks, and where its deviations are.
+/// Runs a schedule and finds out where contexts meet, which words are locks, and where its deviations are. The world
+/// stands where that run has ended.
 pub(crate) fn observe(session: &mut Session, schedule: &Schedule, rules: &Rules) -> Observed {
+    let default = Schedule::default();
+    let beside = if schedule.is_empty() {
+        Communication::default()
+    } else {
+        let mut marking = Marking::new(&default);
+        look(session, &mut marking, rules).0
+    };
+    let mut marking = Marking::new(schedule);
+    let (communication, facts) = look(session, &mut marking, rules);
+    Observed {
+        communication,
+        beside,
+        locks: facts.inferred_locks(),
+        marks: marking.into_marks(schedule),
+    }
+}
+
+fn look(session: &mut Session, marking: &mut Marking, rules: &Rules) -> (Communication, Facts) {
     session.restore();
     let mut communication = Communication::default();
     let mut facts = Facts::default();
     let territory = Arc::clone(&session.territory);
     let mut attribution = Attribution::new(&territory);
-    let mut marking = Marking::new(schedule);
-    session.drive(
-        &mut marking,
-        rules.limits,
-        Look::VALUES,
-        &mut |world, events| {
-            for event in events {
-                facts.event_with(event, &mut |site| attribution.locked(world, event, site));
-                if let Some(own) = attribution.own(world, event) {
-                    communication.event(&own);
-                }
+    session.drive(marking, rules.limits, Look::VALUES, &mut |world, events| {
+        for event in events {
+            facts.event_with(event, &mut |site| attribution.locked(world, event, site));
+            if let Some(own) = attribution.own(world, event) {
+                communication.event(&own);
             }
-        },
-    );
-    Observed {
-        communication,
-        locks: facts.inferred_locks(),
-        marks: marking.into_marks(schedule),
-    }
+        }
+    });
+    (communication, facts)
 }

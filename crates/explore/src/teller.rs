@@ -1,8 +1,10 @@
 //! Turns the events of a run into steps.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use raddle_detect::{Communication, assertion_message};
+use raddle_calls::Learns;
+use raddle_detect::assertion_message;
 use raddle_linux::LinuxWorld;
 use raddle_report::evidence::{Held, Value};
 use raddle_report::{Action, Edge, EdgeKind, Frame, Locks, Place, Step, Word};
@@ -10,12 +12,14 @@ use raddle_stdx::width::to_u64;
 use raddle_symbols::SymbolSpace;
 use raddle_trace::Facts;
 use raddle_trace::facts::LockChange;
-use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, LockMode, Site, World};
+use raddle_world::{
+    Access, AccessKind, ContextId, Event, EventKind, ImageId, LockMode, Site, World,
+};
 
 use crate::attribution::{Attribution, Own};
 use crate::history::History;
-use crate::names::{code_at, contexts, name_of};
-use crate::stack::{self, Line, frames, is_bookkeeping, own, own_place};
+use crate::names::{block_at, code_at, contexts, name_of};
+use crate::stack::{self, Line, frames, inlined, is_bookkeeping, own, own_place, stack_of};
 use crate::steps::{Story, number};
 use crate::weave::Weaver;
 
@@ -32,25 +36,41 @@ struct Item {
 }
 
 /// The own code that does something, and the stack that led to it.
+#[derive(Debug, Clone)]
 struct Standing {
     place: Place,
     lines: Vec<Line>,
+    /// The function of a library that does it for the own code.
+    via: Option<String>,
 }
 
 impl Standing {
     /// The innermost own code of a stack.
     fn of(lines: Vec<Line>) -> Option<Self> {
         let place = own(&lines)?.place.clone();
-        Some(Self { place, lines })
+        let via = stack::via(&lines);
+        Some(Self { place, lines, via })
+    }
+
+    /// The same where the stack is not known.
+    fn at(symbols: &SymbolSpace, pc: u64) -> Option<Self> {
+        let inlined = Self::of(inlined(symbols, pc)?)?;
+        Some(Self {
+            lines: Vec::new(),
+            ..inlined
+        })
     }
 }
 
 /// Sees a run, event by event.
 #[derive(Debug)]
 pub(crate) struct Teller {
-    symbols: SymbolSpace,
+    /// The symbols of each program that takes part.
+    symbols: BTreeMap<ImageId, Arc<SymbolSpace>>,
     /// A heap block whose life is part of the story.
     block: Option<u64>,
+    /// It was freed, and has not been handed out again.
+    is_freed: bool,
     items: Vec<Item>,
     dropped: usize,
     weaver: Weaver,
@@ -59,6 +79,10 @@ pub(crate) struct Teller {
     stack_numbers: BTreeMap<Vec<Place>, usize>,
     /// Where a context stands before its next instruction: the instruction and the stack that led to it.
     upcoming: BTreeMap<ContextId, (u64, Vec<Line>)>,
+    /// The last stack of a context that could be followed to own code: some functions of the C library end it.
+    followed: BTreeMap<ContextId, Vec<Line>>,
+    /// The system call that a context is in.
+    calls: BTreeMap<ContextId, (u64, Option<Standing>)>,
     /// What is known at the event that is being told.
     facts: Facts,
     /// Steps that had been made when the run began.
@@ -73,22 +97,21 @@ pub(crate) struct Teller {
 
 impl Teller {
     /// The world stands where the run begins.
-    pub(crate) fn new(
-        world: &LinuxWorld,
-        symbols: SymbolSpace,
-        facts: Facts,
-        block: Option<u64>,
-    ) -> Self {
+    pub(crate) fn new(world: &mut LinuxWorld, facts: Facts, block: Option<u64>) -> Self {
         let table = world.contexts();
-        Self {
-            symbols,
+        let contexts: Vec<ContextId> = table.iter().map(|(id, _)| id).collect();
+        let mut teller = Self {
+            symbols: BTreeMap::new(),
             block,
+            is_freed: false,
             items: Vec::new(),
             dropped: 0,
             weaver: Weaver::default(),
             stacks: Vec::new(),
             stack_numbers: BTreeMap::new(),
             upcoming: BTreeMap::new(),
+            followed: BTreeMap::new(),
+            calls: BTreeMap::new(),
             facts,
             steps_at_start: table.iter().map(|(_, context)| context.steps).sum(),
             steps_of_others: 0,
@@ -96,7 +119,27 @@ impl Teller {
             console: Vec::new(),
             history: History::default(),
             complaint: None,
+        };
+        for who in contexts {
+            teller.look_ahead(world, who);
         }
+        teller
+    }
+
+    /// The symbols of the program that an event happened in. A context that has ended, or executes another program
+    /// by now, has none to offer.
+    fn symbols(&mut self, world: &mut LinuxWorld, event: &Event) -> Arc<SymbolSpace> {
+        let image = event.site.image();
+        if let Some(known) = self.symbols.get(&image) {
+            return Arc::clone(known);
+        }
+        let is_current = world.image(event.context) == image;
+        let symbols = world.symbols(event.context).filter(|_| is_current);
+        let Some(symbols) = symbols.map(Arc::new) else {
+            return Arc::default();
+        };
+        self.symbols.insert(image, Arc::clone(&symbols));
+        symbols
     }
 
     /// The events of a slice, in which one context has run, come next.
@@ -136,7 +179,7 @@ impl Teller {
         &mut self,
         world: &mut LinuxWorld,
         event: &Own<'_>,
-        communication: &Communication,
+        is_meeting: &dyn Fn(&Access) -> bool,
     ) {
         // What comes after a panic is clearing up.
         if self.complaint.is_some() {
@@ -150,8 +193,11 @@ impl Teller {
                 self.complaint = Some((event.context, stack::stack(world, event.context)));
             }
             EventKind::Access(access) => {
-                let is_meeting = communication.is_meeting(access);
-                let standing = is_meeting.then(|| self.standing(event)).flatten();
+                let standing = if is_meeting(access) {
+                    self.standing(world, event)
+                } else {
+                    None
+                };
                 let Some(standing) = standing else {
                     self.weaver.pass(access);
                     return;
@@ -163,21 +209,29 @@ impl Teller {
                 }
             }
             EventKind::Create { child } => {
-                if let Some(standing) = self.here(world, event.context) {
+                if let Some(standing) = self.calling(world, event) {
                     self.created.insert(*child, standing.place);
                 }
                 self.weaver.order(event.context, &event.kind);
             }
-            EventKind::Free { addr } if self.block == Some(*addr) => {
-                if let Some(standing) = self.here(world, event.context) {
+            EventKind::Alloc { addr, .. } if self.block == Some(*addr) => self.is_freed = false,
+            // A second free is how the run ends, and is told there.
+            EventKind::Free { addr } if self.block == Some(*addr) && !self.is_freed => {
+                self.is_freed = true;
+                if let Some(standing) = self.freeing(world, event, *addr) {
                     let step = self.step(world, event, Action::Free, *addr, standing);
                     self.add(event.site, step);
                 }
             }
             EventKind::SyscallEnter { number, arguments } => {
-                let place = self.here(world, event.context).map(|here| here.place);
+                let standing = self.calling(world, event);
+                let place = standing.as_ref().map(|here| here.place.clone());
+                self.calls.insert(event.context, (arguments[0], standing));
                 self.history
                     .system_call(event.context, *number, arguments, place);
+            }
+            EventKind::SyscallLeave { number, result } => {
+                self.transfer(world, event, *number, *result);
             }
             EventKind::Join { .. } | EventKind::BarrierLeave { .. } => {
                 self.weaver.order(event.context, &event.kind);
@@ -192,31 +246,48 @@ impl Teller {
             return;
         };
         let lines = stack::stack(world, who);
+        if own(&lines).is_some() {
+            self.followed.insert(who, lines.clone());
+        } else if let Some(call) = world.pending_call(who)
+            && let Some(symbols) = world.symbols(who)
+            && let Some(caller) = inlined(&symbols, call.return_pc.wrapping_sub(1))
+        {
+            self.followed.insert(who, caller);
+        }
         self.upcoming.insert(who, (pc, lines));
     }
 
-    /// Where a context stands now.
-    fn here(&self, world: &mut LinuxWorld, who: ContextId) -> Option<Standing> {
-        Standing::of(stack::stack(world, who))
+    /// The own code that made a system call. It is told after the slice in which it was made: the context stands
+    /// elsewhere by then, but the slice before has ended at the call.
+    fn calling(&mut self, world: &mut LinuxWorld, event: &Event) -> Option<Standing> {
+        match self.upcoming.get(&event.context) {
+            Some((pc, lines)) if *pc == event.pc() => Standing::of(lines.clone())
+                .or_else(|| Standing::of(self.followed.get(&event.context)?.clone())),
+            _ => Standing::of(stack::stack(world, event.context)),
+        }
+    }
+
+    /// The own code that freed the block, of which the block itself knows; the context may stand elsewhere by now.
+    fn freeing(&mut self, world: &mut LinuxWorld, event: &Event, addr: u64) -> Option<Standing> {
+        let symbols = self.symbols(world, event);
+        let freed = block_at(world, event.context, addr)?.freed?;
+        Standing::of(stack_of(&symbols, &freed))
     }
 
     /// The own code that made an access; none if a library did so for itself.
-    fn standing(&self, event: &Event) -> Option<Standing> {
-        match self.upcoming.get(&event.context) {
-            Some((pc, lines)) if *pc == event.pc() => {
-                Standing::of(lines.clone()).filter(|_| !is_bookkeeping(lines))
-            }
-            _ => Some(Standing {
-                place: own_place(&self.symbols, event.pc())?,
-                lines: Vec::new(),
-            }),
+    fn standing(&mut self, world: &mut LinuxWorld, event: &Event) -> Option<Standing> {
+        if let Some((pc, lines)) = self.upcoming.get(&event.context)
+            && *pc == event.pc()
+        {
+            return Standing::of(lines.clone()).filter(|_| !is_bookkeeping(lines));
         }
+        Standing::at(&self.symbols(world, event), event.pc())
     }
 
     /// A call of the C library reads or writes: the first access tells, the others follow it.
     fn access_in_call(
         &mut self,
-        world: &LinuxWorld,
+        world: &mut LinuxWorld,
         event: &Event,
         access: &Access,
         standing: Standing,
@@ -241,7 +312,13 @@ impl Teller {
         self.add(event.site, step);
     }
 
-    fn access(&mut self, world: &LinuxWorld, event: &Event, access: &Access, standing: Standing) {
+    fn access(
+        &mut self,
+        world: &mut LinuxWorld,
+        event: &Event,
+        access: &Access,
+        standing: Standing,
+    ) {
         let action = match access.how {
             AccessKind::Read => Action::Read { in_call: false },
             AccessKind::Write => Action::Write { in_call: false },
@@ -270,6 +347,33 @@ impl Teller {
             self.weaver.forget(self.dropped + self.items.len());
         }
         self.value(&mut step, event.context, access);
+        self.add(event.site, step);
+    }
+
+    /// Bytes that go through a pipe or socket are how processes meet.
+    fn transfer(&mut self, world: &mut LinuxWorld, event: &Event, number: u32, result: i64) {
+        let entered = self.calls.remove(&event.context);
+        let Some((descriptor, Some(standing))) = entered else {
+            return;
+        };
+        let Some(row) = raddle_calls::of(number) else {
+            return;
+        };
+        let call = row.name.to_owned();
+        let action = match row.learns {
+            _ if row.sends => Action::Send { call, result },
+            Learns::File => Action::Receive { call, result },
+            _ => return,
+        };
+        let Some(channel) = world.channel(event.context, descriptor) else {
+            return;
+        };
+        let step = self.step(world, event, action, 0, standing);
+        let step = Step {
+            object: Some(format!("`{channel}`")),
+            address: None,
+            ..step
+        };
         self.add(event.site, step);
     }
 
@@ -304,7 +408,7 @@ impl Teller {
     }
 
     /// The own code that called a known function; none if a C library did so for itself.
-    fn caller(&self, world: &mut LinuxWorld, event: &Event) -> Option<Standing> {
+    fn caller(&mut self, world: &mut LinuxWorld, event: &Event) -> Option<Standing> {
         let has_returned = matches!(
             event.kind,
             EventKind::Acquire { .. } | EventKind::WaitEnd { .. }
@@ -315,9 +419,13 @@ impl Teller {
             return None;
         }
         // The instruction after a call may belong to another line.
-        let before = own_place(&self.symbols, event.pc().wrapping_sub(1));
-        match before {
-            Some(place) if has_returned => Some(Standing { place, lines }),
+        let symbols = self.symbols(world, event);
+        match own_place(&symbols, event.pc().wrapping_sub(1)) {
+            Some(place) if has_returned => Some(Standing {
+                place,
+                lines,
+                via: None,
+            }),
             _ => Standing::of(lines),
         }
     }
@@ -325,25 +433,29 @@ impl Teller {
     /// A step with what is known of every event.
     fn step(
         &mut self,
-        world: &LinuxWorld,
+        world: &mut LinuxWorld,
         event: &Event,
         action: Action,
         object: u64,
         standing: Standing,
     ) -> Step {
+        let symbols = self.symbols(world, event);
+        let mut name = |addr| name_of(world, &symbols, event.context, addr);
         let held = self.facts.held(event.context).iter();
         let held = held.map(|section| Held {
-            name: name_of(world, &self.symbols, section.lock),
+            name: name(section.lock),
             address: Some(Word(section.lock)),
             is_shared: section.mode == LockMode::Shared,
             section: Some(section.serial),
         });
+        let locks = Locks::Known(held.collect());
         let steps = self.steps_of_others + event.step;
         Step {
-            object: Some(name_of(world, &self.symbols, object)),
+            object: Some(name(object)),
             address: Some(Word(object)),
-            code: code_at(&self.symbols, event.pc()),
-            locks: Locks::Known(held.collect()),
+            code: code_at(&symbols, event.pc()),
+            via: standing.via,
+            locks,
             global_step: Some(steps.saturating_sub(self.steps_at_start)),
             stack: self.stack_number(&standing.lines),
             ..Step::new(number(event.context), action, standing.place)

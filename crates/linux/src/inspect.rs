@@ -6,7 +6,7 @@ use std::ops::Range;
 use raddle_config::hooks::Effect;
 use raddle_mem::{AddressSpace, Frames, GuestAddr, PAGE_SIZE};
 use raddle_stdx::width::to_u64;
-use raddle_symbols::unwind::RIP;
+use raddle_symbols::unwind::{Frame, RIP};
 use raddle_symbols::{Registers, SymbolSpace};
 use raddle_world::{ContextId, Inspect, Loaded, Location, Site};
 use raddle_x86::{Cpu, Observe};
@@ -75,20 +75,22 @@ impl LinuxWorld {
 
     /// Where the frames of a live context's stack stand, innermost first: addresses inside the calls.
     pub fn stack(&mut self, who: ContextId, symbols: &SymbolSpace, frames_max: usize) -> Vec<u64> {
+        let frames = self.frames(who, symbols, frames_max);
+        let inside = frames.iter().filter_map(|frame| frame.lookup_address());
+        inside.collect()
+    }
+
+    /// The frames of a live context's stack, innermost first.
+    pub fn frames(
+        &mut self,
+        who: ContextId,
+        symbols: &SymbolSpace,
+        frames_max: usize,
+    ) -> Vec<Frame> {
         let Some(registers) = self.registers(who) else {
             return Vec::new();
         };
-        let frames = symbols.unwind(registers, &mut |addr| self.read_word(who, addr), frames_max);
-        frames
-            .iter()
-            .enumerate()
-            .filter_map(|(depth, frame)| {
-                let pc = frame.registers.pc()?;
-                // A return address may already belong to the next line.
-                let is_exact = depth == 0 || frame.is_exact;
-                Some(if is_exact { pc } else { pc.wrapping_sub(1) })
-            })
-            .collect()
+        symbols.unwind(registers, &mut |addr| self.read_word(who, addr), frames_max)
     }
 
     /// Where an address of a live context's process is, if its page is present.
@@ -127,6 +129,13 @@ impl LinuxWorld {
     pub fn pending_call(&self, who: ContextId) -> Option<PendingCall> {
         let tid = self.tid(who)?;
         self.hooks().innermost(self.kernel(), tid)
+    }
+
+    /// The pipe or socket behind a descriptor of a live context's process, as /proc names it; none for files.
+    pub fn channel(&self, who: ContextId, descriptor: u64) -> Option<String> {
+        let pid = self.kernel().thread(self.tid(who)?).process;
+        let number = i32::try_from(descriptor).ok()?;
+        crate::files::procfs::channel(self.kernel(), pid, number)
     }
 
     /// The name of the mapped file or area that contains an address of a live context's process.

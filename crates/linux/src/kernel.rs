@@ -47,6 +47,8 @@ pub(crate) struct Kernel {
     pub(crate) watch: Watch,
     /// Whether freed memory is forbidden: from the first snapshot on.
     pub(crate) is_armed: bool,
+    /// Blocks before that whose whole stack may still be kept.
+    pub(crate) early_stacks: u32,
     /// Why the run was ended before the program did so.
     pub(crate) halt: Option<Halt>,
 }

@@ -147,6 +147,7 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
         crash: None,
         watch: Watch::default(),
         is_armed: false,
+        early_stacks: crate::hooks::EARLY_STACKS,
         halt: None,
     }
 }

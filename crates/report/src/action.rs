@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::Step;
 use crate::finding::Finding;
-use crate::words::counted;
+use crate::words::{counted, without_generics};
 
 /// What a context does in a step. The step's object, address and values say to what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +46,15 @@ pub enum Action {
     },
     /// Arrives at a barrier.
     Barrier,
+    /// Hands bytes to somebody else through a pipe or socket.
+    Send {
+        /// The system call.
+        call: String,
+        /// Bytes, or the error as a negative number.
+        result: i64,
+    },
+    /// Takes bytes from a pipe or socket.
+    Receive { call: String, result: i64 },
     /// Frees a heap block.
     Free,
     /// Dies of its own instruction.
@@ -169,18 +178,31 @@ pub fn sentence(finding: &Finding, step: &Step) -> String {
 pub fn phrase(step: &Step) -> String {
     let object = thing(step);
     match &step.action {
-        Action::Read { in_call: true } => format!("reads {object}.. (library call)"),
-        Action::Write { in_call: true } => format!("writes {object}.. (library call)"),
-        Action::Read { .. } => format!("reads {object}{}", valued(step.before.or(step.after))),
-        Action::Write { .. } => format!("writes {object}{}", valued(step.after)),
-        Action::Update => format!("updates {object}{}", changed(step)),
-        Action::AtomicUpdate => format!("atomically updates {object}{}", changed(step)),
+        Action::Read { in_call: true } => format!("reads {object}..{}", by_library(step)),
+        Action::Write { in_call: true } => format!("writes {object}..{}", by_library(step)),
+        Action::Read { .. } => {
+            let value = valued(step.before.or(step.after));
+            format!("reads {object}{value}{}", via(step))
+        }
+        Action::Write { .. } => format!("writes {object}{}{}", valued(step.after), via(step)),
+        Action::Update => format!("updates {object}{}{}", changed(step), via(step)),
+        Action::AtomicUpdate => {
+            format!("atomically updates {object}{}{}", changed(step), via(step))
+        }
         Action::Lock => format!("locks {object}"),
         Action::Unlock => format!("unlocks {object}"),
         Action::WaitBegin => format!("begins to wait for {object}"),
         Action::WaitEnd => format!("has waited for {object}"),
+        Action::Notify { everyone: true } => format!("wakes all who wait for {object}"),
         Action::Notify { .. } => format!("signals {object}"),
         Action::Barrier => format!("arrives at barrier {object}"),
+        Action::Send { call, result } => {
+            format!("{} {object} (`{call}`)", moved("sends", "to", *result))
+        }
+        Action::Receive { call, result: 0 } => format!("finds the end of {object} (`{call}`)"),
+        Action::Receive { call, result } => {
+            format!("{} {object} (`{call}`)", moved("receives", "from", *result))
+        }
         Action::Free => format!("frees {object}"),
         Action::Crash => "crashes".into(),
         Action::GiveUp => "gives up".into(),
@@ -231,6 +253,37 @@ fn thing(step: &Step) -> String {
             )
         }
     }
+}
+
+/// The library function that does it, where it is more than the name of what the line itself does.
+fn via(step: &Step) -> String {
+    let function = step.via.as_deref().map(last_parts);
+    function.map_or_else(String::new, |function| format!(" in `{function}`"))
+}
+
+/// `sends 3 bytes to`, `sends nothing (error 11) to`.
+fn moved(verb: &str, direction: &str, result: i64) -> String {
+    match u64::try_from(result) {
+        Ok(bytes) => format!("{verb} {} {direction}", counted(bytes, "byte")),
+        Err(_) => format!(
+            "{verb} nothing (error {}) {direction}",
+            result.unsigned_abs()
+        ),
+    }
+}
+
+fn by_library(step: &Step) -> String {
+    match via(step) {
+        unknown if unknown.is_empty() => " (library call)".into(),
+        known => known,
+    }
+}
+
+/// `Sender::send` of `std::sync::mpsc::Sender<i32>::send`: type and function, as a caller writes them.
+fn last_parts(function: &str) -> String {
+    let short = without_generics(function);
+    let parts: Vec<&str> = short.split("::").filter(|part| !part.is_empty()).collect();
+    parts[parts.len().saturating_sub(2)..].join("::")
 }
 
 fn verb(writes: bool) -> &'static str {

@@ -57,6 +57,9 @@ pub struct Step {
     /// The instruction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
+    /// The function of a library that does so on behalf of the place, which has called it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
     /// Number of its call stack in `stacks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<usize>,
@@ -91,6 +94,7 @@ impl Step {
             after: None,
             place,
             code: None,
+            via: None,
             stack: None,
             locks: Locks::Unknown,
             global_step: None,

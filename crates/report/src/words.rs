@@ -66,6 +66,47 @@ pub fn short_function(name: &str) -> String {
     }
 }
 
+/// The path of a function without the arguments of generics and without parameters: `<a::B<C>>::f` is `a::B::f`.
+pub fn without_generics(name: &str) -> String {
+    if let Some(inside) = name.strip_prefix('<')
+        && let Some(end) = closing(inside)
+    {
+        let of = inside[..end].split(" as ").next().unwrap_or_default();
+        return without_generics(of) + &without_generics(&inside[end + 1..]);
+    }
+    let mut depth = 0_usize;
+    let mut path = String::new();
+    // The brackets of an operator's name open nothing.
+    let operator = name.find("operator").unwrap_or(name.len());
+    for (at, letter) in name.char_indices() {
+        match letter {
+            '<' | '>' if at > operator => path.push(letter),
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 => break,
+            _ if depth == 0 => path.push(letter),
+            _ => {}
+        }
+    }
+    path
+}
+
+/// Where the bracket is closed that was opened before a text.
+fn closing(inside: &str) -> Option<usize> {
+    let mut depth = 1_usize;
+    for (at, letter) in inside.char_indices() {
+        match letter {
+            '<' => depth += 1,
+            '>' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
 fn is_command(character: char) -> bool {
     let turns = matches!(character, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     turns || (character.is_control() && !matches!(character, '\n' | '\t'))
@@ -90,6 +131,25 @@ mod tests {
                 "core::ptr::drop_in_place::<core::result::Result<std::sync::MutexGuard<()>, ()>>"
             ),
             "core::ptr::drop_in_place"
+        );
+    }
+
+    #[test]
+    fn paths_of_functions_have_neither_generics_nor_parameters() {
+        let path = without_generics;
+        assert_eq!(
+            path("<std::sync::mpsc::Sender<i32>>::send"),
+            "std::sync::mpsc::Sender::send"
+        );
+        assert_eq!(path("<a::B as c::D>::f::<u8>"), "a::B::f::");
+        assert_eq!(
+            path("std::vector<int>::at(unsigned long) const"),
+            "std::vector::at"
+        );
+        assert_eq!(path("strcpy"), "strcpy");
+        assert_eq!(
+            path("std::ptr<A>::operator->() const"),
+            "std::ptr::operator->"
         );
     }
 

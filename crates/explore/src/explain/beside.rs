@@ -1,6 +1,6 @@
 //! A run to hold beside the failing one, and what tells the bug from others: the read that the two do not share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_campaign::{Symptom as _, follow};
 use raddle_detect::Failure;
@@ -80,6 +80,50 @@ fn in_terms_of(finding: &mut Finding, story: Story, title: String) -> Run {
     }
 }
 
+/// The last read of the failing run that finds what was there at its start, although somebody else writes the place
+/// before it is read in the run beside.
+pub(super) fn early_read(finding: &Finding) -> Option<String> {
+    let beside = finding.expected.as_ref()?;
+    let same = |one: &Step, other: &Step| one.object == other.object && one.place == other.place;
+    let sources: BTreeMap<usize, usize> = reads_from(&beside.edges).collect();
+    let served: BTreeSet<usize> = reads_from(&finding.edges).map(|(to, _)| to).collect();
+    let steps = finding.steps.iter().enumerate().rev();
+    // What a library reads for its own sake explains nothing.
+    let mut unserved = steps
+        .filter(|(number, step)| is_read(step) && step.via.is_none() && !served.contains(number));
+    unserved.find_map(|(number, read)| {
+        let is_own = |step: &Step| step.object == read.object && !matches!(step.action, Action::Read { .. });
+        if finding.steps[..number].iter().any(is_own) {
+            return None;
+        }
+        let (_, from) = sources.iter().find(|(to, _)| same(&beside.steps[**to], read))?;
+        let write = &beside.steps[*from];
+        if write.context == read.context {
+            return None;
+        }
+        let object = read.object.as_deref()?;
+        Some(format!(
+            "{} reads {object} before {} writes it at {}; in the run that goes well it comes after that",
+            finding.label(read.context),
+            finding.label(write.context),
+            write.place.describe()
+        ))
+    })
+}
+
+/// Each read that sees a write of somebody else, with that write.
+fn reads_from(edges: &[Edge]) -> impl Iterator<Item = (usize, usize)> {
+    let edges = edges.iter().filter(|edge| edge.kind == EdgeKind::ReadsFrom);
+    edges.map(|edge| (edge.to, edge.from))
+}
+
+fn is_read(step: &Step) -> bool {
+    matches!(
+        step.action,
+        Action::Read { .. } | Action::Update | Action::AtomicUpdate
+    )
+}
+
 /// Equal for two runs that show the same bug, for failures that say nothing of where it is: a wrong status and a wrong
 /// output are the same whatever went wrong before. It is made of the first read of the failing run that reads from a
 /// place from which the run beside it never reads.
@@ -122,13 +166,7 @@ struct ReadsFrom<'a> {
 
 fn reads<'a>(steps: &'a [Step], edges: &'a [Edge]) -> impl Iterator<Item = ReadsFrom<'a>> {
     let place = |step: &'a Step| (step.place.function.as_str(), step.place.line);
-    let is_read = |(_, step): &(usize, &Step)| {
-        matches!(
-            step.action,
-            Action::Read { .. } | Action::Update | Action::AtomicUpdate
-        )
-    };
-    let steps_read = steps.iter().enumerate().filter(is_read);
+    let steps_read = steps.iter().enumerate().filter(|(_, step)| is_read(step));
     steps_read.map(move |(number, step)| {
         let is_source = |edge: &&Edge| edge.to == number && edge.kind == EdgeKind::ReadsFrom;
         // Edges are sorted by their ends.
@@ -252,6 +290,21 @@ mod tests {
             step.code.as_mut().unwrap().image = "/x/shop".into();
         }
         assert_ne!(one, name(&shop), "another program");
+    }
+
+    #[test]
+    fn a_read_that_comes_too_early_is_told_with_the_write_that_it_misses() {
+        let mut early = finding("`balance`", 1);
+        assert_eq!(early_read(&early), None, "it was written before");
+        early
+            .steps
+            .retain(|step| step.action == Action::Read { in_call: false });
+        early.edges.clear();
+        let told = early_read(&early).expect("somebody wrote it");
+        assert!(
+            told.contains("reads `balance` before two writes it at bank.c:7"),
+            "{told}"
+        );
     }
 
     #[test]

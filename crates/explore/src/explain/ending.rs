@@ -1,7 +1,7 @@
 //! Runs that end: crashes, assertions, wrong results.
 
 use raddle_campaign::follow;
-use raddle_detect::Failure;
+use raddle_detect::{Failure, assertion_message};
 use raddle_report::{Action, Finding, Step};
 use raddle_trace::Limits;
 use raddle_world::ContextId;
@@ -17,6 +17,9 @@ use crate::steps::number;
 /// What can be said of a failure without running it again.
 pub(super) fn title(failure: &Failure) -> String {
     match failure {
+        Failure::Assertion { message } if assertion_message(message).is_none() => {
+            format!("the program gives up: {message}")
+        }
         Failure::Assertion { message } => format!("assertion failed: {message}"),
         Failure::WrongExit { status, expected } => {
             format!("exit status {status} instead of {expected}")
@@ -25,6 +28,13 @@ pub(super) fn title(failure: &Failure) -> String {
         Failure::NotSerial(how) => how.title.clone(),
         other => other.kind().replace('-', " "),
     }
+}
+
+/// What a program printed last, which may say why it ends as it does.
+fn last_words(console: &str) -> Option<String> {
+    let mut lines = console.lines().rev().map(str::trim);
+    let last = lines.find(|line| !line.is_empty())?;
+    Some(format!("the last thing it printed: {last}"))
 }
 
 /// A run that ended: the stack at its last instruction, or of whoever complained first.
@@ -77,6 +87,7 @@ pub(super) fn describe_end(
             finding.why = format!(
                 "in this order the program ends with status {status}; without interruptions it ends with {expected}"
             );
+            finding.notes.extend(last_words(&finding.console));
             Action::EndProgram
         }
         Failure::WrongOutput { .. } => {

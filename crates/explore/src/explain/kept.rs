@@ -9,6 +9,7 @@ use raddle_trace::Recording;
 
 use super::{ending, recording};
 use crate::judge::Rules;
+use crate::libtest;
 use crate::schedule_run::Outcome;
 use crate::session::Session;
 
@@ -20,7 +21,10 @@ pub(crate) fn as_found(session: &Session, failing: &Outcome, rules: &Rules) -> F
     let digests = digests.expect("the first failing run of a kind has its digests");
     let finding = Finding {
         title: ending::title(failure),
-        fingerprint: name(failure, failing.index),
+        fingerprint: libtest::named(
+            &session.about.inputs.arguments,
+            name(failure, failing.index),
+        ),
         ..Finding::new(failure.kind(), Severity::Error, Confidence::Predicted)
     };
     let recording = Recording {

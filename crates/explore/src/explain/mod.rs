@@ -25,6 +25,7 @@ use raddle_world::{ContextId, LockMode};
 use crate::checkpoint;
 use crate::judge::Rules;
 use crate::landmark::{Marked, landmarks};
+use crate::libtest;
 use crate::names::name_of;
 use crate::schedule_run::{Outcome, Run};
 use crate::session::{About, Session, Stacks};
@@ -184,7 +185,9 @@ fn told(session: &mut Session, failure: &Failure, run: &Run, rules: &Rules) -> O
         if let Some(fingerprint) = beside::fingerprint(failure, &finding) {
             finding.fingerprint = fingerprint;
         }
+        finding.notes.extend(beside::early_read(&finding));
     }
+    finding.fingerprint = libtest::named(&session.about.inputs.arguments, finding.fingerprint);
     session.leave.still()?;
     Some((finding, marks, digests))
 }
@@ -197,9 +200,9 @@ fn quote(finding: &mut Finding, place: &Place) {
 /// The locks that a context holds where the world stands.
 fn held(world: &mut LinuxWorld, who: ContextId) -> Locks {
     let symbols = world.symbols(who).unwrap_or_default();
-    let held = world.held_locks(who);
+    let held = world.held_locks(who).to_vec();
     let held = held.iter().map(|section| Held {
-        name: name_of(world, &symbols, section.lock),
+        name: name_of(world, &symbols, who, section.lock),
         address: Some(Word(section.lock)),
         is_shared: section.mode == LockMode::Shared,
         section: Some(section.serial),

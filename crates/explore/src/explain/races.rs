@@ -136,6 +136,9 @@ fn look_at_all(session: &mut Session, races: &[(Race, Outcome)], rules: &Rules) 
 struct Witness {
     facts: Facts,
     detector: Races,
+    /// The name of what they race for, from the moment of the second access: at the end of the run the block may be
+    /// gone, and the stack surely is.
+    object: Option<String>,
     /// The stack that led to the last access of each context.
     stacks: BTreeMap<(ContextId, Site), Vec<Line>>,
     values: BTreeMap<(ContextId, Site), u64>,
@@ -156,8 +159,11 @@ fn look_again(
     let seen = witness(session, pair, outcome, rules);
     let sorted = (pair[0].min(pair[1]), pair[0].max(pair[1]));
     let found = seen.detector.of_pair(sorted)?;
-    let world = &session.world;
-    let side = |side: &Side| {
+    let world = &mut session.world;
+    let object = seen.object.clone();
+    let object =
+        object.unwrap_or_else(|| name_of(world, &symbols, found.second.context, found.addr));
+    let mut side = |side: &Side| {
         let lines = seen.stacks.get(&(side.context, side.site));
         let lines = lines.map_or(&[][..], Vec::as_slice);
         let place = own(lines).map(|line| line.place.clone());
@@ -169,14 +175,14 @@ fn look_again(
             Action::Read { in_call }
         };
         let held = seen.facts.locks(side.lockset).iter().map(|lock| Held {
-            name: name_of(world, &symbols, *lock),
+            name: name_of(world, &symbols, side.context, *lock),
             address: Some(Word(*lock)),
             is_shared: false,
             section: None,
         });
         SeenSide {
             step: Step {
-                object: Some(name_of(world, &symbols, found.addr)),
+                object: Some(object.clone()),
                 address: Some(Word(found.addr)),
                 code: code_at(&symbols, side.site.pc()),
                 locks: Locks::Known(held.collect()),
@@ -187,13 +193,14 @@ fn look_again(
     };
     let value = |side: &Side| seen.values.get(&(side.context, side.site)).copied();
     let visited = |side: &Side| seen.visits.get(&(side.context, side.site)).copied();
+    let sides = [side(&found.first), side(&found.second)];
     Some(Seen {
-        object: name_of(world, &symbols, found.addr),
+        object,
         contexts: contexts(world),
         is_own: pair.iter().all(|site| is_own_code(&symbols, site.pc()))
             && !is_ordered_by_moves(&symbols, found),
         pattern: pattern(found, value, |side| visited(side).unwrap_or(0)),
-        sides: [side(&found.first), side(&found.second)],
+        sides,
         schedule: outcome.index,
         pair: sorted,
         order: outcome.kept_schedule().clone(),
@@ -218,10 +225,12 @@ fn is_ordered_by_moves(symbols: &SymbolSpace, race: &Race) -> bool {
 
 fn witness(session: &mut Session, pair: [Site; 2], outcome: &Outcome, rules: &Rules) -> Witness {
     session.restore();
+    let sorted = (pair[0].min(pair[1]), pair[0].max(pair[1]));
     pair.iter().for_each(|site| session.world.add_point(*site));
     let mut seen = Witness {
         facts: Facts::default(),
         detector: Races::default(),
+        object: None,
         stacks: BTreeMap::new(),
         values: BTreeMap::new(),
         visits: BTreeMap::new(),
@@ -254,6 +263,13 @@ fn witness(session: &mut Session, pair: [Site; 2], outcome: &Outcome, rules: &Ru
                 let code = &mut |site| attribution.locked(world, &event, site);
                 seen.facts.event_with(&event, code);
                 seen.detector.event(&event, &seen.facts);
+                if seen.object.is_none()
+                    && let Some(race) = seen.detector.of_pair(sorted)
+                {
+                    let who = event.context;
+                    let symbols = world.symbols(who);
+                    seen.object = symbols.map(|symbols| name_of(world, &symbols, who, race.addr));
+                }
             }
             let last = events.last().map(|event| event.context);
             let standing = last.and_then(|who| {

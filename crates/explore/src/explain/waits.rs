@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_detect::Failure;
-use raddle_linux::{Effect, Halt};
+use raddle_linux::{Effect, Halt, LinuxWorld};
 use raddle_report::evidence::Wait;
 use raddle_report::words::listed;
 use raddle_report::{Action, Finding, Place, Step, Word, action};
@@ -15,7 +15,7 @@ use super::{held, quote};
 use crate::history::History;
 use crate::names::{label, name_of};
 use crate::session::Session;
-use crate::stack::{self, frames, own, own_place};
+use crate::stack::{self, frames, is_harness, own, own_place};
 use crate::steps::number;
 
 /// Steps of a context that runs on and on in which its loop is looked for.
@@ -72,11 +72,23 @@ pub(super) fn describe_waits(
         Some(Halt::Cycle(contexts)) => contexts.clone(),
         _ => circle(&wants),
     };
-    let others = live.iter().filter(|who| !circle.contains(who));
+    // A harness waits for what the test does, and whoever could go on has nothing to do with a deadlock.
+    let is_hang = matches!(failure, Failure::Hang { .. });
+    let mut wants = wants;
+    wants.retain(|who, want| {
+        let lines = stack::stack(&mut session.world, *who);
+        let is_part = match want {
+            Want::Nothing => is_hang && own(&lines).is_some(),
+            _ => !is_harness(&lines),
+        };
+        is_part || circle.contains(who)
+    });
+    let others = wants.keys().filter(|who| !circle.contains(who));
     // Those of the circle come first.
     let shown: Vec<ContextId> = circle.iter().chain(others).copied().collect();
     for who in shown {
-        show(session, who, wants[&who], circle.contains(&who), finding);
+        let want = wants.get(&who).copied().unwrap_or(Want::Nothing);
+        show(session, who, want, circle.contains(&who), finding);
     }
     match failure {
         Failure::Hang { .. } => describe_hang(session, &wants, finding),
@@ -117,10 +129,15 @@ fn want(session: &mut Session, facts: &Facts, who: ContextId) -> Want {
                 .filter(|_| word & 0xFFFF_FFFF != 0);
             match taker {
                 // A thread that has set the word once and waits says that it waits, as a parked one does.
-                Some(taker) if taker.context != who || taker.tries_again => Want::Lock {
-                    object: addr,
-                    holder: Some(taker.context),
-                },
+                Some(taker)
+                    if has_not_ended(world, taker.context)
+                        && (taker.context != who || taker.tries_again) =>
+                {
+                    Want::Lock {
+                        object: addr,
+                        holder: Some(taker.context),
+                    }
+                }
                 _ => Want::Signal { object: addr },
             }
         }
@@ -130,6 +147,12 @@ fn want(session: &mut Session, facts: &Facts, who: ContextId) -> Want {
         (_, WaitReason::Sleep) => Want::Other(action::Want::Time),
         _ => Want::Other(action::Want::Other),
     }
+}
+
+/// Whoever has ended has no lock that was inferred: the last to change a counter of wake-ups looks the same.
+fn has_not_ended(world: &LinuxWorld, who: ContextId) -> bool {
+    let context = world.contexts().find(who);
+    context.is_some_and(|context| *context.liveness() != Liveness::Done)
 }
 
 fn holder(session: &Session, lock: u64, except: ContextId) -> Option<ContextId> {
@@ -172,7 +195,7 @@ fn show(session: &mut Session, who: ContextId, want: Want, in_circle: bool, find
         Want::Other(on) => (blocked(on), None),
         Want::Nothing => (Action::RunOn, None),
     };
-    let name = object.map(|object| name_of(&session.world, &symbols, object));
+    let name = object.map(|object| name_of(&mut session.world, &symbols, who, object));
     let place = own(&lines).or(lines.first());
     let place = place.map_or_else(Place::default, |line| line.place.clone());
     quote(finding, &place);
@@ -227,17 +250,24 @@ fn describe_circle(
     finding.objects = circle
         .iter()
         .filter_map(|who| match wants.get(who) {
-            Some(Want::Lock { object, .. }) => Some(name_of(&session.world, &symbols, *object)),
+            Some(Want::Lock { object, .. }) => {
+                Some(name_of(&mut session.world, &symbols, *who, *object))
+            }
             _ => None,
         })
         .collect();
 }
 
 /// `thread 2 wants `lock`, which thread 3 holds`.
-fn link(session: &Session, symbols: &SymbolSpace, who: ContextId, want: Want) -> Option<String> {
-    let world = &session.world;
+fn link(
+    session: &mut Session,
+    symbols: &SymbolSpace,
+    who: ContextId,
+    want: Want,
+) -> Option<String> {
+    let world = &mut session.world;
     let me = label(world, who);
-    let other = |id: ContextId| {
+    let other = |world: &LinuxWorld, id: ContextId| {
         if id == who {
             "it".to_owned()
         } else {
@@ -249,14 +279,16 @@ fn link(session: &Session, symbols: &SymbolSpace, who: ContextId, want: Want) ->
             object,
             holder: Some(holder),
         } => {
-            let lock = name_of(world, symbols, object);
+            let lock = name_of(world, symbols, who, object);
             let itself = if holder == who { " itself" } else { "" };
             Some(format!(
                 "{me} wants {lock}, which {} holds{itself}",
-                other(holder)
+                other(world, holder)
             ))
         }
-        Want::End { of: Some(of) } => Some(format!("{me} waits for the end of {}", other(of))),
+        Want::End { of: Some(of) } => {
+            Some(format!("{me} waits for the end of {}", other(world, of)))
+        }
         _ => None,
     }
 }
@@ -279,14 +311,14 @@ fn describe_silence(
     };
     let symbols = session.world.symbols(waiter).unwrap_or_default();
     let me = label(&session.world, waiter);
-    let name = name_of(&session.world, &symbols, object);
+    let name = name_of(&mut session.world, &symbols, waiter, object);
     let lost = wants.iter().find_map(|(who, want)| match want {
         Want::Signal { object } => Some((*who, *object, history.lost_wake(*who, *object)?)),
         _ => None,
     });
     if let Some((waiter, object, wake)) = lost {
         let me = label(&session.world, waiter);
-        let name = name_of(&session.world, &symbols, object);
+        let name = name_of(&mut session.world, &symbols, waiter, object);
         let sender = label(&session.world, wake.context);
         let place = wake
             .place

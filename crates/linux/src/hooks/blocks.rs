@@ -15,6 +15,10 @@ use crate::world::Halt;
 /// Return addresses kept of a stack.
 const STACK_MAX: usize = 16;
 
+/// Blocks from before the first schedule whose whole stack is kept: a program that fills a heap of millions of blocks
+/// should not start much later for the names of the last of them.
+pub(crate) const EARLY_STACKS: u32 = 20_000;
+
 /// The allocator was called: a free happens now, as far as the program is concerned.
 ///
 /// `is_trusted` says that the caller is the C library itself, which frees blocks that it got without calling a
@@ -142,14 +146,26 @@ fn heap(kernel: &mut Kernel, tid: Tid) -> &mut Heap {
 
 fn origin(kernel: &mut Kernel, tid: Tid, call: &PendingCall, symbols: &SymbolSpace) -> Origin {
     let context = kernel.thread(tid).context;
-    let stack: Arc<[u64]> = if kernel.watch.heap.stacks {
+    let caller = call.return_pc.wrapping_sub(1);
+    let stack: Arc<[u64]> = if kernel.watch.heap.stacks || takes_early_stack(kernel) {
         let registers = registers_of(&kernel.thread(tid).cpu);
         let mut read = |addr| kernel.read_u64(tid, addr).ok();
         let frames = symbols.unwind(registers, &mut read, STACK_MAX);
         let pcs = frames.iter().filter_map(|frame| frame.lookup_address());
-        pcs.collect()
+        // A function that has returned is where its caller goes on, which may be another line.
+        let inside = |pc: u64| if pc == call.return_pc { caller } else { pc };
+        pcs.map(inside).collect()
     } else {
-        Arc::from([call.return_pc.wrapping_sub(1)])
+        Arc::from([caller])
     };
     Origin { context, stack }
+}
+
+/// Whether one of the stacks is left that are kept of blocks from before the first schedule.
+fn takes_early_stack(kernel: &mut Kernel) -> bool {
+    let is_left = !kernel.is_armed && kernel.early_stacks > 0;
+    if is_left {
+        kernel.early_stacks -= 1;
+    }
+    is_left
 }

@@ -23,6 +23,7 @@ use crate::kernel::Kernel;
 use crate::process::SpaceId;
 use crate::thread::Tid;
 use crate::world::halt::is_c_library;
+pub(crate) use blocks::EARLY_STACKS;
 pub(crate) use modules::Modules;
 
 /// A hooked call in progress.

@@ -32,7 +32,11 @@ fn run(folder: &Path, file: &str) -> (Option<i32>, Value, String) {
     let options = ["linearize", "--schedules", "150", "--json", file];
     let (status, document, errors) = raddle(folder, &options);
     let document = serde_json::from_str(&document);
-    (status, document.unwrap_or_else(|_| panic!("{file}: {errors}")), errors)
+    (
+        status,
+        document.unwrap_or_else(|_| panic!("{file}: {errors}")),
+        errors,
+    )
 }
 
 /// Without its switch, every run is serializable.
@@ -59,7 +63,10 @@ fn table_5_2(name: &str, kind: &str, [first, second]: [(&str, &str); 2]) {
     assert_eq!(kinds, [kind], "{name}: {document:#}");
     for (order, (results, state)) in [("A B", first), ("B A", second)] {
         let row = format!("serial order {order}: same results: {results}, same state: {state}");
-        assert!(has_note(&document, kind, &row), "{name}: {row}: {document:#}");
+        assert!(
+            has_note(&document, kind, &row),
+            "{name}: {row}: {document:#}"
+        );
     }
     let (status, document, errors) = run(folder, &test(folder, name, without_switches));
     assert_eq!(status, Some(0), "{name}: {document:#}{errors}");
@@ -89,9 +96,21 @@ fn stale_keys_and_tables_are_latent() {
 
 #[test]
 fn wrong_answers_and_wrong_order_in_the_log() {
-    table_5_2("drop_show", "not-linearizable", [("no", "yes"), ("no", "yes")]);
-    table_5_2("create_select_drop", "not-linearizable", [("no", "no"), ("no", "no")]);
-    table_5_2("optimize_drop", "latent-error", [("yes", "no"), ("no", "yes")]);
+    table_5_2(
+        "drop_show",
+        "not-linearizable",
+        [("no", "yes"), ("no", "yes")],
+    );
+    table_5_2(
+        "create_select_drop",
+        "not-linearizable",
+        [("no", "no"), ("no", "no")],
+    );
+    table_5_2(
+        "optimize_drop",
+        "latent-error",
+        [("yes", "no"), ("no", "yes")],
+    );
 }
 
 /// A deliberate deviation is found without its rule and vanishes with it.
@@ -112,9 +131,18 @@ fn deliberate_deviations_vanish_with_one_rule_each() {
     let compare = |probe: &str, how: &str| {
         format!("[[rule]]\noperation = \"{probe}\"\ncompare = \"{how}\"\n")
     };
-    false_positive("false_query_cache", &compare("SHOW QUERIES", "concurrent-in-serial"));
-    false_positive("false_table_cache", &compare("SHOW OPEN", "serial-in-concurrent"));
-    false_positive("false_replies", "[[mask]]\npattern = '''at [0-9]+ by [0-9a-f]+\\n'''\n");
+    false_positive(
+        "false_query_cache",
+        &compare("SHOW QUERIES", "concurrent-in-serial"),
+    );
+    false_positive(
+        "false_table_cache",
+        &compare("SHOW OPEN", "serial-in-concurrent"),
+    );
+    false_positive(
+        "false_replies",
+        "[[mask]]\npattern = '''at [0-9]+ by [0-9a-f]+\\n'''\n",
+    );
     false_positive("false_log_order", FLUSH);
 }
 
@@ -125,10 +153,14 @@ fn a_true_log_order_bug_stays_found_under_the_rule_for_a_harmless_one() {
     let folder = folder();
     let folder = folder.path();
     build_server(folder);
-    let with_rule = |text| format!("{text}\n{FLUSH}reason = \"its place in the log does not matter\"\n");
+    let with_rule =
+        |text| format!("{text}\n{FLUSH}reason = \"its place in the log does not matter\"\n");
     let (status, document, errors) = run(folder, &test(folder, "optimize_drop", with_rule));
     assert_eq!(status, Some(1), "{document:#}{errors}");
-    assert!(has_note(&document, "latent-error", "SHOW LOG"), "{document:#}");
+    assert!(
+        has_note(&document, "latent-error", "SHOW LOG"),
+        "{document:#}"
+    );
 }
 
 #[test]
@@ -149,7 +181,9 @@ fn findings_of_servers_are_replayed_and_the_same_every_time() {
     let (_, first, _) = run(folder, &file);
     let (_, second, _) = run(folder, &file);
     assert_eq!(first["findings"], second["findings"]);
-    let command = first["findings"][0]["recording"]["command"].as_str().expect("a recording");
+    let command = first["findings"][0]["recording"]["command"]
+        .as_str()
+        .expect("a recording");
     let arguments: Vec<&str> = command.split(' ').skip(1).collect();
     let (status, text, errors) = raddle(folder, &arguments);
     assert_eq!(status, Some(1), "{text}{errors}");
@@ -173,11 +207,21 @@ fn complaint(from: &str, to: &str, status: i32, part: &str) {
 
 #[test]
 fn tests_that_cannot_be_run_are_refused() {
-    complaint("port = 4000", "port = 4001", 4, "does not listen on port 4001");
+    complaint(
+        "port = 4000",
+        "port = 4001",
+        4,
+        "does not listen on port 4001",
+    );
     complaint("show_status", "no_such_switch", 4, "ended (exit status 2)");
     complaint("probes", "probe", 2, "unknown field `probe`");
     complaint("SHOW KEYS", "INSERT INTO t1 VALUES 1", 2, "asked again");
-    complaint("CREATE TABLE t1", "DROP TABLE t1", 2, "`DROP TABLE t1` of the set-up gives error");
+    complaint(
+        "CREATE TABLE t1",
+        "DROP TABLE t1",
+        2,
+        "`DROP TABLE t1` of the set-up gives error",
+    );
     complaint("[[\"DROP TABLE t1\"], ", "[", 2, "at least two");
     complaint("./server", "./no_server", 2, "no_server");
 }

@@ -1,5 +1,6 @@
 //! Which steps a reader of a terminal gets to see: the data has all of them.
 
+use crate::action::Action;
 use crate::evidence::{Edge, EdgeKind, Step};
 use crate::finding::{Confidence, Finding};
 
@@ -8,6 +9,8 @@ const HEAD: usize = 2;
 const TAIL: usize = 3;
 /// Steps shown at most of a run, besides those with which it ends.
 const RUN_MAX: usize = 20;
+/// Steps of one call of a library function that are too many to be shown.
+const INSIDES_MAX: usize = 3;
 /// Ways in which contexts end or stand still that are shown.
 const ENDS_MAX: usize = 12;
 /// Steps shown at most where they are no run but a list, the most important first.
@@ -58,11 +61,35 @@ fn of_run(steps: &[Step]) -> Vec<usize> {
             _ => stretches.push(vec![index]),
         }
     }
-    let mut shown: Vec<usize> = stretches.iter().flat_map(|one| shorten(one)).collect();
+    let mut shown: Vec<usize> = stretches
+        .iter()
+        .map(|stretch| without_insides(steps, stretch))
+        .flat_map(|one| shorten(&one))
+        .collect();
     shown.drain(..shown.len().saturating_sub(RUN_MAX));
     shown.extend(ends.into_iter().take(ENDS_MAX));
     shown.sort_unstable();
     shown
+}
+
+/// What one call of a library function does inside is one step to its caller: the last change that it makes, or else the
+/// last thing that it reads.
+fn without_insides(steps: &[Step], stretch: &[usize]) -> Vec<usize> {
+    let call = |index: &usize| {
+        let step = &steps[*index];
+        step.via.as_ref().map(|via| (via, &step.place))
+    };
+    let calls = stretch.chunk_by(|one, next| call(one).is_some() && call(one) == call(next));
+    let told = calls.flat_map(|inside| {
+        let changes = |index: &&usize| !matches!(steps[**index].action, Action::Read { .. });
+        let last = inside.iter().rev().find(changes).or(inside.last());
+        if inside.len() < INSIDES_MAX {
+            inside.to_vec()
+        } else {
+            last.copied().into_iter().collect()
+        }
+    });
+    told.collect()
 }
 
 fn shorten(stretch: &[usize]) -> Vec<usize> {
@@ -75,7 +102,7 @@ fn shorten(stretch: &[usize]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use crate::action::{Action, Want};
+    use crate::action::Want;
     use crate::finding::Severity;
     use crate::place::Place;
 
@@ -99,6 +126,18 @@ mod tests {
         assert_eq!(one.left_out, 3);
         let turns = choose(&finding((0..30).map(|n| n % 2), &Action::Update));
         assert_eq!(turns.steps, (10..30).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_a_library_call_does_inside_is_one_step() {
+        let mut run = finding([0; 5], &Action::Read { in_call: false });
+        for step in &mut run.steps[..4] {
+            step.via = Some("std::sync::mpsc::Sender::send".into());
+        }
+        run.steps[2].action = Action::AtomicUpdate;
+        assert_eq!(choose(&run).steps, [2, 4]);
+        run.steps[1].place.line = 9;
+        assert_eq!(choose(&run).steps, [0, 1, 2, 3, 4], "three calls");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One file per output form, and the list of them: to add one, write its file and its row here.
 
 mod choice;
+mod creations;
 pub mod github;
 pub mod html;
 pub mod json;

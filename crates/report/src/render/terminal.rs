@@ -1,6 +1,7 @@
 //! The form for people: what, where, why, how sure, and what to do next.
 
 use super::choice::{Chosen, choose};
+use super::creations::creations;
 use crate::action::sentence;
 use crate::evidence::{Held, Locks, Moment, Search, Step};
 use crate::finding::{Confidence, Finding, Severity};
@@ -197,15 +198,7 @@ pub(super) fn notes(finding: &Finding) -> Vec<String> {
         notes.extend(block.freed.as_ref().and_then(|freed| note("freed", freed)));
     }
     notes.extend(finding.notes.iter().cloned());
-    for context in &finding.contexts {
-        if let Some(place) = &context.created {
-            notes.push(format!(
-                "{} was created at {}",
-                context.label,
-                place.describe()
-            ));
-        }
-    }
+    notes.extend(creations(finding));
     notes.extend(finding.search.iter().flat_map(search_notes));
     notes
 }

@@ -151,6 +151,15 @@ fn descriptor(kernel: &Kernel, pid: Pid, fd: i32) -> Option<super::open::OpenId>
     Some(table.get(fd).ok()?.open)
 }
 
+/// The pipe or socket behind a descriptor; none for files and for what the program was given to print to.
+pub(crate) fn channel(kernel: &Kernel, pid: Pid, fd: i32) -> Option<String> {
+    let open = descriptor(kernel, pid, fd)?;
+    let inode = kernel.state.files.open_file(open).inode;
+    let node = &kernel.state.files.inode(inode).node;
+    let is_channel = matches!(node, Node::Pipe(_) | Node::Socket(_));
+    is_channel.then(|| String::from_utf8_lossy(&open_path(kernel, open)).into_owned())
+}
+
 /// The inode of an entry of a directory of /proc, if it exists now.
 pub(crate) fn lookup(
     kernel: &mut Kernel,

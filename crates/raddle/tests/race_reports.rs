@@ -1,0 +1,84 @@
+//! `--races` is silent about code that is not the user's: a shell's borrowed memory, Go's runtime.
+
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// Exit status and output of a search for races.
+fn races(folder: &Path, schedules: &str, program: &[&str]) -> (i32, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
+        .current_dir(folder)
+        .args([
+            "explore",
+            "--races",
+            "--time",
+            "120",
+            "--schedules",
+            schedules,
+            "--",
+        ])
+        .args(program)
+        .output()
+        .expect("raddle starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code().unwrap_or(-1), text)
+}
+
+#[test]
+fn a_pipeline_of_the_shell_has_no_race() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let script = "for i in 1 2; do /bin/echo x; done | cat";
+    let (code, text) = races(folder.path(), "100", &["/bin/sh", "-c", script]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("; 0 findings"), "{text}");
+}
+
+const CORRECT: &str = r#"package main
+
+import (
+	"fmt"
+	"sync"
+)
+
+func main() {
+	var lock sync.Mutex
+	var group sync.WaitGroup
+	total := 0
+	results := make(chan int, 2)
+	for i := 0; i < 3; i++ {
+		group.Add(1)
+		go func(n int) {
+			defer group.Done()
+			lock.Lock()
+			total += n
+			lock.Unlock()
+			results <- n
+		}(i)
+	}
+	sum := 0
+	for i := 0; i < 3; i++ {
+		sum += <-results
+	}
+	group.Wait()
+	fmt.Println(total, sum)
+}
+"#;
+
+#[test]
+fn a_correct_program_of_go_has_no_race() {
+    let folder = TempDir::new().expect("a temporary folder");
+    std::fs::write(folder.path().join("main.go"), CORRECT).expect("the folder can be written");
+    let built = Command::new("go")
+        .current_dir(folder.path())
+        .env("GOCACHE", folder.path().join("cache"))
+        .args(["build", "-o", "correct", "main.go"])
+        .status();
+    // Not every machine has Go.
+    if !built.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let (code, text) = races(folder.path(), "30", &["./correct"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("; 0 findings"), "{text}");
+}
