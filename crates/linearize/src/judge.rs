@@ -12,7 +12,7 @@ use raddle_trace::SerialRules;
 use thiserror::Error;
 
 use crate::compare::{Comparison, RuleError};
-use crate::history::History;
+use crate::history::{History, Operation};
 use crate::orders::{Orders, SerialRun, SerialWorld};
 use crate::search::{Outcome, search};
 use crate::verdict::not_serial;
@@ -65,6 +65,14 @@ pub struct Figures {
     pub undecided: u64,
 }
 
+/// An operation that gives different results in one and the same serial order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Varying {
+    pub name: String,
+    pub one: String,
+    pub other: String,
+}
+
 /// Compares runs with serial orders.
 #[derive(Debug, Clone)]
 pub struct Linearize {
@@ -99,14 +107,14 @@ impl Linearize {
         })
     }
 
-    /// Asks the first so many probes of a server twice.
+    /// Asks the first so many probes of a server twice, except those that vary by themselves.
     ///
     /// # Errors
     /// The second time they give something else, or the server does not come so far.
     pub fn check_probes(
         about: &About,
         rules: &SerialRules,
-        pure: usize,
+        (pure, varying): (usize, &[Varying]),
         leave: Leave,
     ) -> Result<(), CannotJudge> {
         let comparison = Comparison::new(rules)?;
@@ -118,7 +126,9 @@ impl Linearize {
         check(&twice)?;
         let probes = twice.probes.unwrap_or_default();
         let (first, second) = probes.split_at(pure.min(probes.len()));
-        let mut pairs = first.iter().zip(second);
+        let varies = |probe: &Operation| varying.iter().any(|known| known.name == probe.call.name);
+        let pairs = first.iter().zip(second);
+        let mut pairs = pairs.filter(|(first, _)| !varies(first));
         match pairs.find(|(first, second)| !comparison.is_same(first, second)) {
             Some((first, second)) => Err(CannotJudge::ProbeChanges {
                 probe: first.call.name.clone(),
@@ -130,7 +140,7 @@ impl Linearize {
     }
 
     /// Operations and probes whose results depend on something else than their order: one serial order, run with
-    /// another seed, gives something else. Each with both results.
+    /// another seed, gives something else.
     ///
     /// # Errors
     /// The program does not come so far.
@@ -138,7 +148,7 @@ impl Linearize {
         about: &About,
         rules: &SerialRules,
         leave: &Leave,
-    ) -> Result<Vec<(String, String, String)>, CannotJudge> {
+    ) -> Result<Vec<Varying>, CannotJudge> {
         let comparison = Comparison::new(rules)?;
         let run = |seed| first_run(about, &|_| {}, seed, leave.clone());
         let seed = about.inputs.seed;
@@ -150,7 +160,11 @@ impl Linearize {
         let pairs = all(one).zip(all(other));
         let differing = pairs.filter(|(one, other)| !comparison.is_same(one, other));
         Ok(differing
-            .map(|(one, other)| (one.asked(), one.given(), other.given()))
+            .map(|(one, other)| Varying {
+                name: one.call.name.clone(),
+                one: one.given(),
+                other: other.given(),
+            })
             .collect())
     }
 

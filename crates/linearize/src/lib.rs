@@ -23,6 +23,6 @@ pub mod verdict;
 
 pub use compare::{Comparison, RuleError};
 pub use history::{Client, History, Operation};
-pub use judge::{CannotJudge, Figures, Linearize};
+pub use judge::{CannotJudge, Figures, Linearize, Varying};
 pub use orders::Orders;
 pub use test_file::{ServerTest, TestError};

@@ -142,6 +142,10 @@ impl SerialWorld {
     ///
     /// # Errors
     /// If the program does not come there.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a world stays on its thread, and all workers of a campaign ask the same one"
+    )]
     pub fn start(about: Arc<About>, leave: Leave) -> Result<(Self, SerialRun), StartFailure> {
         let (orders, wanted) = channel::<Vec<Client>>();
         let (told, runs) = channel();

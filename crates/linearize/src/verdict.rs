@@ -11,6 +11,8 @@ use crate::search::{Outcome, Todo, are_same};
 
 /// Serial orders that a table shows at most.
 const ORDERS_SHOWN: usize = 24;
+/// Characters of a result that a title shows.
+const TITLE_MAX: usize = 40;
 
 /// A search that found no order, in words.
 pub fn not_serial<R: RunSerially>(
@@ -51,8 +53,8 @@ impl<R: RunSerially> Teller<'_, R> {
             Some((ours, theirs)) => format!(
                 "latent error: all results are those of the serial order {names}, but afterwards {} gives {} instead of {}",
                 ours.asked(),
-                ours.given(),
-                theirs.given()
+                shortened(&ours.given()),
+                shortened(&theirs.given())
             ),
             None => format!(
                 "latent error: all results are those of the serial order {names}, but afterwards {} probes run instead of {}",
@@ -83,13 +85,13 @@ impl<R: RunSerially> Teller<'_, R> {
             format!(
                 "unexpected error: {} of client {label} gives {}, which it does in no serial order",
                 first.asked(),
-                first.given()
+                shortened(&first.given())
             )
         } else {
             format!(
                 "not linearizable: {} of client {label} gives {}; no serial order gives all results of this run",
                 first.asked(),
-                first.given()
+                shortened(&first.given())
             )
         };
         let what = format!("{} {}", label, first.call.name);
@@ -136,11 +138,16 @@ impl<R: RunSerially> Teller<'_, R> {
         for client in nearest {
             *done.entry(client).or_default() += 1;
         }
-        let left = self
-            .numbered()
-            .into_iter()
-            .find(|((client, number), _)| *number == done.get(client).copied().unwrap_or(0));
-        let first = left.map(|(_, operation)| operation);
+        let mut next: Vec<((Client, usize), Operation)> = self.numbered();
+        next.retain(|((client, number), _)| *number == done.get(client).copied().unwrap_or(0));
+        // Not by who began first: the same bug has one name.
+        next.sort_by(|one, other| one.0.cmp(&other.0));
+        let may_come = |operation: &&Operation| {
+            let mut others = next.iter();
+            !others.any(|(_, other)| other.is_before(operation))
+        };
+        let mut operations = next.iter().map(|(_, operation)| operation);
+        let first = operations.find(may_come).cloned();
         // Something is left, or the search would have come to its end.
         let first = first.or_else(|| self.history.operations.first().cloned());
         let first = first.expect("a run without operations is serial");
@@ -243,6 +250,14 @@ impl<R: RunSerially> Teller<'_, R> {
             .map(|probes| are_same(self.comparison, &self.history.probes, probes));
         (Some(outputs), state)
     }
+}
+
+/// A result as a title can hold it.
+fn shortened(text: &str) -> String {
+    if text.chars().count() <= TITLE_MAX {
+        return text.to_owned();
+    }
+    text.chars().take(TITLE_MAX).chain("..".chars()).collect()
 }
 
 /// What the so-manieth operation of a client does in an order.

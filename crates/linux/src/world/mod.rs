@@ -1,6 +1,7 @@
 //! The world itself: runs threads on the engine and answers what they ask for.
 
 mod calls;
+mod clients;
 mod describe;
 mod exceptions;
 pub(crate) mod halt;
@@ -9,11 +10,8 @@ mod rehearsal;
 mod run_digest;
 mod torn;
 
-use std::sync::Arc;
-
 use raddle_config::hooks::Hook;
 use raddle_mem::{Frames, GuestAddr, SnapshotDepth};
-use raddle_protocol::Scripts;
 use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_symbols::SymbolSpace;
@@ -29,7 +27,6 @@ use crate::hooks::Hooks;
 use crate::kernel::{Kernel, State};
 use crate::marks::Marks;
 use crate::observe;
-use crate::peers::Act;
 use crate::serve::FUTEX;
 use crate::setup::{self, Setup, StartError};
 use crate::signal::exception_signal;
@@ -113,31 +110,6 @@ impl LinuxWorld {
     /// Turns calls of these functions into events.
     pub fn set_hooks(&mut self, rules: Vec<Hook>) {
         self.hooks = Hooks::new(rules);
-    }
-
-    /// Makes what the program says of its operations events, too.
-    pub fn turn_on_marks(&mut self) {
-        self.marks.turn_on();
-    }
-
-    /// Adds scripted clients of the program, which is their server; before anything runs.
-    pub fn add_clients(&mut self, scripts: Arc<Scripts>) {
-        self.kernel.add_peers(scripts);
-    }
-
-    /// What a run with scripted clients is about now.
-    pub fn act(&self) -> Option<Act> {
-        self.kernel.act()
-    }
-
-    /// The port to which scripted clients speak.
-    pub fn clients_port(&self) -> Option<u16> {
-        self.kernel.clients_port()
-    }
-
-    /// The first request of the set-up that failed, and how.
-    pub fn set_up_complaint(&self) -> Option<(String, String)> {
-        self.kernel.set_up_complaint()
     }
 
     /// Chooses whether memory accesses become events.

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use raddle_campaign::{Found, Leave, News, Phase};
 use raddle_explore::{About, Program, ProgramReport, SnapshotAt, explore};
-use raddle_linearize::{CannotJudge, Figures, Linearize as Oracle, ServerTest};
+use raddle_linearize::{CannotJudge, Figures, Linearize as Oracle, ServerTest, Varying};
 use raddle_report::render::{Case, Results};
 use raddle_report::words::counted;
 use raddle_stdx::regular_file;
@@ -217,11 +217,12 @@ fn prepare(program: &mut Program, test: &Test) -> Result<Oracle, Failure> {
     let leave = || Leave::to_explore(&program.options.cancel);
     if let Some(pure) = test.pure_probes {
         about.snapshot_at = SnapshotAt::Clients;
-        Oracle::check_probes(&about, &test.rules, pure, leave()).map_err(cannot_judge)?;
         let varying = Oracle::varying(&about, &test.rules, &leave()).map_err(cannot_judge)?;
-        for (asked, one, other) in varying {
+        Oracle::check_probes(&about, &test.rules, (pure, &varying), leave())
+            .map_err(cannot_judge)?;
+        for Varying { name, one, other } in varying {
             message::note(&format!(
-                "`{asked}` gives {one}, and with another seed {other}, in one and the same serial order: a `[[mask]]` or a `[[rule]]` in the test says what does not matter"
+                "`{name}` gives {one}, and with another seed {other}, in one and the same serial order: a `[[mask]]` or a `[[rule]]` in the test says what does not matter"
             ));
         }
     }

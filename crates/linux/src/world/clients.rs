@@ -1,0 +1,35 @@
+//! What operations are known of: those that a program marks, and those of scripted clients.
+
+use std::sync::Arc;
+
+use raddle_protocol::Scripts;
+
+use super::LinuxWorld;
+use crate::peers::Act;
+
+impl LinuxWorld {
+    /// Makes what the program says of its operations events, too.
+    pub fn turn_on_marks(&mut self) {
+        self.marks.turn_on();
+    }
+
+    /// Adds scripted clients of the program, which is their server; before anything runs.
+    pub fn add_clients(&mut self, scripts: Arc<Scripts>) {
+        self.kernel.add_peers(scripts);
+    }
+
+    /// What a run with scripted clients is about now.
+    pub fn act(&self) -> Option<Act> {
+        self.kernel.act()
+    }
+
+    /// The port to which scripted clients speak.
+    pub fn clients_port(&self) -> Option<u16> {
+        self.kernel.clients_port()
+    }
+
+    /// The first request of the set-up that failed, and how.
+    pub fn set_up_complaint(&self) -> Option<(String, String)> {
+        self.kernel.set_up_complaint()
+    }
+}
