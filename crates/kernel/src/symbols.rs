@@ -7,7 +7,7 @@ use std::ops::Range;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use raddle_campaign::Focus;
 use raddle_symbols::dwarf::LinePlace;
-use raddle_symbols::{Btf, CodeSection, KernelSymbols, LinkAddr, Module};
+use raddle_symbols::{Btf, CodeSection, KernelSymbols, LinkAddr, LockPart, Module};
 
 use crate::world::KERNEL_HALF;
 
@@ -253,6 +253,27 @@ impl Symbols {
                 .checked_sub(*base)
                 .filter(|offset| *offset < KERNEL_HALF)?;
             Some(format!("{} of CPU {cpu}", self.linked_variable(offset)?))
+        })
+    }
+
+    /// The lock at an offset of a block of this size that the code at an address allocated, if its function returns a
+    /// pointer to such a structure.
+    pub fn lock_in_block(&self, allocated_at: u64, size: u64, offset: u64) -> Option<LockPart> {
+        let function = self.name(allocated_at)?;
+        if function.module.is_some() {
+            return None;
+        }
+        let types = self.types.as_ref()?;
+        types.returned_lock_at(&function.function, size, offset)
+    }
+
+    /// The lock in a per-CPU variable at an address, with its processor.
+    pub fn per_cpu_lock(&self, addr: u64, per_cpu: &[u64]) -> Option<(LockPart, usize)> {
+        let types = self.types.as_ref()?;
+        let mut processors = per_cpu.iter().enumerate();
+        processors.find_map(|(cpu, base)| {
+            let offset = addr.checked_sub(*base)?;
+            Some((types.per_cpu_lock_at(offset)?, cpu))
         })
     }
 

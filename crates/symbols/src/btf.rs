@@ -1,13 +1,32 @@
-//! The types that a Linux kernel carries for BPF programs (BTF), as far as they say what lies in its per-CPU variables.
+//! The types that a Linux kernel carries for BPF programs (BTF), as far as they say what lies in its per-CPU variables and
+//! in what its functions allocate.
 //!
 //! BTF has no addresses of functions and no variables but per-CPU ones, whose offsets and types it lists.
 //! Everything read here may be damaged: what cannot be followed has no answer.
+
+use std::ops::Range;
 
 use raddle_stdx::width::to_usize;
 
 const MAGIC: u16 = 0xEB9F;
 /// Section of the per-CPU variables.
 const PER_CPU: &str = ".data..percpu";
+/// Types of Linux that are locked, or waited for, as a whole.
+const LOCKS: [&str; 13] = [
+    "mutex",
+    "spinlock_t",
+    "raw_spinlock_t",
+    "rwlock_t",
+    "rw_semaphore",
+    "percpu_rw_semaphore",
+    "semaphore",
+    "rt_mutex",
+    "ww_mutex",
+    "srcu_struct",
+    "completion",
+    "wait_queue_head_t",
+    "seqlock_t",
+];
 /// Types within types that are followed.
 const DEPTH_MAX: usize = 32;
 
@@ -22,6 +41,7 @@ mod kind {
     pub(super) const VOLATILE: u32 = 9;
     pub(super) const CONST: u32 = 10;
     pub(super) const RESTRICT: u32 = 11;
+    pub(super) const FUNCTION: u32 = 12;
     pub(super) const FUNCTION_TYPE: u32 = 13;
     pub(super) const VARIABLE: u32 = 14;
     pub(super) const SECTION: u32 = 15;
@@ -39,6 +59,21 @@ pub struct Btf {
     types: Vec<usize>,
     /// Offset, size and number of the per-CPU variables, ascending.
     per_cpu: Vec<(u64, u64, u32)>,
+}
+
+/// A lock as a part of something: `pipe_inode_info.mutex`, which is a `struct mutex`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockPart {
+    pub path: String,
+    pub type_name: String,
+}
+
+/// A member of a structure or union.
+#[derive(Debug)]
+struct Member {
+    name: u32,
+    number: u32,
+    bytes: Range<u64>,
 }
 
 /// A type, without what follows its head.
@@ -86,17 +121,101 @@ impl Btf {
     /// The innermost part of a per-CPU variable at an offset in a processor's copy, and the bytes up to the offset in
     /// it: `("runqueues.cfs.nr_running", 0)`.
     pub fn per_cpu_at(&self, offset: u64) -> Option<(String, u64)> {
+        let (variable, inside) = self.per_cpu_variable(offset)?;
+        let mut path = self.text(variable.name)?.to_owned();
+        let rest = self.descend(variable.refers, inside, &mut path);
+        Some((path, rest))
+    }
+
+    /// The per-CPU variable at an offset, and the offset in it.
+    fn per_cpu_variable(&self, offset: u64) -> Option<(Head, u64)> {
         let index = self.per_cpu.partition_point(|(start, ..)| *start <= offset);
         let (start, size, number) = *self.per_cpu.get(index.checked_sub(1)?)?;
-        if offset - start >= size {
-            return None;
-        }
         let variable = self
             .head(number)
             .filter(|head| head.kind == kind::VARIABLE)?;
-        let mut path = self.text(variable.name)?.to_owned();
-        let rest = self.descend(variable.refers, offset - start, &mut path);
-        Some((path, rest))
+        (offset - start < size).then_some((variable, offset - start))
+    }
+
+    /// The lock at an offset in a processor's copy of the per-CPU variables.
+    pub fn per_cpu_lock_at(&self, offset: u64) -> Option<LockPart> {
+        let (variable, inside) = self.per_cpu_variable(offset)?;
+        let path = self.text(variable.name)?.to_owned();
+        self.lock_in(variable.refers, inside, path, DEPTH_MAX)
+    }
+
+    /// The lock at an offset of what a function returns a pointer to, if that is a structure of this size: then the
+    /// block of this size that the function allocates is one, as far as anybody can know.
+    pub fn returned_lock_at(&self, function: &str, size: u64, offset: u64) -> Option<LockPart> {
+        let number = self.returned_structure(function)?;
+        let head = self.head(number)?;
+        if u64::from(head.refers) != size {
+            return None;
+        }
+        let path = self.text(head.name)?.to_owned();
+        self.lock_in(number, offset, path, DEPTH_MAX)
+    }
+
+    /// The structure that a function returns a pointer to.
+    fn returned_structure(&self, function: &str) -> Option<u32> {
+        let mut heads = self.types.iter().filter_map(|at| self.head_at(*at));
+        let found = heads
+            .find(|head| head.kind == kind::FUNCTION && self.text(head.name) == Some(function))?;
+        let of = |number, wanted| self.head(number).filter(|head| head.kind == wanted);
+        let returns = of(found.refers, kind::FUNCTION_TYPE)?.refers;
+        let number = self.unqualified(of(returns, kind::POINTER)?.refers)?;
+        of(number, kind::STRUCT).map(|_| number)
+    }
+
+    /// A type without `const` and its like, and without the names that it has besides its own.
+    fn unqualified(&self, number: u32) -> Option<u32> {
+        let mut number = number;
+        for _ in 0..DEPTH_MAX {
+            let head = self.head(number)?;
+            match head.kind {
+                kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG => {
+                    number = head.refers;
+                }
+                _ => return Some(number),
+            }
+        }
+        None
+    }
+
+    /// The outermost lock that begins at an offset of a type. Members of a union are tried one after the other.
+    fn lock_in(&self, number: u32, offset: u64, path: String, depth: usize) -> Option<LockPart> {
+        let depth = depth.checked_sub(1)?;
+        let head = self.head(number)?;
+        let name = self.text(head.name)?;
+        let is_named = matches!(head.kind, kind::TYPEDEF | kind::STRUCT);
+        if offset == 0 && is_named && LOCKS.contains(&name) {
+            let type_name = match head.kind {
+                kind::STRUCT => format!("struct {name}"),
+                _ => name.to_owned(),
+            };
+            return Some(LockPart { path, type_name });
+        }
+        match head.kind {
+            kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG => {
+                self.lock_in(head.refers, offset, path, depth)
+            }
+            kind::STRUCT | kind::UNION => (0..head.length).find_map(|index| {
+                let member = self.member_of(head, index)?;
+                if !member.bytes.contains(&offset) {
+                    return None;
+                }
+                let name = self.text(member.name)?;
+                let dot = if name.is_empty() { "" } else { "." };
+                let path = format!("{path}{dot}{name}");
+                self.lock_in(member.number, offset - member.bytes.start, path, depth)
+            }),
+            kind::ARRAY => {
+                let mut path = path;
+                let (number, inside) = self.element(head, offset, &mut path)?;
+                self.lock_in(number, inside, path, depth)
+            }
+            _ => None,
+        }
     }
 
     fn variables(&self, section: Head) -> Option<Vec<(u64, u64, u32)>> {
@@ -136,30 +255,39 @@ impl Btf {
     /// The member of a structure or union at an offset: its type and the offset in it.
     fn member(&self, head: Head, offset: u64, path: &mut String) -> Option<(u32, u64)> {
         for index in 0..head.length {
-            let at = head.rest + to_usize(u64::from(index)) * 12;
-            let field = |offset| word(&self.bytes, at + offset);
-            let (name, number, bits) = (field(0)?, field(4)?, field(8)?);
-            let (first, width) = if head.has_bit_sizes {
-                (bits & 0x00FF_FFFF, bits >> 24)
-            } else {
-                (bits, 0)
-            };
-            let start = u64::from(first / 8);
-            let size = match width {
-                0 => self.size(number, DEPTH_MAX)?,
-                width => u64::from((first % 8 + width).div_ceil(8)),
-            };
-            let end = start.saturating_add(size);
-            if (start..end).contains(&offset) {
-                let name = self.text(name)?;
+            let member = self.member_of(head, index)?;
+            if member.bytes.contains(&offset) {
+                let name = self.text(member.name)?;
                 if !name.is_empty() {
                     path.push('.');
                     path.push_str(name);
                 }
-                return Some((number, offset - start));
+                return Some((member.number, offset - member.bytes.start));
             }
         }
         None
+    }
+
+    /// A member of a structure or union.
+    fn member_of(&self, head: Head, index: u32) -> Option<Member> {
+        let at = head.rest + to_usize(u64::from(index)) * 12;
+        let field = |offset| word(&self.bytes, at + offset);
+        let (name, number, bits) = (field(0)?, field(4)?, field(8)?);
+        let (first, width) = if head.has_bit_sizes {
+            (bits & 0x00FF_FFFF, bits >> 24)
+        } else {
+            (bits, 0)
+        };
+        let start = u64::from(first / 8);
+        let size = match width {
+            0 => self.size(number, DEPTH_MAX)?,
+            width => u64::from((first % 8 + width).div_ceil(8)),
+        };
+        Some(Member {
+            name,
+            number,
+            bytes: start..start.saturating_add(size),
+        })
     }
 
     fn element(&self, head: Head, offset: u64, path: &mut String) -> Option<(u32, u64)> {
@@ -252,7 +380,18 @@ mod tests {
     /// with `typedef int counts[4]`.
     fn kernel() -> Vec<u8> {
         let names = [
-            "int", "lock", "loads", "counts", "queues", "low", "high", PER_CPU,
+            "int",
+            "lock",
+            "loads",
+            "counts",
+            "queues",
+            "low",
+            "high",
+            PER_CPU,
+            "mutex",
+            "pipe",
+            "open",
+            "make_pipe",
         ];
         let (strings, at) = strings(&names);
         let head = |kind: u32, length: u32, name: &str, refers: u32| {
@@ -281,6 +420,17 @@ mod tests {
             vec![1],
             head(kind::SECTION, 1, PER_CPU, 0),
             vec![7, 0x40, 24],
+            head(kind::STRUCT, 1, "mutex", 4),
+            member("lock", 1, 0),
+            head(kind::UNION, 2, "", 4),
+            member("low", 1, 0),
+            member("lock", 9, 0),
+            head(kind::STRUCT, 2, "pipe", 8),
+            member("open", 1, 0),
+            member("", 10, 32),
+            head(kind::POINTER, 0, "", 11),
+            head(kind::FUNCTION_TYPE, 0, "", 12),
+            head(kind::FUNCTION, 0, "make_pipe", 13),
         ]
         .concat();
         let types: Vec<u8> = types.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -306,6 +456,25 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_is_known_by_what_the_allocating_function_returns() {
+        let btf = Btf::parse(&kernel()).unwrap();
+        let lock = |function, size, offset| btf.returned_lock_at(function, size, offset);
+        let part = LockPart {
+            path: "pipe.lock".to_owned(),
+            type_name: "struct mutex".to_owned(),
+        };
+        assert_eq!(lock("make_pipe", 8, 4), Some(part));
+        assert_eq!(lock("make_pipe", 8, 0), None, "no lock is there");
+        assert_eq!(
+            lock("make_pipe", 16, 4),
+            None,
+            "it allocated something else"
+        );
+        assert_eq!(lock("other", 8, 4), None);
+        assert_eq!(btf.per_cpu_lock_at(0x40), None);
+    }
+
+    #[test]
     fn damage_gives_no_answer_and_no_panic() {
         let whole = kernel();
         for end in 0..whole.len() {
@@ -317,6 +486,7 @@ mod tests {
                 spoilt[at] ^= flip;
                 if let Some(btf) = Btf::parse(&spoilt) {
                     let _any: Vec<_> = (0x30..0x70).map(|at| btf.per_cpu_at(at)).collect();
+                    let _any = btf.returned_lock_at("make_pipe", 8, 4);
                 }
             }
         }

@@ -26,7 +26,7 @@ pub mod symbol;
 mod symbol_file;
 pub mod unwind;
 
-pub use btf::Btf;
+pub use btf::{Btf, LockPart};
 pub use debug_file::{BuildId, DebugFileFinder, DebugRequest};
 pub use elf::{LinkAddr, Segment};
 pub use error::{Incomplete, ModuleError, Part};

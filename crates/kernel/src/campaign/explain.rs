@@ -114,12 +114,9 @@ impl<'a, 'b> Explainer<'a, 'b> {
         if lock == RCU {
             return "an RCU read side".to_owned();
         }
-        let block = || {
-            let within = self.session.world.block_at(lock)?;
-            Some(within.name(&self.names.describe(within.allocation.site.pc())))
-        };
-        let name = self.names.variable(lock).or_else(block);
-        name.map_or_else(|| format!("{lock:#x}"), |name| format!("`{name}`"))
+        let block = self.session.world.block_at(lock);
+        let name = self.names.lock(lock, block);
+        name.unwrap_or_else(|| format!("{lock:#x}"))
     }
 
     fn notes(&self, failure: &Failure) -> Vec<String> {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use raddle_campaign::Focus;
 use raddle_report::Place;
+use raddle_trace::facts::Within;
 
 use super::session::Session;
 use crate::symbols::{Named, Symbols};
@@ -60,6 +61,24 @@ impl<'a> Names<'a> {
     /// The kernel's variable at an address.
     pub(super) fn variable(&self, addr: u64) -> Option<String> {
         self.kernel.variable(addr, &self.per_cpu)
+    }
+
+    /// A lock of the kernel: a variable, or a part of an allocated block, with its type where BTF tells.
+    pub(super) fn lock(&self, addr: u64, block: Option<Within<'_>>) -> Option<String> {
+        if let Some((part, cpu)) = self.kernel.per_cpu_lock(addr, &self.per_cpu) {
+            return Some(format!("`{}` of CPU {cpu} ({})", part.path, part.type_name));
+        }
+        if let Some(name) = self.variable(addr) {
+            return Some(format!("`{name}`"));
+        }
+        let block = block?;
+        let (site, size) = (block.allocation.site.pc(), block.allocation.size);
+        let name = block.name(&self.describe(site));
+        let part = self.kernel.lock_in_block(site, size, block.offset);
+        Some(match part {
+            Some(part) => format!("`{}` ({}) in `{name}`", part.path, part.type_name),
+            None => format!("`{name}`"),
+        })
     }
 
     /// Where an instruction of the kernel is: function with offset and module, and its line if that is known.
