@@ -1,3 +1,5 @@
+//! Reports as Linux prints them.
+
 use super::*;
 
 fn kinds(text: &str) -> Vec<SplatKind> {
@@ -52,86 +54,107 @@ fn ordinary_output_is_no_report() {
 }
 
 /// As the source of Linux prints them, with the name of a cache where it has one.
+const HEADLINE_KINDS: [(&str, SplatKind); 29] = [
+    (
+        "BUG kmalloc-128 (Not tainted): Poison overwritten",
+        SplatKind::Sanitizer,
+    ),
+    (
+        "BUG kmalloc-128 (Tainted: G    B      OE     ): Object already free",
+        SplatKind::Sanitizer,
+    ),
+    (
+        "BUG dentry (Not tainted): Right Redzone overwritten",
+        SplatKind::Sanitizer,
+    ),
+    (
+        "BUG kmalloc-8 (Not tainted): Left Redzone overwritten",
+        SplatKind::Sanitizer,
+    ),
+    (
+        "BUG task_struct (Not tainted): Freepointer corrupt",
+        SplatKind::Sanitizer,
+    ),
+    (
+        "BUG x (Not tainted): Objects remaining in x on __kmem_cache_shutdown()",
+        SplatKind::Sanitizer,
+    ),
+    (
+        "BUG: KASAN: slab-use-after-free in f+0x1/0x2",
+        SplatKind::Sanitizer,
+    ),
+    ("BUG: KCSAN: data-race in f / g", SplatKind::Sanitizer),
+    (
+        "UBSAN: array-index-out-of-bounds in fs/x.c:12:3",
+        SplatKind::Sanitizer,
+    ),
+    (
+        "BUG: unable to handle page fault for address: ffffc90000000000",
+        SplatKind::Oops,
+    ),
+    (
+        "Oops: general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1]",
+        SplatKind::Oops,
+    ),
+    (
+        "list_del corruption. prev->next should be a, but was b",
+        SplatKind::Bug,
+    ),
+    (
+        "BUG: scheduling while atomic: test/77/0x00000002",
+        SplatKind::Bug,
+    ),
+    (
+        "BUG: sleeping function called from invalid context at kernel/locking/mutex.c:580",
+        SplatKind::Bug,
+    ),
+    (
+        "BUG: Bad page state in process test  pfn:01234",
+        SplatKind::Bug,
+    ),
+    ("BUG: spinlock bad magic on CPU#1, test/77", SplatKind::Bug),
+    (
+        "WARNING: possible circular locking dependency detected",
+        SplatKind::Lockdep,
+    ),
+    (
+        "WARNING: HARDIRQ-safe -> HARDIRQ-unsafe lock order detected",
+        SplatKind::Lockdep,
+    ),
+    ("WARNING: bad unlock balance detected!", SplatKind::Lockdep),
+    ("WARNING: test/77 still has locks held!", SplatKind::Lockdep),
+    ("WARNING: suspicious RCU usage", SplatKind::Lockdep),
+    ("[ BUG: Invalid wait context ]", SplatKind::Lockdep),
+    ("refcount_t: underflow; use-after-free.", SplatKind::Warning),
+    (
+        "WARNING: CPU: 0 PID: 1 at mm/x.c:1 f+0x1/0x2",
+        SplatKind::Warning,
+    ),
+    (
+        "INFO: task test:77 blocked for more than 120 seconds.",
+        SplatKind::HungTask,
+    ),
+    (
+        "rcu: INFO: rcu_preempt self-detected stall on CPU",
+        SplatKind::Stall,
+    ),
+    (
+        "INFO: rcu_sched detected stalls on CPUs/tasks:",
+        SplatKind::Stall,
+    ),
+    (
+        "watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [test:77]",
+        SplatKind::Stall,
+    ),
+    (
+        "NMI watchdog: Watchdog detected hard LOCKUP on cpu 0",
+        SplatKind::Stall,
+    ),
+];
+
 #[test]
 fn every_checker_has_its_kind() {
-    use SplatKind::{Bug, HungTask, Lockdep, Oops, Sanitizer, Stall, Warning};
-    let headlines = [
-        (
-            "BUG kmalloc-128 (Not tainted): Poison overwritten",
-            Sanitizer,
-        ),
-        (
-            "BUG kmalloc-128 (Tainted: G    B      OE     ): Object already free",
-            Sanitizer,
-        ),
-        (
-            "BUG dentry (Not tainted): Right Redzone overwritten",
-            Sanitizer,
-        ),
-        (
-            "BUG kmalloc-8 (Not tainted): Left Redzone overwritten",
-            Sanitizer,
-        ),
-        (
-            "BUG task_struct (Not tainted): Freepointer corrupt",
-            Sanitizer,
-        ),
-        (
-            "BUG x (Not tainted): Objects remaining in x on __kmem_cache_shutdown()",
-            Sanitizer,
-        ),
-        ("BUG: KASAN: slab-use-after-free in f+0x1/0x2", Sanitizer),
-        ("BUG: KCSAN: data-race in f / g", Sanitizer),
-        ("UBSAN: array-index-out-of-bounds in fs/x.c:12:3", Sanitizer),
-        (
-            "BUG: unable to handle page fault for address: ffffc90000000000",
-            Oops,
-        ),
-        (
-            "Oops: general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1]",
-            Oops,
-        ),
-        (
-            "list_del corruption. prev->next should be a, but was b",
-            Bug,
-        ),
-        ("BUG: scheduling while atomic: test/77/0x00000002", Bug),
-        (
-            "BUG: sleeping function called from invalid context at kernel/locking/mutex.c:580",
-            Bug,
-        ),
-        ("BUG: Bad page state in process test  pfn:01234", Bug),
-        ("BUG: spinlock bad magic on CPU#1, test/77", Bug),
-        (
-            "WARNING: possible circular locking dependency detected",
-            Lockdep,
-        ),
-        (
-            "WARNING: HARDIRQ-safe -> HARDIRQ-unsafe lock order detected",
-            Lockdep,
-        ),
-        ("WARNING: bad unlock balance detected!", Lockdep),
-        ("WARNING: test/77 still has locks held!", Lockdep),
-        ("WARNING: suspicious RCU usage", Lockdep),
-        ("[ BUG: Invalid wait context ]", Lockdep),
-        ("refcount_t: underflow; use-after-free.", Warning),
-        ("WARNING: CPU: 0 PID: 1 at mm/x.c:1 f+0x1/0x2", Warning),
-        (
-            "INFO: task test:77 blocked for more than 120 seconds.",
-            HungTask,
-        ),
-        ("rcu: INFO: rcu_preempt self-detected stall on CPU", Stall),
-        ("INFO: rcu_sched detected stalls on CPUs/tasks:", Stall),
-        (
-            "watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [test:77]",
-            Stall,
-        ),
-        (
-            "NMI watchdog: Watchdog detected hard LOCKUP on cpu 0",
-            Stall,
-        ),
-    ];
-    for (line, kind) in headlines {
+    for (line, kind) in HEADLINE_KINDS {
         assert_eq!(kinds(line), [kind], "{line}");
     }
 }
