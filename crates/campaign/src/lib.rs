@@ -30,7 +30,7 @@ mod worker;
 
 pub use algorithm::{Algorithm, Material, UnknownScheduler, scheduler};
 pub use cancel::{Cancel, Leave, Urgency};
-pub use exhaustive::Exhaustive;
+pub use exhaustive::{Exhaustive, NoteTransitions, Noted};
 pub use explore::{Begun, ReportOf, begin, explore, sample};
 pub use failures::{Failures, Kept, as_found_note};
 pub use findings::{Findings, follow};

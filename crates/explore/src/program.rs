@@ -13,7 +13,6 @@ use raddle_sched::{End, Scheduler};
 use raddle_trace::{Limits, Observer, Recording};
 use raddle_world::{ContextId, Site, World};
 
-use crate::exhaustive;
 use crate::explain;
 use crate::judge::Rules;
 use crate::portfolio::PORTFOLIO;
@@ -87,16 +86,7 @@ pub fn explore(
         report.note_end(&program.options.cancel);
         return Ok(report);
     };
-    let mut report = begun.report();
-    let mut stage = begun.stage;
-    exhaustive::search(
-        &mut stage,
-        &program.options,
-        &begun.rules,
-        &mut report,
-        news,
-    );
-    Ok(report)
+    raddle_campaign::exhaustive::search(program, begun, news)
 }
 
 impl Subject for Program {

@@ -132,6 +132,7 @@ mod tests {
                 interrupts: true,
                 pause_window: 3,
                 loop_window: 2,
+                liveness: crate::campaign::LivenessRule::Rehearsed,
             },
             schedule: Schedule::default(),
             start_digest: 3,

@@ -676,6 +676,7 @@ fn kernel_recording(folder: &Path, guest: &str, host: &str) -> KernelRecording {
             interrupts: true,
             pause_window: 3,
             loop_window: 2,
+            liveness: Default::default(),
         },
         schedule: Schedule::default(),
         start_digest: 3,

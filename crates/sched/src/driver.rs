@@ -290,13 +290,11 @@ impl Driving {
     fn list_candidates<W: World>(&mut self, world: &mut W) {
         self.candidates.clear();
         self.candidates.extend_from_slice(&self.runnable);
-        if self.is_replay || self.waiting.is_empty() {
+        if self.is_replay {
             return;
         }
-        self.waiting.revive(world.rehearsing());
-        self.candidates.retain(|id| !self.waiting.is_aside(*id));
+        self.waiting.leave_out(world, &mut self.candidates);
         if self.candidates.is_empty() {
-            self.waiting.revive_all();
             self.candidates.extend_from_slice(&self.runnable);
         }
     }
@@ -665,7 +663,9 @@ impl Driving {
                 Reason::Yielded
             }
             Stop::Steps => Reason::Bound,
-            Stop::Point { .. } if self.is_waiting(stop, world, who) => Reason::Spinning,
+            Stop::Point { .. } | Stop::Sync if self.is_waiting(stop, world, who) => {
+                Reason::Spinning
+            }
             Stop::Point { site } => Reason::Point { site },
             Stop::Sync => Reason::Sync,
             _ => Reason::Blocked,
@@ -675,6 +675,12 @@ impl Driving {
     /// Whether a context that stands at a point, or has yielded, waits for somebody else's write.
     fn is_waiting<W: World>(&mut self, stop: &Stop, world: &mut W, who: ContextId) -> bool {
         if self.is_replay {
+            return false;
+        }
+        if let Some(judge) = world.judging() {
+            return judge.is_waiting(who);
+        }
+        if *stop == Stop::Sync {
             return false;
         }
         let site = world.site(who);

@@ -6,12 +6,14 @@
 //! gives it up on the way is not, since others may need the lock: it only asks for others to be run. Every other loop
 //! goes on, and what starves others in it is ended by the driver's patience (SKI's H4).
 //!
+//! A world that judges by itself who is live is believed instead (SKI's heuristics, for comparison).
+//!
 //! What was tried out is remembered for as long as it is true; a suspicion that turned out wrong is raised again only
 //! after twice as many turns.
 
 use std::collections::BTreeMap;
 
-use raddle_world::{ContextId, Rehearse, Site, Standstill};
+use raddle_world::{ContextId, Rehearse, Site, Standstill, World};
 
 /// Points of a loop without progress at most, if the world does not limit its instructions.
 const MEMORY: usize = 8;
@@ -196,6 +198,25 @@ impl Waiting {
         });
     }
 
+    /// Leaves those out of the candidates who wait. If that leaves nobody, everybody may look again.
+    pub(crate) fn leave_out<W: World>(&mut self, world: &mut W, candidates: &mut Vec<ContextId>) {
+        if let Some(judge) = world.judging() {
+            candidates.retain(|id| !judge.is_waiting(*id));
+            if candidates.is_empty() {
+                judge.revive_all();
+            }
+            return;
+        }
+        if self.aside.is_empty() {
+            return;
+        }
+        self.revive(world.rehearsing());
+        candidates.retain(|id| !self.is_aside(*id));
+        if candidates.is_empty() {
+            self.revive_all();
+        }
+    }
+
     /// A context runs, for whatever reason: it looks again.
     pub(crate) fn run(&mut self, who: ContextId) {
         self.aside.retain(|id| *id != who);
@@ -210,7 +231,7 @@ impl Waiting {
     }
 
     /// Everybody may look again.
-    pub(crate) fn revive_all(&mut self) {
+    fn revive_all(&mut self) {
         self.aside.clear();
     }
 }

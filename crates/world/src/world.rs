@@ -52,6 +52,18 @@ pub trait World {
     fn rehearsing(&mut self) -> Option<&mut dyn Rehearse> {
         None
     }
+    /// Present if it is to say by itself who is not live, instead of being tried out.
+    fn judging(&mut self) -> Option<&mut dyn JudgeLiveness> {
+        None
+    }
+}
+
+/// The ability to say by heuristics who does not make progress.
+pub trait JudgeLiveness {
+    /// Whether a context that could run is not live, as far as was seen.
+    fn is_waiting(&mut self, who: ContextId) -> bool;
+    /// Everybody is live again.
+    fn revive_all(&mut self);
 }
 
 /// Which flagged points a run may pass.

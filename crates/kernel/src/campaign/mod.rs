@@ -32,7 +32,7 @@ pub use portfolio::PORTFOLIO;
 pub use race_rules::{RaceRules, Rank};
 pub use recorded::Recorded;
 pub use repeat::{Trace, repeat};
-pub use run::{Outcome, RaceMode, Rules};
+pub use run::{LivenessRule, Outcome, RaceMode, Rules};
 pub use session::{Origin, Session, StartFailure, Target, input};
 pub use ski_race::{RaceGroup, RacePair};
 pub use subject::{HABITS, KernelReport, KernelTest, LOOP_WINDOW, PATIENCE, PAUSE_WINDOW, explore};

@@ -1,7 +1,8 @@
 //! One schedule, from the start line to its end and to a judgement.
 
-use raddle_campaign::{Learned, Spent, Stopwatch, Watch};
+use raddle_campaign::{Learned, NoteTransitions, Noted, Spent, Stopwatch, Watch};
 use raddle_detect::{Communication, Races};
+use raddle_sched::dpor::SharedLog;
 use raddle_sched::{End, Passing, Policy, Reason, Scheduler, View, Wrap};
 use raddle_stdx::width::to_u64;
 use raddle_trace::{Facts, Limits, Observer};
@@ -25,6 +26,17 @@ pub enum RaceMode {
     HappensBefore,
 }
 
+/// How it is known that a processor makes no progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LivenessRule {
+    /// It is tried out: only a loop that cannot end without another one's write is set aside.
+    #[default]
+    Rehearsed,
+    /// SKI's heuristics, for comparison.
+    Ski,
+}
+
 /// How to run and to judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
@@ -39,6 +51,8 @@ pub struct Rules {
     pub pause_window: u64,
     /// Instructions of a loop without PAUSE that means the same at most.
     pub loop_window: u64,
+    #[serde(default)]
+    pub liveness: LivenessRule,
 }
 
 impl Rules {
@@ -46,6 +60,13 @@ impl Rules {
     pub(super) fn apply(self, world: &mut KernelWorld) {
         world.schedule_interrupts(self.interrupts);
         world.set_pause_window(self.pause_window);
+        world.set_long_pause_loops(self.liveness == LivenessRule::Rehearsed);
+    }
+
+    /// The windows of SKI's heuristics, if they are to be used.
+    fn ski_windows(self) -> Option<[u64; 3]> {
+        let windows = [self.pause_window, self.loop_window, self.patience];
+        (self.liveness == LivenessRule::Ski).then_some(windows)
     }
 
     /// How to drive a world under them.
@@ -77,6 +98,8 @@ struct Counting<'a> {
     heuristics: Heuristics,
     /// Whether every point is to be a stop.
     stops_everywhere: bool,
+    /// Whether loops and starvation are counted here, and not by the world.
+    counts: bool,
 }
 
 impl<'a> Wrap for Counting<'a> {
@@ -97,6 +120,7 @@ impl<'a> Wrap for Counting<'a> {
 
     fn pick(&mut self, view: &View<'_>) -> ContextId {
         let which = match view.reason {
+            _ if !self.counts => None,
             Reason::Spinning => Some(Heuristic::Looping),
             Reason::Starving => Some(Heuristic::Starving),
             _ => None,
@@ -218,6 +242,52 @@ pub(super) fn run_observed(
     run
 }
 
+/// Runs one schedule and writes down what its transitions touch.
+fn run_noted(
+    session: &mut Session<'_>,
+    scheduler: &mut dyn Scheduler,
+    rules: Rules,
+    log: &SharedLog,
+) -> Run {
+    session.world.tell_copies(true);
+    let watch = Watch::MEMORY;
+    let run = run_watched(session, scheduler, rules, watch, &mut |_, events| {
+        let mut log = log.borrow_mut();
+        let Some(transition) = log.current() else {
+            return;
+        };
+        for event in events {
+            if let EventKind::Access(access) = &event.kind {
+                for piece in access.pieces() {
+                    let granule = piece.location.granule().number();
+                    if access.how.writes() {
+                        transition.touched.write(granule);
+                    } else {
+                        transition.touched.read(granule);
+                    }
+                }
+            }
+        }
+    });
+    session.world.tell_copies(false);
+    run
+}
+
+impl NoteTransitions for Session<'_> {
+    fn run_noted(
+        &mut self,
+        scheduler: &mut dyn Scheduler,
+        rules: &Rules,
+        log: &SharedLog,
+    ) -> Noted<Run> {
+        let run = run_noted(self, scheduler, *rules, log);
+        Noted {
+            run,
+            bound: self.world.unvaried(),
+        }
+    }
+}
+
 /// Runs one schedule; `also` sees the events, too.
 fn run_watched(
     session: &mut Session<'_>,
@@ -231,6 +301,10 @@ fn run_watched(
     session.restore();
     spent.restore = stopwatch.lap();
     let (pages, instructions) = session.restored();
+    // In a schedule that is given, whoever was passed over is a deviation like any other.
+    let windows = rules.ski_windows().filter(|_| scheduler.given().is_none());
+    let is_judged = windows.is_some();
+    session.world.infer_as_ski(windows);
     session.world.set_observe(watch.memory);
     let races = rules.races.filter(|_| watch.memory);
     let has_order = races == Some(RaceMode::HappensBefore);
@@ -253,6 +327,7 @@ fn run_watched(
         eligible: Eligible::new(allowed),
         heuristics: Heuristics::default(),
         stops_everywhere: watch.points,
+        counts: !is_judged,
     };
     let clock = session.clock;
     // Who reads from whom is known where the run stops at every point, which most schedulers of kernels do not.
@@ -272,6 +347,7 @@ fn run_watched(
     heuristics.outside = counting.eligible.outside;
     heuristics.add(&session.world.take_heuristics());
     spent.run = stopwatch.lap().saturating_sub(spent.detect);
+    session.world.infer_as_ski(None);
     session.world.set_observe(false);
     session.lock_code = std::mem::take(&mut detectors.lock_code);
     let learned = watch.memory.then(|| detectors.learned());

@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::kept;
 use super::names::Names;
 use super::portfolio::PORTFOLIO;
-use super::run::{Outcome, RaceMode, Rules, Run, run_observed, run_schedule};
+use super::run::{LivenessRule, Outcome, RaceMode, Rules, Run, run_observed, run_schedule};
 use super::session::{OUT_OF_MEMORY, Session, StartFailure, Target};
 use super::ski_race::RacePair;
 use crate::recording::KernelRecording;
@@ -68,6 +68,9 @@ pub struct KernelTest<'a> {
     pub patience: u64,
     pub pause_window: u64,
     pub loop_window: u64,
+    pub liveness: LivenessRule,
+    /// Explore all interleavings instead of sampling them.
+    pub exhaustive: bool,
     /// Whether the scheduler decides when an interrupt is taken.
     pub interrupts: bool,
     /// Decide only inside these functions and lines; empty for everywhere.
@@ -97,7 +100,11 @@ pub fn explore(
     };
     Ok(KernelReport {
         fixed_threads: begun.stage.world.info().fixed_threads.clone(),
-        campaign: raddle_campaign::sample(test, begun, news)?,
+        campaign: if test.exhaustive {
+            raddle_campaign::exhaustive::search(test, begun, news)?
+        } else {
+            raddle_campaign::sample(test, begun, news)?
+        },
     })
 }
 
@@ -128,6 +135,7 @@ impl<'a> Subject for KernelTest<'a> {
             interrupts: self.interrupts,
             pause_window: self.pause_window,
             loop_window: self.loop_window,
+            liveness: self.liveness,
         }
     }
 

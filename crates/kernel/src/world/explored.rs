@@ -1,19 +1,18 @@
 //! The explored part of a run: a scheduler decides which processor goes on.
 
-use raddle_pc::machine::{Bounds, Keep, MachineStop, Power, Rehearsed};
-use raddle_stdx::Digest;
+use raddle_pc::machine::{Bounds, MachineStop, Power, Rehearsed};
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_world::{
-    Access, AccessKind, ContextId, ContextTable, Event, EventKind, Location, PassPoints, Passage,
-    Pending, PendingKind, Rehearse, Section, Site, Snapshot, Standstill, Stop, Until, VirtualTime,
+    ContextId, ContextTable, Event, JudgeLiveness, Location, PassPoints, Passage, Pending,
+    PendingKind, Rehearse, Section, Site, Snapshot, Standstill, Stop, Until, VirtualTime,
     WordsRead, World,
 };
-use raddle_x86::{LogKind, Observe};
 
 use super::call::Answered;
-use super::heuristics::Pause;
+use super::heuristics::{PAUSE_LOOP, Pause};
 use super::phases::unsupported;
-use super::{Heuristic, KERNEL_HALF, KernelWorld, Phase, RunEnd, Switch};
+use super::ski_liveness::SkiLiveness;
+use super::{Heuristic, KernelWorld, Phase, RunEnd, Switch};
 
 impl KernelWorld {
     /// Two pauses of a processor within so many instructions mean that it waits (SKI's h2), and so does a loop of so
@@ -22,60 +21,9 @@ impl KernelWorld {
         self.pause_window = instructions;
     }
 
-    /// Watches memory accesses of the kernel from the next run on.
-    pub fn set_observe(&mut self, observes: bool) {
-        let mode = if observes {
-            Observe::Addr
-        } else {
-            Observe::None
-        };
-        let keep = if self.tells_user {
-            Keep::All
-        } else {
-            Keep::Kernel
-        };
-        self.machine.set_observe(mode, keep);
-    }
-
-    /// Whether accesses of the test's own threads in user space are told, too: so they are where decisions are made.
-    pub fn tell_user(&mut self, wanted: bool) {
-        self.tells_user = wanted;
-    }
-
-    /// Whether accesses of processors whose threads have ended are told, too.
-    pub fn tell_asides(&mut self, wanted: bool) {
-        self.tells_asides = wanted;
-    }
-
-    /// Digests every memory access from now on, the kernel's and the user's, with its value.
-    pub fn begin_trace(&mut self) {
-        self.machine.set_observe(Observe::AddrValue, Keep::All);
-        self.trace = Some((Digest::default(), 0));
-    }
-
-    /// The digest of all accesses since [`Self::begin_trace`] and of the run, and the number of accesses.
-    pub fn end_trace(&mut self) -> (u64, u64) {
-        self.digest_accesses();
-        self.set_observe(false);
-        let (mut digest, accesses) = self.trace.take().unwrap_or_default();
-        digest.word(self.run_digest());
-        (digest.value(), accesses)
-    }
-
-    /// Adds what was observed to the digest, if there is one.
-    pub(super) fn digest_accesses(&mut self) {
-        let Some((trace, accesses)) = &mut self.trace else {
-            return;
-        };
-        self.machine.drain_accesses(|access| {
-            *accesses += 1;
-            trace.word(u64::from(access.cpu) << 32 | u64::from(access.size) << 8);
-            trace.word(access.kind as u64);
-            trace.word(access.step);
-            trace.word(access.pc);
-            trace.word(access.physical);
-            trace.word(access.value.unwrap_or_default());
-        });
+    /// Whether two pauses at one place that are further apart mean it, too.
+    pub fn set_long_pause_loops(&mut self, wanted: bool) {
+        self.pause_loop = if wanted { PAUSE_LOOP } else { 0 };
     }
 
     /// Flags exactly these instructions of the kernel.
@@ -97,56 +45,28 @@ impl KernelWorld {
         }
     }
 
-    /// Turns the accesses of a run of `context` into events. `steps` are those of the processor and of the context
-    /// when it began.
-    fn drain_accesses(&mut self, context: ContextId, steps: (u64, u64)) {
-        self.digest_accesses();
-        if !self.machine.has_accesses() {
-            return;
-        }
-        // What a processor itself does after its thread's end is the same for every test; interrupts are not.
-        let is_aside =
-            self.has_ended(self.processor(context)) && self.processor_context(context) == context;
-        let is_dropped = is_aside && !self.tells_asides;
-        let keeps_user = self.is_debugged || self.tells_user;
-        let events = &mut self.events;
-        self.machine.drain_accesses(|access| {
-            if is_dropped || access.addr < KERNEL_HALF && !keeps_user {
-                return;
-            }
-            let told = Access {
-                how: access_kind(access.kind),
-                size: access.size,
-                location: location(access.physical),
-                addr: access.addr,
-                value: access.value,
-            };
-            events.push(Event {
-                context,
-                step: steps.1 + (access.step - steps.0),
-                site: Site::first(access.pc),
-                kind: if is_aside {
-                    EventKind::Aside(told)
-                } else {
-                    EventKind::Access(told)
-                },
-            });
-        });
-    }
-
     /// What a stop of the machine means; none if the processor just goes on.
     fn explored_stop(&mut self, cpu: usize, stop: MachineStop) -> Option<Stop> {
         self.state.at_point[cpu] = None;
         match stop {
             MachineStop::Steps => Some(Stop::Steps),
             MachineStop::Idle => {
+                self.state.has_slept |= !self.state.is_through[cpu];
                 self.note_heuristic(Heuristic::Halted, cpu);
                 Some(Stop::Blocked)
             }
-            MachineStop::Pause => self.is_waiting(cpu).then(|| {
-                self.note_heuristic(Heuristic::Paused, cpu);
-                Stop::Yielded
-            }),
+            MachineStop::Pause => {
+                let is_waiting = self.is_waiting(cpu);
+                let (who, step) = (self.executing(cpu), self.machine.steps(cpu));
+                let is_counted = match &mut self.ski {
+                    Some(ski) => ski.pause(who, step).is_some(),
+                    None => is_waiting,
+                };
+                if is_counted {
+                    self.note_heuristic(Heuristic::Paused, cpu);
+                }
+                is_waiting.then_some(Stop::Yielded)
+            }
             MachineStop::Point(pc) => {
                 self.state.at_point[cpu] = Some(pc.0);
                 let is_scheduled = self.at_sync_point(cpu, pc.0);
@@ -189,7 +109,7 @@ impl KernelWorld {
             pc: self.machine.cpu(cpu).rip,
         };
         let before = self.state.paused[cpu].replace(now);
-        before.is_some_and(|before| now.closes_loop(before, self.pause_window))
+        before.is_some_and(|before| now.closes_loop(before, self.pause_window, self.pause_loop))
     }
 
     fn note_heuristic(&mut self, which: Heuristic, cpu: usize) {
@@ -205,7 +125,7 @@ impl KernelWorld {
     }
 
     /// Whether the test thread of a processor is through, so that what the processor does is nobody's.
-    fn has_ended(&self, cpu: usize) -> bool {
+    pub(super) fn has_ended(&self, cpu: usize) -> bool {
         !self.is_debugged && self.state.is_through[cpu]
     }
 
@@ -360,6 +280,11 @@ impl World for KernelWorld {
         Some(self)
     }
 
+    fn judging(&mut self) -> Option<&mut dyn JudgeLiveness> {
+        self.ski.as_ref()?;
+        Some(self)
+    }
+
     fn state_digest(&mut self) -> u64 {
         self.machine.digest()
     }
@@ -399,6 +324,9 @@ impl PassPoints for KernelWorld {
         let mut points_left = points;
         self.set_interest(never);
         self.note_switch(cpu);
+        if let Some(ski) = &mut self.ski {
+            ski.goes_on(who);
+        }
         if left > 0 && self.executing(cpu) != who {
             debug_assert_eq!(self.machine.dispatchable(cpu), self.vector(who));
             if self.notes_switches {
@@ -418,8 +346,9 @@ impl PassPoints for KernelWorld {
             // The end of the time is no matter of how a run is cut into slices, and neither is the kernel's death, of which
             // whole lines tell.
             let time_left = self.time_left().saturating_add(1);
+            let judged = self.ski.as_ref().map_or(u64::MAX, SkiLiveness::slice);
             let bounds = Bounds {
-                steps: left.min(time_left),
+                steps: left.min(time_left).min(judged),
                 stop_at_pause: true,
                 stop_at_line: true,
                 skip_point: at_point == Some(self.machine.cpu(cpu).rip),
@@ -432,9 +361,14 @@ impl PassPoints for KernelWorld {
                 points_left -= ran.passed;
             }
             self.state.contexts.get_mut(who).steps += ran.steps;
+            self.judge_accesses(who, ran.steps);
             self.drain_accesses(who, steps);
             self.drain_console();
+            let has_news = self.ski.as_ref().is_some_and(SkiLiveness::has_news);
             let is_time_only = ran.stop == MachineStop::Steps && left > 0;
+            if is_time_only && has_news {
+                break Stop::Sync;
+            }
             if let Some(stop) = self.explored_stop(cpu, ran.stop).filter(|_| !is_time_only) {
                 break stop;
             }
@@ -452,15 +386,6 @@ fn locks_of(sections: &[Section]) -> Vec<u64> {
 }
 
 /// Where a physical address is: the memory of a machine is the same for all its processors.
-fn location(physical: u64) -> Location {
+pub(super) fn location(physical: u64) -> Location {
     Location::shared(low_u32(physical >> 12), low_u16(physical & 0xFFF))
-}
-
-fn access_kind(kind: LogKind) -> AccessKind {
-    match kind {
-        LogKind::Read | LogKind::Block => AccessKind::Read,
-        LogKind::Write => AccessKind::Write,
-        LogKind::Update => AccessKind::Update,
-        LogKind::AtomicUpdate => AccessKind::AtomicUpdate,
-    }
 }

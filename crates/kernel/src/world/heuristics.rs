@@ -18,7 +18,7 @@ pub enum Heuristic {
 }
 
 /// Instructions of a loop with one pause at most.
-const LOOP_MAX: u64 = 1_000;
+pub(super) const PAUSE_LOOP: u64 = 1_000;
 
 /// A PAUSE of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +30,10 @@ pub(super) struct Pause {
 
 impl Pause {
     /// Whether the processor goes round in a loop: it has paused within `window` instructions before (H2), or at this
-    /// very place not long ago, since some loops of kernels are longer than SKI's window.
-    pub(super) fn closes_loop(self, before: Self, window: u64) -> bool {
+    /// very place within `same_place`, since some loops of kernels are longer than SKI's window.
+    pub(super) fn closes_loop(self, before: Self, window: u64, same_place: u64) -> bool {
         let passed = self.steps - before.steps;
-        passed <= window || before.pc == self.pc && passed <= LOOP_MAX
+        passed <= window || before.pc == self.pc && passed <= same_place
     }
 }
 
@@ -64,6 +64,18 @@ impl Heuristics {
         self.any += u64::from(schedule.counts != [0; 4]);
     }
 
+    /// Per cent of so many schedules in which H1 to H4 and any of them spoke (SKI's Table 6.2).
+    pub fn percentages(&self, schedules: u64) -> [f64; 5] {
+        let [h1, h2, h3, h4] = self.schedules;
+        [h1, h2, h3, h4, self.any].map(|count| 100.0 * share(count, schedules))
+    }
+
+    /// How often H1 to H4 and any of them spoke per schedule (SKI's Table 6.3).
+    pub fn per_schedule(&self, schedules: u64) -> [f64; 5] {
+        let [h1, h2, h3, h4] = self.counts;
+        [h1, h2, h3, h4, self.counts.iter().sum()].map(|count| share(count, schedules))
+    }
+
     /// Adds those of a part of the same schedule.
     pub fn add(&mut self, other: &Self) {
         self.outside += other.outside;
@@ -74,6 +86,11 @@ impl Heuristics {
             places.extend(more);
         }
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for tables")]
+fn share(count: u64, schedules: u64) -> f64 {
+    count as f64 / schedules.max(1) as f64
 }
 
 #[cfg(test)]
@@ -92,12 +109,14 @@ mod tests {
         all.add_schedule(&schedule);
         assert_eq!((all.counts, all.schedules), ([0, 4, 0, 1], [0, 2, 0, 1]));
         assert_eq!(all.any, 2);
+        assert_eq!(all.percentages(4), [0.0, 50.0, 0.0, 25.0, 50.0]);
+        assert_eq!(all.per_schedule(4), [0.0, 1.0, 0.0, 0.25, 1.25]);
     }
 
     #[test]
     fn a_pause_closes_a_loop_if_another_one_is_near_or_at_the_same_place() {
         let pause = |steps, pc| Pause { steps, pc };
-        let closes = |now: Pause| now.closes_loop(pause(1000, 0x40), 30);
+        let closes = |now: Pause| now.closes_loop(pause(1000, 0x40), 30, PAUSE_LOOP);
         assert!(closes(pause(1030, 0x80)));
         assert!(!closes(pause(1031, 0x80)));
         assert!(closes(pause(1031, 0x40)));

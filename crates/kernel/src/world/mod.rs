@@ -14,8 +14,10 @@ mod heuristics;
 mod inspect;
 mod instructions;
 mod interrupt;
+mod observed;
 mod phases;
 mod saved;
+mod ski_liveness;
 mod splat;
 mod splat_words;
 mod sync_calls;
@@ -29,12 +31,13 @@ use raddle_world::{ContextId, ContextTable, Event, Site, Unsupported};
 
 use crate::program::StatementResult;
 pub use console::Console;
-use heuristics::Pause;
 pub use heuristics::{Heuristic, Heuristics};
+use heuristics::{PAUSE_LOOP, Pause};
 pub use instructions::Executed;
 use interrupt::Told;
 pub(crate) use interrupt::processor_and_vector;
 pub use phases::{BootFailure, BootProgress, TestFailure};
+use ski_liveness::SkiLiveness;
 pub use splat::{Splat, SplatKind};
 pub(crate) use sync_calls::RCU;
 pub use sync_calls::SyncCalls;
@@ -105,6 +108,8 @@ struct State {
     at_point: Vec<Option<u64>>,
     /// Whether a test thread of each processor has ended.
     is_through: Vec<bool>,
+    /// Whether a processor with a thread of the test slept since the start line.
+    has_slept: bool,
     /// What the liveness of each processor's contexts was last made of.
     told: Vec<Option<Told>>,
     /// The last pause of each processor.
@@ -164,6 +169,12 @@ pub struct KernelWorld {
     schedules_interrupts: bool,
     /// Instructions between two pauses of a processor that waits.
     pause_window: u64,
+    /// The same for two pauses at one place, which SKI does not know.
+    pause_loop: u64,
+    /// Liveness as SKI infers it, if that is wanted instead of trying out.
+    ski: Option<SkiLiveness>,
+    /// Whether accesses are told, and not only seen.
+    tells_accesses: bool,
     notes_switches: bool,
     heuristics: Heuristics,
     /// Digest and number of all memory accesses, if they are wanted.
@@ -178,6 +189,8 @@ pub struct KernelWorld {
     tells_asides: bool,
     /// Whether accesses of code outside of the kernel, and to memory outside of it, are told.
     tells_user: bool,
+    /// Whether accesses of the kernel to memory outside of it are told.
+    tells_copies: bool,
     /// Functions that synchronise, if their calls are told.
     synchronisation: Option<Box<SyncCalls>>,
     /// Virtual nanoseconds that a test may take.
@@ -208,6 +221,7 @@ impl KernelWorld {
                 could_dispatch: 0,
                 at_point: vec![None; cpus],
                 is_through: vec![false; cpus],
+                has_slept: false,
                 told: vec![None; cpus],
                 paused: vec![None; cpus],
                 test_began: 0,
@@ -222,6 +236,9 @@ impl KernelWorld {
             events: Vec::new(),
             schedules_interrupts: false,
             pause_window: 0,
+            pause_loop: PAUSE_LOOP,
+            ski: None,
+            tells_accesses: false,
             notes_switches: false,
             heuristics: Heuristics::default(),
             trace: None,
@@ -230,6 +247,7 @@ impl KernelWorld {
             is_debugged: false,
             tells_asides: false,
             tells_user: false,
+            tells_copies: false,
             synchronisation: None,
             time_max: u64::MAX,
         }

@@ -52,6 +52,11 @@ impl Machine {
         !self.accesses.is_empty()
     }
 
+    /// Shows the accesses observed since [`Self::drain_accesses`], in order, and keeps them.
+    pub fn visit_accesses(&self, visit: impl FnMut(&Access)) {
+        self.accesses.iter().for_each(visit);
+    }
+
     /// Shows the accesses observed since the last call, in order, and forgets them.
     pub fn drain_accesses(&mut self, visit: impl FnMut(&Access)) {
         self.accesses.iter().for_each(visit);

@@ -31,3 +31,38 @@ pub(crate) fn timing(spent: &Spent, text: &mut String) {
         percent(spent.plan),
     ));
 }
+
+/// How many interleavings were explored, if all were to be: that all were is a proof or is not said.
+pub(crate) fn all_interleavings<R, T>(report: &Report<R, T>, findings: usize) -> Option<String> {
+    let all = report.exhaustive.as_ref()?;
+    let timers = if report.timed_stops > 0 {
+        ", timers only when nobody can run"
+    } else {
+        ""
+    };
+    if all.is_complete {
+        let result = if findings == 0 {
+            "no failure"
+        } else {
+            "see above"
+        };
+        return Some(format!(
+            "; all {} interleavings at this granularity explored{timers}: {result}",
+            all.interleavings
+        ));
+    }
+    let mut text = format!(
+        "; {} of about {:.0} interleavings at this granularity explored{timers}",
+        all.interleavings, all.estimate
+    );
+    if all.cut_short > 0 {
+        text.push_str(&format!(
+            "; {} runs were not followed to their end: they take too many steps",
+            all.cut_short
+        ));
+    }
+    for bound in &all.bounds {
+        text.push_str(&format!("; there may be others: {bound}"));
+    }
+    Some(text)
+}

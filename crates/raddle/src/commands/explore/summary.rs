@@ -7,7 +7,7 @@ use raddle_report::finding::{Confidence, Severity};
 use raddle_report::words::counted;
 use raddle_stdx::width::to_u64;
 
-use crate::commands::campaign::summary::{ending, timing};
+use crate::commands::campaign::summary::{all_interleavings, ending, timing};
 
 pub(super) fn summary(report: &ProgramReport, findings: usize, elapsed: Duration) -> String {
     let rate = u128::from(report.schedules) * 1000 / elapsed.as_millis().max(1);
@@ -31,7 +31,11 @@ pub(super) fn summary(report: &ProgramReport, findings: usize, elapsed: Duration
         ));
     }
     races(report, &mut text);
-    text.push_str(&completeness(report, findings));
+    text.push_str(&match all_interleavings(report, findings) {
+        Some(words) => words,
+        None if report.single_delays_done => "; every single delay was tried".into(),
+        None => "; not every single delay was tried".into(),
+    });
     ending(report, &mut text);
     if let Some((what, count)) = &report.unsupported {
         text.push_str(&format!("; {count} schedules ended early: {what}"));
@@ -61,40 +65,5 @@ fn races(report: &ProgramReport, text: &mut String) {
         text.push_str(&format!(
             "; {harmless} data races that look harmless (--races lists them)"
         ));
-    }
-}
-
-/// What was tried completely, and what was not.
-fn completeness(report: &ProgramReport, findings: usize) -> String {
-    let timers = if report.timed_stops > 0 {
-        ", timers only when nobody can run"
-    } else {
-        ""
-    };
-    match report.exhaustive {
-        Some(all) if all.is_complete => format!(
-            "; all {} interleavings at this granularity explored{timers}: {}",
-            all.interleavings,
-            if findings == 0 {
-                "no failure"
-            } else {
-                "see above"
-            }
-        ),
-        Some(some) => format!(
-            "; {} of about {:.0} interleavings at this granularity explored{timers}{}",
-            some.interleavings,
-            some.estimate,
-            if some.cut_short > 0 {
-                format!(
-                    "; {} runs were not followed to their end: they take too many steps",
-                    some.cut_short
-                )
-            } else {
-                String::new()
-            }
-        ),
-        None if report.single_delays_done => "; every single delay was tried".into(),
-        None => "; not every single delay was tried".into(),
     }
 }

@@ -10,11 +10,12 @@ use clap::Args;
 use raddle_campaign::{Cancel, Found, News, Options, Phase, Report};
 use raddle_config::kernel::Known;
 use raddle_kernel::campaign::{
-    ContextSet, HABITS, KernelReport, KernelTest, KnownFunctions, LOOP_WINDOW, Origin, PATIENCE,
-    PAUSE_WINDOW, RaceMode, RaceRules, StartFailure, Target, explore,
+    ContextSet, HABITS, KernelReport, KernelTest, KnownFunctions, LOOP_WINDOW, LivenessRule,
+    Origin, PATIENCE, PAUSE_WINDOW, RaceMode, RaceRules, StartFailure, Target, explore,
 };
 use raddle_kernel::recording::{KernelRecording, ModuleInput};
 use raddle_kernel::test_case::TestCase;
+use raddle_kernel::world::Heuristics;
 use raddle_report::render::{Case, Format, Results, terminal};
 use raddle_report::words::counted;
 use raddle_report::{Finding, RecordingFile};
@@ -26,7 +27,7 @@ use super::kinds::KINDS;
 use super::modules::Modules;
 use super::prepare::{ConsoleTo, prepare};
 use crate::commands::campaign::progress::{Bounds, Line};
-use crate::commands::campaign::summary::{ending, timing};
+use crate::commands::campaign::summary::{all_interleavings, ending, timing};
 use crate::commands::campaign::{CampaignOptions, Verdict};
 use crate::commands::explore::COLUMNS;
 use crate::commands::kind;
@@ -49,6 +50,10 @@ pub(crate) struct Explore {
     tests: Vec<PathBuf>,
     #[command(flatten)]
     campaign: CampaignOptions,
+    /// Explore all interleavings of a small test (at communication points) instead of sampling; says when all were
+    /// explored, or what else there may be.
+    #[arg(long, conflicts_with_all = ["scheduler", "races"])]
+    exhaustive: bool,
     /// Let processors take interrupts as soon as they can, instead of choosing when.
     #[arg(long)]
     plain_interrupts: bool,
@@ -72,6 +77,10 @@ pub(crate) struct Explore {
     /// and 0 for none.
     #[arg(long, value_name = "N", default_value_t = LOOP_WINDOW, value_parser = clap::value_parser!(u64).range(..=10_000))]
     loop_window: u64,
+    /// How it is known that a processor makes no progress: by trying out whether its loop can end without another one's
+    /// write (`rehearsed`), or by SKI's heuristics H1 to H4 for comparison (`ski`, slower).
+    #[arg(long, value_name = "RULE", default_value = "rehearsed", value_parser = ["rehearsed", "ski"])]
+    liveness: String,
     /// Instructions of a processor in a row before another one gets its turn (SKI's h4).
     #[arg(long, value_name = "N", default_value_t = PATIENCE)]
     patience: u64,
@@ -183,7 +192,7 @@ impl Explore {
         let begun = Instant::now();
         let budget = self.campaign.budget();
         let mut line = Line::new(Bounds {
-            schedules: self.campaign.schedules(),
+            schedules: self.schedules(),
             time: budget.time,
         });
         let result = watched(interrupt, budget, |cancel, stage| {
@@ -208,7 +217,7 @@ impl Explore {
         let mut report = result?.map_err(start_failure)?;
         write_recordings(keeper, &mut report);
         let name = target.test_path();
-        let words = summary(&report, elapsed);
+        let words = summary(&report, self.liveness(), elapsed);
         let campaign = &report.campaign;
         let failures = campaign.findings.iter().map(|found| &found.finding);
         let races = campaign.races.iter().map(|race| &race.finding);
@@ -230,10 +239,26 @@ impl Explore {
         Ok(())
     }
 
+    /// To explore everything takes as many as it takes.
+    fn schedules(&self) -> u64 {
+        match self.campaign.schedules {
+            None if self.exhaustive => u64::MAX,
+            _ => self.campaign.schedules(),
+        }
+    }
+
+    fn liveness(&self) -> LivenessRule {
+        match self.liveness.as_str() {
+            "ski" => LivenessRule::Ski,
+            _ => LivenessRule::Rehearsed,
+        }
+    }
+
     /// What to do with one test.
     fn test<'a>(&self, target: &'a Target, cancel: &Cancel) -> anyhow::Result<KernelTest<'a>> {
         Ok(KernelTest {
             options: Options {
+                schedules: self.schedules(),
                 races: self.races.is_some(),
                 ..self.campaign.campaign(&HABITS, cancel)?
             },
@@ -245,6 +270,8 @@ impl Explore {
             patience: self.patience,
             pause_window: self.pause_window,
             loop_window: self.loop_window,
+            liveness: self.liveness(),
+            exhaustive: self.exhaustive,
             interrupts: !self.plain_interrupts,
             focus: self.campaign.focus()?,
         })
@@ -317,6 +344,8 @@ fn figures(target: &Target, kernel: &KernelReport, elapsed: Duration) -> serde_j
         "liveness": report.tally.counts,
         "liveness_schedules": report.tally.schedules,
         "liveness_schedules_any": report.tally.any,
+        "liveness_percent": report.tally.percentages(report.schedules),
+        "liveness_per_schedule": report.tally.per_schedule(report.schedules),
         "outside": report.tally.outside,
         "liveness_places": report.tally.places.each_ref().map(BTreeSet::len),
         "instructions": report.spent.instructions,
@@ -360,8 +389,25 @@ pub(crate) fn start_failure(failure: StartFailure) -> Failure {
     }
 }
 
+/// How often SKI's heuristics spoke, as in its Tables 6.2 and 6.3.
+fn ski_tables(report: &Report<KernelRecording, Heuristics>) -> String {
+    let row = |figures: [f64; 5], unit: &str| {
+        let names = ["H1", "H2", "H3", "H4", "H*"];
+        let cells = names.iter().zip(figures);
+        let cells: Vec<String> = cells
+            .map(|(name, figure)| format!("{name} {figure:.2}{unit}"))
+            .collect();
+        cells.join(", ")
+    };
+    format!(
+        "; SKI's heuristics spoke in this share of the schedules: {}; so often per schedule: {}",
+        row(report.tally.percentages(report.schedules), " %"),
+        row(report.tally.per_schedule(report.schedules), "")
+    )
+}
+
 /// What was explored and what was not.
-fn summary(kernel: &KernelReport, elapsed: Duration) -> String {
+fn summary(kernel: &KernelReport, liveness: LivenessRule, elapsed: Duration) -> String {
     let report = &kernel.campaign;
     let seconds = elapsed.as_secs_f64().max(0.001);
     let thousands = |count: u64| count as f64 / report.schedules.max(1) as f64 / 1000.0;
@@ -382,6 +428,9 @@ fn summary(kernel: &KernelReport, elapsed: Duration) -> String {
     text.push_str(&format!(
         "; passed over: {halted} halted, {paused} paused, {looping} looping, {starving} starving"
     ));
+    if liveness == LivenessRule::Ski {
+        text.push_str(&ski_tables(report));
+    }
     if report.tally.outside > 0 {
         text.push_str(&format!(
             "; {} somebody outside of --contexts went on because nobody else could",
@@ -398,6 +447,8 @@ fn summary(kernel: &KernelReport, elapsed: Duration) -> String {
             report.unexplained
         ));
     }
+    let explored = all_interleavings(report, report.findings.len());
+    text.push_str(&explored.unwrap_or_default());
     ending(report, &mut text);
     if let Some((what, count)) = &report.unsupported {
         text.push_str(&format!(
