@@ -27,6 +27,7 @@ mod stack;
 mod steps;
 mod teller;
 mod weave;
+mod whereabouts;
 
 pub use checkpoint::changed_files;
 pub use explain::DATA_RACE;

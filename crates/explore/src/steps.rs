@@ -154,7 +154,7 @@ pub(crate) fn tell(
                 }
             }
             if let Some(last) = events.last() {
-                teller.look_ahead(world, last.context);
+                teller.end_slice(world, last.context);
             }
         },
     );

@@ -1,7 +1,6 @@
 //! Turns the events of a run into steps.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use raddle_calls::Learns;
 use raddle_detect::assertion_message;
@@ -9,19 +8,17 @@ use raddle_linux::LinuxWorld;
 use raddle_report::evidence::{Held, Value};
 use raddle_report::{Action, Edge, EdgeKind, Frame, Locks, Place, Step, Word};
 use raddle_stdx::width::to_u64;
-use raddle_symbols::SymbolSpace;
 use raddle_trace::Facts;
 use raddle_trace::facts::LockChange;
-use raddle_world::{
-    Access, AccessKind, ContextId, Event, EventKind, ImageId, LockMode, Site, World,
-};
+use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, LockMode, Site, World};
 
 use crate::attribution::{Attribution, Own};
 use crate::history::History;
-use crate::names::{block_at, code_at, contexts, name_of};
-use crate::stack::{self, Line, frames, inlined, is_bookkeeping, own, own_place, stack_of};
+use crate::names::{code_at, contexts, name_of};
+use crate::stack::{self, Line, frames};
 use crate::steps::{Story, number};
 use crate::weave::Weaver;
+use crate::whereabouts::{Standing, Whereabouts};
 
 /// Steps that are kept of a run, the last ones; a page that shows them all stays usable.
 const STEPS_KEPT: usize = 100_000;
@@ -35,38 +32,10 @@ struct Item {
     step: Step,
 }
 
-/// The own code that does something, and the stack that led to it.
-#[derive(Debug, Clone)]
-struct Standing {
-    place: Place,
-    lines: Vec<Line>,
-    /// The function of a library that does it for the own code.
-    via: Option<String>,
-}
-
-impl Standing {
-    /// The innermost own code of a stack.
-    fn of(lines: Vec<Line>) -> Option<Self> {
-        let place = own(&lines)?.place.clone();
-        let via = stack::via(&lines);
-        Some(Self { place, lines, via })
-    }
-
-    /// The same where the stack is not known.
-    fn at(symbols: &SymbolSpace, pc: u64) -> Option<Self> {
-        let inlined = Self::of(inlined(symbols, pc)?)?;
-        Some(Self {
-            lines: Vec::new(),
-            ..inlined
-        })
-    }
-}
-
 /// Sees a run, event by event.
 #[derive(Debug)]
 pub(crate) struct Teller {
-    /// The symbols of each program that takes part.
-    symbols: BTreeMap<ImageId, Arc<SymbolSpace>>,
+    whereabouts: Whereabouts,
     /// A heap block whose life is part of the story.
     block: Option<u64>,
     /// It was freed, and has not been handed out again.
@@ -77,10 +46,6 @@ pub(crate) struct Teller {
     stacks: Vec<Vec<Frame>>,
     /// Numbers of stacks by their instructions.
     stack_numbers: BTreeMap<Vec<Place>, usize>,
-    /// Where a context stands before its next instruction: the instruction and the stack that led to it.
-    upcoming: BTreeMap<ContextId, (u64, Vec<Line>)>,
-    /// The last stack of a context that could be followed to own code: some functions of the C library end it.
-    followed: BTreeMap<ContextId, Vec<Line>>,
     /// The system call that a context is in.
     calls: BTreeMap<ContextId, (u64, Option<Standing>)>,
     /// What is known at the event that is being told.
@@ -101,7 +66,7 @@ impl Teller {
         let table = world.contexts();
         let contexts: Vec<ContextId> = table.iter().map(|(id, _)| id).collect();
         let mut teller = Self {
-            symbols: BTreeMap::new(),
+            whereabouts: Whereabouts::default(),
             block,
             is_freed: false,
             items: Vec::new(),
@@ -109,8 +74,6 @@ impl Teller {
             weaver: Weaver::default(),
             stacks: Vec::new(),
             stack_numbers: BTreeMap::new(),
-            upcoming: BTreeMap::new(),
-            followed: BTreeMap::new(),
             calls: BTreeMap::new(),
             facts,
             steps_at_start: table.iter().map(|(_, context)| context.steps).sum(),
@@ -121,25 +84,9 @@ impl Teller {
             complaint: None,
         };
         for who in contexts {
-            teller.look_ahead(world, who);
+            teller.whereabouts.look_ahead(world, who);
         }
         teller
-    }
-
-    /// The symbols of the program that an event happened in. A context that has ended, or executes another program
-    /// by now, has none to offer.
-    fn symbols(&mut self, world: &mut LinuxWorld, event: &Event) -> Arc<SymbolSpace> {
-        let image = event.site.image();
-        if let Some(known) = self.symbols.get(&image) {
-            return Arc::clone(known);
-        }
-        let is_current = world.image(event.context) == image;
-        let symbols = world.symbols(event.context).filter(|_| is_current);
-        let Some(symbols) = symbols.map(Arc::new) else {
-            return Arc::default();
-        };
-        self.symbols.insert(image, Arc::clone(&symbols));
-        symbols
     }
 
     /// The events of a slice, in which one context has run, come next.
@@ -147,6 +94,11 @@ impl Teller {
         let runs = events.first().map(|event| event.context);
         let others = world.contexts().iter().filter(|(id, _)| Some(*id) != runs);
         self.steps_of_others = others.map(|(_, context)| context.steps).sum();
+    }
+
+    /// The events of a slice, in which this context has run, were told.
+    pub(crate) fn end_slice(&mut self, world: &mut LinuxWorld, who: ContextId) {
+        self.whereabouts.look_ahead(world, who);
     }
 
     /// What happens inside a library counts, too, and what is printed may be printed by one.
@@ -194,7 +146,7 @@ impl Teller {
             }
             EventKind::Access(access) => {
                 let standing = if is_meeting(access) {
-                    self.standing(world, event)
+                    self.whereabouts.standing(world, event)
                 } else {
                     None
                 };
@@ -209,7 +161,7 @@ impl Teller {
                 }
             }
             EventKind::Create { child } => {
-                if let Some(standing) = self.calling(world, event) {
+                if let Some(standing) = self.whereabouts.calling(world, event) {
                     self.created.insert(*child, standing.place);
                 }
                 self.weaver.order(event.context, &event.kind);
@@ -218,13 +170,13 @@ impl Teller {
             // A second free is how the run ends, and is told there.
             EventKind::Free { addr } if self.block == Some(*addr) && !self.is_freed => {
                 self.is_freed = true;
-                if let Some(standing) = self.freeing(world, event, *addr) {
+                if let Some(standing) = self.whereabouts.freeing(world, event, *addr) {
                     let step = self.step(world, event, Action::Free, *addr, standing);
                     self.add(event.site, step);
                 }
             }
             EventKind::SyscallEnter { number, arguments } => {
-                let standing = self.calling(world, event);
+                let standing = self.whereabouts.calling(world, event);
                 let place = standing.as_ref().map(|here| here.place.clone());
                 self.calls.insert(event.context, (arguments[0], standing));
                 self.history
@@ -238,50 +190,6 @@ impl Teller {
             }
             _ => self.synchronisation(world, event),
         }
-    }
-
-    /// Notes the stack with which a context will make its next access.
-    pub(crate) fn look_ahead(&mut self, world: &mut LinuxWorld, who: ContextId) {
-        let Some(pc) = world.registers(who).and_then(|registers| registers.pc()) else {
-            return;
-        };
-        let lines = stack::stack(world, who);
-        if own(&lines).is_some() {
-            self.followed.insert(who, lines.clone());
-        } else if let Some(call) = world.pending_call(who)
-            && let Some(symbols) = world.symbols(who)
-            && let Some(caller) = inlined(&symbols, call.return_pc.wrapping_sub(1))
-        {
-            self.followed.insert(who, caller);
-        }
-        self.upcoming.insert(who, (pc, lines));
-    }
-
-    /// The own code that made a system call. It is told after the slice in which it was made: the context stands
-    /// elsewhere by then, but the slice before has ended at the call.
-    fn calling(&mut self, world: &mut LinuxWorld, event: &Event) -> Option<Standing> {
-        match self.upcoming.get(&event.context) {
-            Some((pc, lines)) if *pc == event.pc() => Standing::of(lines.clone())
-                .or_else(|| Standing::of(self.followed.get(&event.context)?.clone())),
-            _ => Standing::of(stack::stack(world, event.context)),
-        }
-    }
-
-    /// The own code that freed the block, of which the block itself knows; the context may stand elsewhere by now.
-    fn freeing(&mut self, world: &mut LinuxWorld, event: &Event, addr: u64) -> Option<Standing> {
-        let symbols = self.symbols(world, event);
-        let freed = block_at(world, event.context, addr)?.freed?;
-        Standing::of(stack_of(&symbols, &freed))
-    }
-
-    /// The own code that made an access; none if a library did so for itself.
-    fn standing(&mut self, world: &mut LinuxWorld, event: &Event) -> Option<Standing> {
-        if let Some((pc, lines)) = self.upcoming.get(&event.context)
-            && *pc == event.pc()
-        {
-            return Standing::of(lines.clone()).filter(|_| !is_bookkeeping(lines));
-        }
-        Standing::at(&self.symbols(world, event), event.pc())
     }
 
     /// A call of the C library reads or writes: the first access tells, the others follow it.
@@ -395,7 +303,7 @@ impl Teller {
             EventKind::BarrierEnter { object } => (Action::Barrier, object),
             _ => return,
         };
-        let Some(caller) = self.caller(world, event) else {
+        let Some(caller) = self.whereabouts.caller(world, event) else {
             return;
         };
         self.history
@@ -407,29 +315,6 @@ impl Teller {
             .synchronisation(number, event.context, &event.kind);
     }
 
-    /// The own code that called a known function; none if a C library did so for itself.
-    fn caller(&mut self, world: &mut LinuxWorld, event: &Event) -> Option<Standing> {
-        let has_returned = matches!(
-            event.kind,
-            EventKind::Acquire { .. } | EventKind::WaitEnd { .. }
-        );
-        let lines = stack::stack(world, event.context);
-        let function = usize::from(!has_returned);
-        if lines.get(function).is_none_or(|line| line.is_c_library) {
-            return None;
-        }
-        // The instruction after a call may belong to another line.
-        let symbols = self.symbols(world, event);
-        match own_place(&symbols, event.pc().wrapping_sub(1)) {
-            Some(place) if has_returned => Some(Standing {
-                place,
-                lines,
-                via: None,
-            }),
-            _ => Standing::of(lines),
-        }
-    }
-
     /// A step with what is known of every event.
     fn step(
         &mut self,
@@ -439,7 +324,7 @@ impl Teller {
         object: u64,
         standing: Standing,
     ) -> Step {
-        let symbols = self.symbols(world, event);
+        let symbols = self.whereabouts.symbols(world, event);
         let mut name = |addr| name_of(world, &symbols, event.context, addr);
         let held = self.facts.held(event.context).iter();
         let held = held.map(|section| Held {
