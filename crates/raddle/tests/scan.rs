@@ -443,3 +443,26 @@ fn every_shipped_pattern_is_listed_and_explained() {
     let output = raddle(folder.path(), &["scan"]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn why_tells_where_a_pattern_stopped() {
+    let folder = with("unlocked-access/fixed.c");
+    let ask = |wanted: &str| {
+        let arguments = ["scan", "x.c", "--only", "unlocked-access", "--why", wanted];
+        raddle(folder.path(), &arguments)
+    };
+    let output = ask("x.c:dev_report");
+    let text = out(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    for part in [
+        "dev_report in x.c",
+        "uses dev.mode at line",
+        "usually under dev.lock",
+        "stopped by `lacks_usual(a, $x)` ($x = dev->mode)",
+    ] {
+        assert!(text.contains(part), "`{part}` is missing in\n{text}");
+    }
+    let unknown = ask("x.c:dev_nothing");
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(err(&unknown).contains("has no function called `dev_nothing`"));
+}

@@ -1,6 +1,7 @@
 //! Undoes real fixes in memory and asks what is reported, for `cargo xtask bench scan tuned` and `held-out`.
 //!
-//! Arguments: FIXES.toml TREE. A fix counts as found if a finding of any pattern has a step in one of the
+//! Arguments: FIXES.toml TREE [SUBJECT]. With a part of a subject the fixes of that subject are undone and each
+//! pattern tells where it stopped. Else a fix counts as found if a finding of any pattern has a step in one of the
 //! functions that the fix names, and the shipped source has no such finding.
 
 use std::collections::BTreeMap;
@@ -43,6 +44,13 @@ fn main() -> Result<(), Failure> {
     };
     let fixes: Fixes = toml::from_str(&fs::read_to_string(list)?)?;
     let tree = Path::new(&tree);
+    if let Some(subject) = arguments.next() {
+        let asked = fixes
+            .fix
+            .iter()
+            .filter(|fix| fix.subject.contains(&subject));
+        return asked.into_iter().try_for_each(|fix| explain(tree, fix));
+    }
     let mut shares: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for round in rounds(&fixes.fix) {
         let mut former = Vec::new();
@@ -125,18 +133,25 @@ fn undone(tree: &Path, fix: &Fix) -> Result<Vec<FormerText>, Failure> {
     Ok(former.collect())
 }
 
+/// Where each pattern stopped in the functions of an undone fix.
+fn explain(tree: &Path, fix: &Fix) -> Result<(), Failure> {
+    let paths: Vec<PathBuf> = folders(fix)
+        .iter()
+        .map(|folder| tree.join(folder))
+        .collect();
+    let options = options(&paths, undone(tree, fix)?);
+    print(&fix.subject);
+    for function in &fix.functions {
+        let file = &fix.edits[0].file;
+        for line in raddle_scan::why(&options, file, function, &|_, _, _| {})? {
+            print(&line);
+        }
+    }
+    Ok(())
+}
+
 fn scan(folders: &[PathBuf], former: Vec<FormerText>) -> Result<Findings, Failure> {
-    let options = Options {
-        paths: folders.to_vec(),
-        patterns: raddle_scan::shipped_files(),
-        only: Vec::new(),
-        jobs: 2,
-        level: Level::FULL,
-        limit: None,
-        config: raddle_config::scan::Scan::default(),
-        former,
-    };
-    let report = raddle_scan::scan(&options, &|_, _, _| {})?;
+    let report = raddle_scan::scan(&options(folders, former), &|_, _, _| {})?;
     let told = report.findings.into_iter().map(|finding| {
         let functions = finding.steps.iter();
         let functions = functions.map(|step| step.place.function.clone());
@@ -146,6 +161,19 @@ fn scan(folders: &[PathBuf], former: Vec<FormerText>) -> Result<Findings, Failur
         )
     });
     Ok(told.collect())
+}
+
+fn options(folders: &[PathBuf], former: Vec<FormerText>) -> Options {
+    Options {
+        paths: folders.to_vec(),
+        patterns: raddle_scan::shipped_files(),
+        only: Vec::new(),
+        jobs: 2,
+        level: Level::FULL,
+        limit: None,
+        config: raddle_config::scan::Scan::default(),
+        former,
+    }
 }
 
 /// The patterns that report the undone fix.

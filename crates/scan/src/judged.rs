@@ -78,12 +78,14 @@ impl Share {
         (self.all >= SAMPLE_MIN).then(|| self.of_true * 100 / self.all)
     }
 
-    /// How many of `limit` findings are shown without being asked for: none of a pattern that is mostly wrong.
-    pub(crate) fn limit(self, limit: usize) -> usize {
+    /// How many of `limit` findings are shown without being asked for: none of a pattern that is mostly wrong,
+    /// or that only takes note of something and was not judged.
+    pub(crate) fn limit(self, limit: usize, wanted: Severity) -> usize {
         match self.percent() {
             _ if self.is_own => limit,
             Some(80..) => limit,
             Some(50..) => limit / 2,
+            None if wanted == Severity::Note => 0,
             None => limit / 4,
             Some(_) => 0,
         }
@@ -131,10 +133,13 @@ mod tests {
         sample.push(judged(Verdict::True));
         let share = Share::new(&sample, "p", false);
         assert_eq!(share.percent(), Some(20));
-        assert_eq!(share.limit(160), 0);
+        assert_eq!(share.limit(160, Severity::Error), 0);
         assert_eq!(share.severity(Severity::Error), Severity::Warning);
         let sure = Share::new(&vec![judged(Verdict::True); 5], "p", false);
-        assert_eq!(sure.limit(160), 160);
+        assert_eq!(sure.limit(160, Severity::Error), 160);
+        let unknown = Share::new(&[], "p", false);
+        assert_eq!(unknown.limit(160, Severity::Warning), 40);
+        assert_eq!(unknown.limit(160, Severity::Note), 0);
         assert_eq!(sure.severity(Severity::Error), Severity::Error);
     }
 }

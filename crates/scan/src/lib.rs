@@ -18,6 +18,7 @@ mod scan;
 mod shipped;
 mod show;
 mod walk;
+mod why;
 
 pub use expect::{Expectation, TestResult, test_patterns};
 pub use idioms::list_class;
@@ -25,7 +26,7 @@ pub use judged::{Judged, Verdict, judged};
 pub use matcher::Level;
 pub use pdl::error::PatternError;
 pub use scan::{
-    FormerText, Options, PatternCount, Phase, Progress, Report, ScanError, Summary, scan,
+    FormerText, Options, PatternCount, Phase, Progress, Report, ScanError, Summary, scan, why,
 };
 pub use shipped::{Shipped, list_patterns, shipped_files};
 pub use walk::{PathError, check_path};

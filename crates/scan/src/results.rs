@@ -35,10 +35,7 @@ pub(crate) fn findings(
     options: &Options,
     summary: &mut Summary,
 ) -> Vec<Finding> {
-    let mut texts = Texts {
-        engine,
-        lines: BTreeMap::new(),
-    };
+    let mut texts = Texts::new(engine);
     let mut shown = Vec::new();
     let sample = crate::judged::judged();
     let shipped = crate::shipped::names();
@@ -73,9 +70,10 @@ pub(crate) fn findings(
         }
         // Who names a pattern wants to see it.
         let is_named = options.only.contains(name);
-        let limit = options
-            .limit
-            .map(|limit| if is_named { limit } else { share.limit(limit) });
+        let limit = options.limit.map(|limit| match is_named {
+            true => limit,
+            false => share.limit(limit, alternatives[0].0.severity),
+        });
         shown.extend(select(ranked, limit, summary));
     }
     shown.sort_by(|one, other| {
@@ -86,6 +84,20 @@ pub(crate) fn findings(
             .then_with(|| one.finding.fingerprint.cmp(&other.finding.fingerprint))
     });
     shown.into_iter().map(|ranked| ranked.finding).collect()
+}
+
+/// Whether findings of the pattern could be shown at all: what only takes note of something and was not judged is
+/// not looked for unless it is asked for.
+pub(crate) fn is_asked_for(pattern: &Pattern, options: &Options) -> bool {
+    let Some(limit) = options.limit else {
+        return true;
+    };
+    let is_own = !crate::shipped::names().contains(&pattern.name);
+    let share = Share::new(&crate::judged::judged(), &pattern.name, is_own);
+    pattern.severity != raddle_report::Severity::Note
+        || share.percent().is_some()
+        || options.only.contains(&pattern.name)
+        || share.limit(limit, pattern.severity) > 0
 }
 
 /// Descriptions of the same bug together, in the order of the first.
@@ -183,9 +195,18 @@ fn is_suppressed(
 }
 
 /// The lines of files that findings point to.
-struct Texts<'e, 'p> {
+pub(crate) struct Texts<'e, 'p> {
     engine: &'e Engine<'p>,
     lines: BTreeMap<u32, (Vec<u8>, Vec<u32>)>,
+}
+
+impl<'e, 'p> Texts<'e, 'p> {
+    pub(crate) fn new(engine: &'e Engine<'p>) -> Self {
+        Self {
+            engine,
+            lines: BTreeMap::new(),
+        }
+    }
 }
 
 impl Texts<'_, '_> {
@@ -226,7 +247,7 @@ impl Texts<'_, '_> {
         shown
     }
 
-    fn place(&mut self, place: EventId) -> Place {
+    pub(crate) fn place(&mut self, place: EventId) -> Place {
         let pos = self.engine.program.event(place).pos;
         self.place_at(place.function, pos)
     }

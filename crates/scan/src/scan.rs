@@ -114,12 +114,55 @@ pub enum ScanError {
     UnknownPattern { name: String },
     #[error("no C source was found in {paths}; name a file or a folder with .c or .h files")]
     NothingToScan { paths: String },
+    #[error("{file} has no function called `{function}` among what was scanned")]
+    UnknownFunction { file: String, function: String },
     #[error("more than 128 classes of names are in use; remove some from [scan.idioms.classes]")]
     TooManyClasses,
 }
 
 /// Scans.
 pub fn scan(options: &Options, progress: Progress<'_>) -> Result<Report, ScanError> {
+    with_engine(options, progress, |engine, patterns, mut summary| {
+        let mut found = Vec::new();
+        for (number, pattern) in patterns.iter().enumerate() {
+            progress(Phase::Match, number, patterns.len());
+            if !results::is_asked_for(pattern, options) {
+                continue;
+            }
+            let instances = engine.find(pattern);
+            found.push((pattern, instances));
+        }
+        progress(Phase::Match, patterns.len(), patterns.len());
+        let findings = results::findings(engine, &found, options, &mut summary);
+        Report { findings, summary }
+    })
+}
+
+/// For each pattern, how far it came in each function of this name, line by line.
+pub fn why(
+    options: &Options,
+    file: &str,
+    function: &str,
+    progress: Progress<'_>,
+) -> Result<Vec<String>, ScanError> {
+    let lines = with_engine(options, progress, |engine, patterns, _| {
+        crate::why::lines(engine, patterns, file, function)
+    })?;
+    if lines.is_empty() {
+        return Err(ScanError::UnknownFunction {
+            file: file.to_owned(),
+            function: function.to_owned(),
+        });
+    }
+    Ok(lines)
+}
+
+/// Reads and analyses everything, then does the work.
+fn with_engine<T>(
+    options: &Options,
+    progress: Progress<'_>,
+    work: impl FnOnce(&Engine<'_>, &[Pattern], Summary) -> T,
+) -> Result<T, ScanError> {
     let table = Table::new(&options.config.idioms).map_err(|_| ScanError::TooManyClasses)?;
     let patterns = load_patterns(options, &table)?;
     let walk = Walk::new(&options.paths, &options.config.exclude);
@@ -145,15 +188,7 @@ pub fn scan(options: &Options, progress: Progress<'_>) -> Result<Report, ScanErr
     summary.lock_visits = engine.contexts.visits;
     summary.lock_cache_hits = engine.contexts.hits;
     summary.functions_cut = raddle_stdx::width::to_u64(engine.flows.cut.len());
-    let mut found = Vec::new();
-    for (number, pattern) in patterns.iter().enumerate() {
-        progress(Phase::Match, number, patterns.len());
-        let instances = engine.find(pattern);
-        found.push((pattern, instances));
-    }
-    progress(Phase::Match, patterns.len(), patterns.len());
-    let findings = results::findings(&engine, &found, options, &mut summary);
-    Ok(Report { findings, summary })
+    Ok(work(&engine, &patterns, summary))
 }
 
 /// Reads all pattern files of `options` and checks the names in them.

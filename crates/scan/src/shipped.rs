@@ -39,6 +39,11 @@ shipped! {
     "unguarded-read.pdl"
     "rcu-plain-access.pdl"
     "odd-unlocked-call.pdl"
+    "unlocked-access.pdl"
+    "unlocked-call.pdl"
+    "use-after-unlock.pdl"
+    "rcu-outside-section.pdl"
+    "irq-lock-mixed.pdl"
 }
 
 /// Name, one-line title and explanation of a pattern.

@@ -44,6 +44,11 @@ const NEW: &[&str] = &[
     "rcu-use-after-unlock",
     "rcu-plain-access",
     "unguarded-read",
+    "unlocked-access",
+    "unlocked-call",
+    "use-after-unlock",
+    "rcu-outside-section",
+    "irq-lock-mixed",
 ];
 
 #[derive(Deserialize)]

@@ -42,6 +42,9 @@ pub(crate) struct Scan {
     /// List the functions of a class of the idiom tables, with the table that names each, and stop.
     #[arg(long, value_name = "NAME")]
     list_class: Option<String>,
+    /// Explain for each pattern (or those of `--only`) where it stopped matching in this function, and stop.
+    #[arg(long, value_name = "FILE:FUNCTION")]
+    why: Option<String>,
     /// Run the patterns over the C files in this folder and compare with their `//~ name` marks.
     #[arg(long, value_name = "DIR")]
     test_patterns: Option<PathBuf>,
@@ -95,6 +98,9 @@ impl Scan {
         // What was named and is not there must not pass for clean, least of all where nobody reads the output.
         for path in &options.paths {
             raddle_scan::check_path(path)?;
+        }
+        if let Some(wanted) = &self.why {
+            return why(wanted, &options);
         }
         let begun = Instant::now();
         let mut report = with_progress(|progress| raddle_scan::scan(&options, progress))?;
@@ -296,6 +302,18 @@ fn list_class(class: &str, options: &Options) -> Result<Code, Failure> {
     Ok(Code::Clean)
 }
 
+fn why(wanted: &str, options: &Options) -> Result<Code, Failure> {
+    let Some((file, function)) = wanted.rsplit_once(':') else {
+        return Err(anyhow::anyhow!(
+            "--why wants a file and a function, as in `--why super.c:ext4_fill_super`"
+        )
+        .into());
+    };
+    let lines = with_progress(|progress| raddle_scan::why(options, file, function, progress))?;
+    message::result(&(lines.join("\n") + "\n"))?;
+    Ok(Code::Clean)
+}
+
 fn test(folder: &Path, options: &Options) -> Result<Code, Failure> {
     let results = raddle_scan::test_patterns(folder, options)?;
     if results.is_empty() {
@@ -334,9 +352,9 @@ fn test(folder: &Path, options: &Options) -> Result<Code, Failure> {
 }
 
 /// Runs `work` with a progress bar, if there is a terminal to show it.
-fn with_progress<E: Into<anyhow::Error>>(
-    work: impl FnOnce(raddle_scan::Progress<'_>) -> Result<Report, E>,
-) -> Result<Report, Failure> {
+fn with_progress<T, E: Into<anyhow::Error>>(
+    work: impl FnOnce(raddle_scan::Progress<'_>) -> Result<T, E>,
+) -> Result<T, Failure> {
     if !std::io::stderr().is_terminal() {
         return work(&|_, _, _| {}).map_err(Failure::from);
     }

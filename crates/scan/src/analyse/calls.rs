@@ -358,11 +358,16 @@ impl Builder<'_> {
         let mut found = Vec::new();
         for name in self.calls.by_name.keys() {
             let text = self.program.names.text(*name);
-            let Some((action, release)) = lock_name(&text) else {
+            let Some((action, releases)) = lock_name(&text) else {
                 continue;
             };
-            if let Some(release) = self.program.names.find(release.as_bytes())
-                && self.calls.by_name.contains_key(&release)
+            let is_called = |release: &Name| self.calls.by_name.contains_key(release);
+            let mut releases = releases.iter();
+            let release = releases.find_map(|release| {
+                let release = self.program.names.find(release.as_bytes());
+                release.filter(is_called)
+            });
+            if let Some(release) = release
                 && self.program.idiom(*name).lock.is_none()
             {
                 found.push((*name, (action, release)));
@@ -407,17 +412,74 @@ impl Builder<'_> {
     }
 }
 
-/// What a name like `foo_lock` or `foo_trylock_bar` says, and the name of its counterpart.
-fn lock_name(text: &str) -> Option<(LockAction, String)> {
+/// Words behind `lock` that tell how it is taken; its release need not repeat them.
+const MANNERS: &[&str] = &[
+    "interruptible",
+    "killable",
+    "intr",
+    "timeout",
+    "nested",
+    "shared",
+    "exclusive",
+    "excl",
+    "fast",
+    "slow",
+];
+/// Those of them that may fail.
+const MAY_FAIL: &[&str] = &["interruptible", "killable", "intr", "timeout"];
+
+/// What a name like `foo_lock`, `foo_ilock` or `foo_trylock_bar` says, and the names its counterpart may have.
+fn lock_name(text: &str) -> Option<(LockAction, Vec<String>)> {
     let mut parts: Vec<&str> = text.split('_').collect();
-    let place = parts
-        .iter()
-        .rposition(|part| matches!(*part, "lock" | "trylock"))?;
-    let action = if parts[place] == "lock" {
-        LockAction::Acquire
-    } else {
-        LockAction::Try
+    let is_lock = |part: &&str| {
+        matches!(
+            *part,
+            "lock" | "trylock" | "ilock" | "rlock" | "wlock" | "dlock" | "plock"
+        )
     };
-    parts[place] = "unlock";
-    Some((action, parts.join("_")))
+    let place = parts.iter().rposition(is_lock)?;
+    let word = parts[place];
+    let last = parts[parts.len() - 1];
+    let action = match word {
+        "trylock" => LockAction::Try,
+        _ if MAY_FAIL.contains(&last) => LockAction::AcquireOrError,
+        _ => LockAction::Acquire,
+    };
+    let released = match word {
+        "lock" | "trylock" => "unlock".to_owned(),
+        _ => format!("{}unlock", &word[..1]),
+    };
+    parts[place] = &released;
+    let mut names = vec![parts.join("_")];
+    if place + 1 < parts.len() && MANNERS.contains(&last) {
+        names.push(parts[..=place].join("_"));
+        names.push(parts[..parts.len() - 1].join("_"));
+    }
+    Some((action, names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_locks_say_how_they_are_taken() {
+        let read = |text| lock_name(text).map(|(action, names)| (action, names.join(" ")));
+        let acquire = |names: &str| Some((LockAction::Acquire, names.to_owned()));
+        assert_eq!(read("pci_lock_rescan"), acquire("pci_unlock_rescan"));
+        assert_eq!(
+            read("xfs_ilock_map_shared"),
+            acquire("xfs_iunlock_map_shared xfs_iunlock xfs_iunlock_map")
+        );
+        assert_eq!(
+            read("bus_lock_interruptible"),
+            Some((
+                LockAction::AcquireOrError,
+                "bus_unlock_interruptible bus_unlock bus_unlock".to_owned()
+            ))
+        );
+        assert_eq!(read("foo_trylock").unwrap().0, LockAction::Try);
+        assert_eq!(read("block_write"), None);
+        assert_eq!(read("clock_get"), None);
+    }
 }

@@ -175,7 +175,7 @@ impl<'p> View<'p> {
         self.ty_at(id, 0)
     }
 
-    fn ty_at(&self, id: E, depth: u32) -> GlobalTy {
+    pub(super) fn ty_at(&self, id: E, depth: u32) -> GlobalTy {
         if depth > DEPTH_MAX {
             return GlobalTy::default();
         }
@@ -254,7 +254,10 @@ impl<'p> View<'p> {
         {
             return self.ty_at(*given, depth + 1);
         }
-        self.program.types.result(name).unwrap_or_default()
+        let declared = self.program.types.result(name);
+        declared
+            .or_else(|| self.macro_ty(name, args, depth))
+            .unwrap_or_default()
     }
 
     /// The struct that `id` is, or points to.

@@ -8,6 +8,7 @@ pub(crate) mod flow;
 mod fresh;
 pub(crate) mod keys;
 pub(crate) mod locks;
+mod macros;
 pub(crate) mod operations;
 pub(crate) mod paths;
 pub(crate) mod program;

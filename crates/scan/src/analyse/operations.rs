@@ -34,13 +34,17 @@ pub(crate) fn class_key(program: &Program<'_>, family: u16) -> Key {
     Key::new(KeyParts::Class(u32::from(program.table.canonical(family))))
 }
 
-/// The key of a lock argument; a local that is set once stands for its value.
+/// The key of a lock argument; a local that is set once stands for its value, unless its type says whose lock it
+/// is: `struct sock *sk = chan->data`.
 pub(crate) fn lock_key(view: &View<'_>, defs: &[(Sym, E)], arg: E) -> Key {
     let mut arg = view.unit.exprs.peel(arg);
     for _ in 0..3 {
         let Expr::Name(name) = view.expr(arg) else {
             break;
         };
+        if let Some(owner) = lock_owner(view, arg) {
+            return owner;
+        }
         match defs.iter().find(|(known, _)| *known == name) {
             Some((_, value)) if !matches!(view.expr(*value), Expr::Call { .. }) => {
                 arg = view.unit.exprs.peel(*value);
@@ -53,24 +57,24 @@ pub(crate) fn lock_key(view: &View<'_>, defs: &[(Sym, E)], arg: E) -> Key {
     if is_address && !key.is_local() {
         return key;
     }
-    // A pointer to a struct that is itself the lock's owner, however it is reached: `lock_sock(sk)`.
+    lock_owner(view, arg).unwrap_or(key)
+}
+
+/// The lock of a pointer to a struct that is itself the lock's owner, however it is reached: `lock_sock(sk)`.
+fn lock_owner(view: &View<'_>, arg: E) -> Option<Key> {
+    const BARE: &[&[u8]] = &[
+        b"spinlock",
+        b"raw_spinlock",
+        b"mutex",
+        b"rw_semaphore",
+        b"semaphore",
+        b"spinlock_t",
+        b"rwlock_t",
+    ];
     let ty = view.program.types.canonical(view.ty(arg));
-    let is_bare_lock = ty.base == Name(0)
-        || [
-            &b"spinlock"[..],
-            b"raw_spinlock",
-            b"mutex",
-            b"rw_semaphore",
-            b"semaphore",
-            b"spinlock_t",
-            b"rwlock_t",
-        ]
-        .contains(&view.program.names.bytes(ty.base));
+    let is_bare = ty.base == Name(0) || BARE.contains(&view.program.names.bytes(ty.base));
     let def = view.def(arg);
-    if !is_bare_lock && def != Def::NONE {
-        return Key::new(KeyParts::Field(def, Name(0)));
-    }
-    key
+    (!is_bare && def != Def::NONE).then(|| Key::new(KeyParts::Field(def, Name(0))))
 }
 
 /// The lock operation that the call `id` is.

@@ -88,6 +88,8 @@ pub(crate) struct Function {
     pub(crate) is_init: bool,
     pub(crate) damaged: bool,
     pub(crate) from_macro: bool,
+    /// What a macro that is one expression stands for.
+    pub(crate) value: E,
     /// `__acquires(..)` or `__releases(..)`: locks are handed over to or by the caller.
     pub(crate) hands_over: bool,
     /// The macro that defined it, or 0.

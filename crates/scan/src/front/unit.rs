@@ -1,6 +1,6 @@
 //! One file after parsing: what the analyses keep of it.
 
-use super::ast::{E, Expr, Exprs, Local, Ty};
+use super::ast::{E, Expr, Exprs, Local, S, StmtKind, Ty};
 use super::event::{Event, Function};
 use super::lex::{Names, Sym, at, index, lex};
 use super::lower::Lower;
@@ -152,12 +152,26 @@ impl Sink for Collector<'_> {
             is_init: signature.is_init,
             damaged: function.damaged,
             from_macro: function.from_macro,
+            value: value_of(function),
             hands_over: function.hands_over,
             definer: signature.definer,
         });
         self.events.extend(events);
         self.locals.extend_from_slice(function.locals);
     }
+}
+
+/// The expression that a macro stands for, if it is one.
+fn value_of(function: &FunctionParts<'_>) -> E {
+    let kind = |id: S| function.body.stmts.get(at(id.0)).map(|stmt| &stmt.kind);
+    if function.from_macro
+        && let Some(StmtKind::Block(stmts)) = kind(function.root)
+        && let [only] = stmts.as_slice()
+        && let Some(StmtKind::Expr(value)) = kind(*only)
+    {
+        return *value;
+    }
+    E::NONE
 }
 
 fn flatten(names: &Names<'_>) -> (Vec<u8>, Vec<u32>) {

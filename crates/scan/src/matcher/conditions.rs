@@ -80,6 +80,16 @@ impl Engine<'_> {
         Some(ask.holds(test.predicate).unwrap_or(false))
     }
 
+    /// The value that a test compares, if its arguments are bound.
+    pub(super) fn value_of(&self, test: &Test, partial: &Partial) -> Option<String> {
+        let ask = Ask {
+            engine: self,
+            partial,
+            args: &test.args,
+        };
+        ask.value(test.predicate)
+    }
+
     fn is_switched_off(&self, predicate: Predicate) -> bool {
         let needs_locks = matches!(
             predicate,
@@ -102,6 +112,11 @@ impl Engine<'_> {
                 | Predicate::Reunlocks
                 | Predicate::UsesFreed
                 | Predicate::UsesAfterRcu
+                | Predicate::UsesAfterUnlock
+                | Predicate::LacksUsual
+                | Predicate::UnmetCall
+                | Predicate::OutsideSection
+                | Predicate::UsuallyIrqOff
                 | Predicate::Unheld
                 | Predicate::Interruptible
                 | Predicate::InInterrupt
@@ -338,6 +353,9 @@ impl Ask<'_, '_, '_> {
             Predicate::Relocks => self.on_one_path(PathFactKind::Relocks)?.is_some(),
             Predicate::Reunlocks => self.on_one_path(PathFactKind::Reunlocks)?.is_some(),
             Predicate::UsesFreed => self.on_one_path(PathFactKind::UsesFreed)?.is_some(),
+            Predicate::UsesAfterUnlock => {
+                self.on_one_path(PathFactKind::UsesAfterUnlock)?.is_some()
+            }
             Predicate::UsesAfterRcu => self.on_one_path(PathFactKind::UsesAfterRcu)?.is_some(),
             Predicate::Awaits => {
                 let function = self.function(1)?;
@@ -367,6 +385,11 @@ impl Ask<'_, '_, '_> {
             Predicate::Guarded | Predicate::GuardedWrites | Predicate::Type | Predicate::NameOf => {
                 !self.value(predicate)?.is_empty()
             }
+            Predicate::LacksUsual
+            | Predicate::UnmetCall
+            | Predicate::FewCaller
+            | Predicate::OutsideSection
+            | Predicate::UsuallyIrqOff => self.suspect(predicate)?,
             _ => return self.holds_by_habit(predicate),
         })
     }

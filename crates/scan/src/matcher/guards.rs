@@ -131,7 +131,7 @@ impl Engine<'_> {
         }
     }
 
-    fn counts_for_guard(&self, place: EventId) -> bool {
+    pub(super) fn counts_for_guard(&self, place: EventId) -> bool {
         let name = self.program.function_name(place.function);
         !self.contexts.is_init_only(place.function)
             && !crate::results::is_construction(&name)

@@ -13,6 +13,9 @@ use crate::pdl::ast::Predicate;
 
 /// Other calls that must all be made under the lock before the odd one out is reported.
 const OTHERS_MIN: usize = 3;
+/// The same for what is shown on request only, and the share of calls that must agree.
+const OTHERS_FEW: usize = 2;
+const FEW_PERCENT: usize = 66;
 /// So many other calls may have a few exceptions.
 const MANY: usize = 10;
 const MANY_PERCENT: usize = 90;
@@ -217,22 +220,37 @@ impl Engine<'_> {
 impl Engine<'_> {
     /// Calls that are made without the lock that all other calls of the same function are made under, in order.
     pub(super) fn odd_callers(&self) -> &[EventId] {
-        self.odd_callers.get_or_init(|| {
-            let mut found = Vec::new();
-            for (name, calls) in &self.calls.by_name {
-                self.find_odd_callers(*name, calls, &mut found);
-            }
-            found.sort_unstable();
-            found.dedup();
-            found
-        })
+        self.odd_callers
+            .get_or_init(|| self.all_odd_callers(OTHERS_MIN))
     }
 
-    fn find_odd_callers(&self, name: Name, calls: &[(FnId, u32)], found: &mut Vec<EventId>) {
+    /// The same where two others agree.
+    pub(super) fn few_callers(&self) -> &[EventId] {
+        self.few_callers
+            .get_or_init(|| self.all_odd_callers(OTHERS_FEW))
+    }
+
+    fn all_odd_callers(&self, others: usize) -> Vec<EventId> {
+        let mut found = Vec::new();
+        for (name, calls) in &self.calls.by_name {
+            self.find_odd_callers(*name, calls, others, &mut found);
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    fn find_odd_callers(
+        &self,
+        name: Name,
+        calls: &[(FnId, u32)],
+        others: usize,
+        found: &mut Vec<EventId>,
+    ) {
         // What an idiom is known for has rules of its own.
         if self.program.idioms.get(at(name.0)).copied() != Some(0)
             || !self.calls.partners(name).is_empty()
-            || calls.len() <= OTHERS_MIN
+            || calls.len() <= others
             || calls.len() > CALLERS_MAX
         {
             return;
@@ -245,7 +263,7 @@ impl Engine<'_> {
         callees.sort_unstable();
         callees.dedup();
         for callee in callees {
-            let Some(lock) = self.find_lock_of_other_calls(name, callee) else {
+            let Some(lock) = self.find_lock_of_other_calls(name, callee, others) else {
                 continue;
             };
             let places = calls
@@ -271,7 +289,12 @@ impl Engine<'_> {
             })
     }
 
-    fn find_lock_of_other_calls(&self, name: Name, callee: Option<FnId>) -> Option<Lock> {
+    fn find_lock_of_other_calls(
+        &self,
+        name: Name,
+        callee: Option<FnId>,
+        others: usize,
+    ) -> Option<Lock> {
         if callee.is_some_and(|id| self.program.function(id).1.from_macro) {
             return None;
         }
@@ -310,8 +333,13 @@ impl Engine<'_> {
         } else {
             all
         };
-        let is_usual = (count >= OTHERS_MIN && count + 1 == all)
-            || (count >= MANY && count < all && count * 100 >= all * MANY_PERCENT);
+        let (many, percent) = if others == OTHERS_FEW {
+            (OTHERS_FEW * 2, FEW_PERCENT)
+        } else {
+            (MANY, MANY_PERCENT)
+        };
+        let is_usual = (count >= others && count + 1 == all)
+            || (count >= many && count < all && count * 100 >= all * percent);
         let is_taken_inside = callee.is_some_and(|id| self.flows.acquires(id, lock));
         (is_usual && !is_taken_inside).then_some(lock)
     }

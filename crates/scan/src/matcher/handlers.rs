@@ -330,7 +330,7 @@ impl Engine<'_> {
         found
     }
 
-    fn count_held(&self, callee: FnId, wanted: &[Lock]) -> bool {
+    pub(super) fn count_held(&self, callee: FnId, wanted: &[Lock]) -> bool {
         let (mut all, mut under) = (0_u32, 0_u32);
         for caller in self.calls.callers[at(callee.0)].iter().take(CALLERS_MAX) {
             for call in self.calls.of(*caller) {

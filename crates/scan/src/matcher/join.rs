@@ -31,9 +31,9 @@ const PARTNERS_MAX: usize = 160;
 /// Partners accepted before the best is taken.
 const ACCEPTED_MAX: usize = 6;
 
-struct Job<'j, 'e, 'p> {
+pub(super) struct Job<'j, 'e, 'p> {
     engine: &'e Engine<'p>,
-    pattern: &'j Pattern,
+    pub(super) pattern: &'j Pattern,
     /// All matches of each further sub-pattern, where they had to be enumerated.
     enumerated: Vec<OnceCell<Enumerated>>,
 }
@@ -47,11 +47,7 @@ struct Enumerated {
 impl Engine<'_> {
     /// All instances of `pattern`.
     pub(crate) fn find(&self, pattern: &Pattern) -> Vec<Instance> {
-        let job = Job {
-            engine: self,
-            pattern,
-            enumerated: pattern.subs.iter().map(|_| OnceCell::new()).collect(),
-        };
+        let job = Job::new(self, pattern);
         let mut instances = Vec::new();
         for id in self.program.function_ids() {
             if !job.may_match(&pattern.subs[0], id) || !job.is_possible(id) {
@@ -65,19 +61,29 @@ impl Engine<'_> {
     }
 }
 
+impl<'j, 'e, 'p> Job<'j, 'e, 'p> {
+    pub(super) fn new(engine: &'e Engine<'p>, pattern: &'j Pattern) -> Self {
+        Self {
+            engine,
+            pattern,
+            enumerated: pattern.subs.iter().map(|_| OnceCell::new()).collect(),
+        }
+    }
+}
+
 impl Job<'_, '_, '_> {
-    fn empty(&self) -> Partial {
+    pub(super) fn empty(&self) -> Partial {
         Partial::new(self.pattern.variables.len(), self.pattern.labels.len())
     }
 
     /// A quick look whether the function has what the sub-pattern needs.
-    fn may_match(&self, sub: &Sub, id: FnId) -> bool {
+    pub(super) fn may_match(&self, sub: &Sub, id: FnId) -> bool {
         let (_, function) = self.engine.program.function(id);
         !function.from_macro && self.has_features(&sub.functions[0].body, id)
     }
 
     /// A quick look whether conditions that speak of few functions can hold in this one.
-    fn is_possible(&self, id: FnId) -> bool {
+    pub(super) fn is_possible(&self, id: FnId) -> bool {
         let engine = self.engine;
         tests(&self.pattern.conditions)
             .into_iter()
@@ -94,11 +100,10 @@ impl Job<'_, '_, '_> {
                         calls.any(|call| !call.indirect && self.may_match(sub, call.callee))
                     })
                 }
-                Predicate::OddCaller => {
-                    let odd = engine.odd_callers();
-                    let place = odd.partition_point(|place| place.function < id);
-                    odd.get(place).is_some_and(|place| place.function == id)
-                }
+                Predicate::OddCaller => has_place(engine.odd_callers(), id),
+                Predicate::FewCaller => has_place(engine.few_callers(), id),
+                Predicate::UnmetCall => has_place(engine.unmet_calls(), id),
+                Predicate::OutsideSection => has_place(engine.outside_sections(), id),
                 predicate => super::paths::fact_kind(predicate).is_none_or(|kind| {
                     !engine.level.locks
                         || engine.flows.facts(id).iter().any(|fact| fact.kind == kind)
@@ -293,7 +298,7 @@ impl Job<'_, '_, '_> {
         quality
     }
 
-    fn partners(&self, number: usize, state: &Partial, out: &mut Vec<Partial>) {
+    pub(super) fn partners(&self, number: usize, state: &Partial, out: &mut Vec<Partial>) {
         let sub = &self.pattern.subs[number];
         if let Some(functions) = self.linked_functions(sub, state) {
             for id in functions {
@@ -427,7 +432,7 @@ impl Job<'_, '_, '_> {
     }
 
     /// Accesses of `key`, nearest first: the same file, the same directory, then the rest.
-    fn places(&self, stmt: &Stmt, key: Key, state: &Partial) -> Vec<EventId> {
+    pub(super) fn places(&self, stmt: &Stmt, key: Key, state: &Partial) -> Vec<EventId> {
         let accesses = &self.engine.accesses;
         let mut places: Vec<EventId> = match stmt.kind {
             StmtKind::Read(_) => accesses.reads(key).to_vec(),
@@ -463,7 +468,7 @@ impl Job<'_, '_, '_> {
     }
 
     /// Functions that the conditions name for the sub-pattern's first `fun`.
-    fn linked_functions(&self, sub: &Sub, state: &Partial) -> Option<Vec<FnId>> {
+    pub(super) fn linked_functions(&self, sub: &Sub, state: &Partial) -> Option<Vec<FnId>> {
         let Name::Variable(wanted) = sub.functions[0].name else {
             return None;
         };
@@ -500,7 +505,7 @@ impl Job<'_, '_, '_> {
     }
 
     /// Keys that a variable of the sub-pattern must have.
-    fn linked_keys(&self, sub: &Sub, state: &Partial) -> Option<Vec<Key>> {
+    pub(super) fn linked_keys(&self, sub: &Sub, state: &Partial) -> Option<Vec<Key>> {
         let own = variables_of(sub);
         let mut found = None;
         // A variable used on both sides links by itself.
@@ -631,6 +636,12 @@ fn function_name(view: &View<'_>, arg: E) -> Option<Sym> {
     }
 }
 
+/// Whether one of the places, in order, lies in the function.
+fn has_place(places: &[EventId], id: FnId) -> bool {
+    let first = places.partition_point(|place| place.function < id);
+    places.get(first).is_some_and(|place| place.function == id)
+}
+
 /// The tests that must hold in any case.
 fn tests(conditions: &[Condition]) -> Vec<&crate::pdl::ast::Test> {
     let mut out = Vec::new();
@@ -645,7 +656,7 @@ fn tests(conditions: &[Condition]) -> Vec<&crate::pdl::ast::Test> {
 }
 
 /// The only statement of a body.
-fn single(body: &[Stmt]) -> Option<&Stmt> {
+pub(super) fn single(body: &[Stmt]) -> Option<&Stmt> {
     match body {
         [only] if !matches!(only.kind, StmtKind::Exclude(_)) => Some(only),
         _ => None,
@@ -653,7 +664,7 @@ fn single(body: &[Stmt]) -> Option<&Stmt> {
 }
 
 /// The only statement of a sub-pattern, if the index of accesses can find it.
-fn lookup_statement(sub: &Sub) -> Option<&Stmt> {
+pub(super) fn lookup_statement(sub: &Sub) -> Option<&Stmt> {
     let [only] = sub.functions.as_slice() else {
         return None;
     };

@@ -11,7 +11,9 @@ mod join;
 mod lives;
 mod paths;
 mod spellings;
+mod suspects;
 mod syntax;
+mod why;
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
@@ -84,6 +86,12 @@ pub(crate) struct Engine<'p> {
     released_only: OnceCell<Vec<(Lock, FnId)>>,
     rcu_pointers: Memo<Key, bool>,
     odd_callers: OnceCell<Vec<EventId>>,
+    few_callers: OnceCell<Vec<EventId>>,
+    unmet_calls: OnceCell<Vec<EventId>>,
+    outside_sections: OnceCell<Vec<EventId>>,
+    irq_counts: OnceCell<FxHashMap<Key, (u32, u32)>>,
+    usuals: Lists<(Key, Option<u32>), suspects::Usual>,
+    needs: Lists<FnId, suspects::Need>,
 }
 
 /// Locks at an event over all contexts.
@@ -126,6 +134,12 @@ impl<'p> Engine<'p> {
             released_only: OnceCell::new(),
             rcu_pointers: RefCell::default(),
             odd_callers: OnceCell::new(),
+            few_callers: OnceCell::new(),
+            unmet_calls: OnceCell::new(),
+            outside_sections: OnceCell::new(),
+            irq_counts: OnceCell::new(),
+            usuals: RefCell::default(),
+            needs: RefCell::default(),
         }
     }
 

@@ -18,6 +18,7 @@ pub(super) fn fact_kind(predicate: Predicate) -> Option<PathFactKind> {
         Predicate::ReleasesUnheld => PathFactKind::ReleasesUnheld,
         Predicate::UsesFreed => PathFactKind::UsesFreed,
         Predicate::UsesAfterRcu => PathFactKind::UsesAfterRcu,
+        Predicate::UsesAfterUnlock => PathFactKind::UsesAfterUnlock,
         _ => return None,
     })
 }

@@ -3,6 +3,7 @@
 pub(crate) mod ast;
 pub(crate) mod error;
 mod parse;
+pub(crate) mod print;
 mod token;
 
 pub(crate) use parse::{parse, parse_counted};

@@ -168,7 +168,7 @@ impl Walk<'_, '_> {
                 released: position,
                 is_sure: exact.is_some() && !held.unsure,
             });
-            self.end_of_rcu(position, held.lock, state);
+            self.end_of_section(position, held.lock, state);
             return self.refresh(state);
         }
         self.check_reunlock(position, lock, instance, state);

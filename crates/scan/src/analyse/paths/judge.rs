@@ -54,6 +54,8 @@ pub(crate) enum PathFactKind {
     UsesFreed,
     /// The object found in the RCU section that ends at the first is used at the second.
     UsesAfterRcu,
+    /// The object found under the lock that is released at the first is used at the second.
+    UsesAfterUnlock,
 }
 
 /// Two events on one path.

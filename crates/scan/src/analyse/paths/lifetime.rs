@@ -1,7 +1,7 @@
 //! Objects that must not be used any more: freed, or found under RCU and used after its end.
 
 use super::judge::{PathFact, PathFactKind};
-use super::state::{Gone, State};
+use super::state::{Borrowed, Gone, State};
 use super::value::{Node, Value};
 use super::walk::Walk;
 use crate::analyse::locks::Lock;
@@ -31,14 +31,21 @@ impl Walk<'_, '_> {
         }
         self.check_arguments(position, global, args, state);
         let is_watched = !(state.gone.is_empty() && state.borrowed.is_empty());
-        if is_watched && takes_reference(view.program.names.bytes(global)) {
+        let text = view.program.names.bytes(global);
+        let (is_kept, is_taken) = (takes_reference(text), takes_out(text));
+        if is_watched && (is_kept || is_taken) {
             let args = args.to_vec();
             for arg in args {
                 let value = self.eval.value(state, arg);
-                let is_kept =
+                let is_meant =
                     |object: Value| self.eval.values.bases(value).any(|base| base == object);
-                state.borrowed.retain(|object| !is_kept(*object));
-                state.gone.retain(|gone| !is_kept(gone.object));
+                state.borrowed.retain(|borrowed| {
+                    !(is_meant(borrowed.object) && (is_kept || borrowed.lock.is_some()))
+                });
+                state.gone.retain(|gone| {
+                    !(is_meant(gone.object)
+                        && (is_kept || gone.kind == PathFactKind::UsesAfterUnlock))
+                });
             }
         }
         if classes & self.classes.rcu_lookup != 0
@@ -46,8 +53,34 @@ impl Walk<'_, '_> {
             && let Some(arg) = args.first()
         {
             let value = self.eval.value(state, *arg);
-            borrow(value, state);
+            borrow(value, None, state);
         }
+    }
+
+    /// Whoever writes to an object under the lock may have marked it as used.
+    pub(super) fn mark_written(&mut self, target: E, state: &mut State) {
+        if state
+            .borrowed
+            .iter()
+            .all(|borrowed| borrowed.lock.is_none())
+        {
+            return;
+        }
+        let value = self.eval.value(state, target);
+        let values = &self.eval.values;
+        state.borrowed.retain(|borrowed| {
+            borrowed.lock.is_none() || !values.bases(value).any(|base| base == borrowed.object)
+        });
+    }
+
+    /// The lock that keeps what is found now: the last that was taken here.
+    fn keeping_lock(&self, state: &State) -> Option<Lock> {
+        let table = self.view().program.table;
+        let mut held = state.held.iter().rev().map(|held| held.lock);
+        held.find(|lock| {
+            let family = table.family(self.locks.family(*lock));
+            !family.rcu && !family.context && family.has_object
+        })
     }
 
     /// Reports what is gone and given to a function all the same.
@@ -55,7 +88,7 @@ impl Walk<'_, '_> {
         let is_left = state
             .gone
             .iter()
-            .any(|gone| gone.kind == PathFactKind::UsesAfterRcu);
+            .any(|gone| gone.kind != PathFactKind::UsesFreed);
         let program = self.view().program;
         let text = program.names.bytes(name);
         // Who waits for all readers has taken the object away from them.
@@ -75,7 +108,7 @@ impl Walk<'_, '_> {
             let gone = state
                 .gone
                 .iter()
-                .find(|gone| gone.object == value && gone.kind == PathFactKind::UsesAfterRcu);
+                .find(|gone| gone.object == value && gone.kind != PathFactKind::UsesFreed);
             if let Some(gone) = gone {
                 self.facts.push(PathFact {
                     kind: gone.kind,
@@ -97,7 +130,13 @@ impl Walk<'_, '_> {
         let is_lookup = view.program.names.bytes(name).ends_with(b"_rcu")
             && view.program.idiom(name).classes == 0;
         if is_lookup && self.is_in_rcu(state) {
-            borrow(result, state);
+            borrow(result, None, state);
+            return;
+        }
+        let finds = view.program.idiom(name).classes & self.classes.lock_lookup != 0
+            || looks_up(view.program.names.bytes(name));
+        if finds && let Some(lock) = self.keeping_lock(state) {
+            borrow(result, Some(lock), state);
         }
     }
 
@@ -117,16 +156,41 @@ impl Walk<'_, '_> {
             .unit
             .named_call(head)
             .is_some_and(|(name, _)| view.program.names.bytes(view.name(name)).ends_with(b"_rcu"));
-        if is_rcu
-            && self.is_in_rcu(state)
-            && let Some(slot) = state.local(local)
-        {
-            borrow(slot.value, state);
+        let Some(slot) = state.local(local) else {
+            return;
+        };
+        if is_rcu && self.is_in_rcu(state) {
+            borrow(slot.value, None, state);
+        } else if let Some(lock) = self.keeping_lock(state) {
+            borrow(slot.value, Some(lock), state);
         }
     }
 
+    /// After the lock was released nothing keeps what was found under it.
+    pub(super) fn end_of_section(&mut self, position: u32, lock: Lock, state: &mut State) {
+        let is_of_lock = |borrowed: &Borrowed| {
+            borrowed
+                .lock
+                .is_some_and(|other| other.is_same_object(lock))
+        };
+        if state.borrowed.iter().any(is_of_lock) {
+            let is_kept = self.keeping_lock(state).is_some() || self.is_in_rcu(state);
+            let (gone, rest) = std::mem::take(&mut state.borrowed)
+                .into_iter()
+                .partition::<Vec<_>, _>(is_of_lock);
+            state.borrowed = rest;
+            for borrowed in gone {
+                if !is_kept {
+                    let kind = PathFactKind::UsesAfterUnlock;
+                    self.remember_gone(borrowed.object, position, kind, state);
+                }
+            }
+        }
+        self.end_of_rcu(position, lock, state);
+    }
+
     /// After the outermost section nothing keeps what was found in it.
-    pub(super) fn end_of_rcu(&mut self, position: u32, lock: Lock, state: &mut State) {
+    fn end_of_rcu(&mut self, position: u32, lock: Lock, state: &mut State) {
         if !self.is_plain_rcu(lock) || self.is_in_rcu(state) {
             return;
         }
@@ -139,9 +203,14 @@ impl Walk<'_, '_> {
                 .family(self.locks.family(held.lock))
                 .context
         });
-        for object in std::mem::take(&mut state.borrowed) {
+        let (gone, rest) = std::mem::take(&mut state.borrowed)
+            .into_iter()
+            .partition::<Vec<_>, _>(|borrowed| borrowed.lock.is_none());
+        state.borrowed = rest;
+        for borrowed in gone {
             if !is_kept {
-                self.remember_gone(object, position, PathFactKind::UsesAfterRcu, state);
+                let kind = PathFactKind::UsesAfterRcu;
+                self.remember_gone(borrowed.object, position, kind, state);
             }
         }
     }
@@ -186,10 +255,39 @@ impl Walk<'_, '_> {
     }
 }
 
-fn borrow(value: Value, state: &mut State) {
-    if !state.borrowed.contains(&value) && state.borrowed.len() < OBJECTS_MAX {
-        state.borrowed.push(value);
+fn borrow(object: Value, lock: Option<Lock>, state: &mut State) {
+    let is_known = state
+        .borrowed
+        .iter()
+        .any(|borrowed| borrowed.object == object);
+    if !is_known && state.borrowed.len() < OBJECTS_MAX {
+        state.borrowed.push(Borrowed { object, lock });
     }
+}
+
+/// Whether a function of this name takes an object out of what others can find it in.
+fn takes_out(text: &[u8]) -> bool {
+    [
+        &b"del"[..],
+        b"remove",
+        b"unlink",
+        b"dequeue",
+        b"erase",
+        b"move",
+        b"splice",
+        b"detach",
+        b"add",
+        b"insert",
+    ]
+    .iter()
+    .any(|part| text.windows(part.len()).any(|window| window == *part))
+}
+
+/// Whether a function of this name finds an object and leaves it where it is. One that says `get` keeps it.
+fn looks_up(text: &[u8]) -> bool {
+    let has = |part: &[u8]| text.windows(part.len()).any(|window| window == part);
+    (has(b"find") || has(b"lookup") || has(b"search"))
+        && !(has(b"get") || has(b"bit") || has(b"create") || has(b"alloc") || has(b"ref"))
 }
 
 /// Whether a function of this name only looks at the pointer itself, or gives the object up.

@@ -47,6 +47,14 @@ pub(crate) struct Gone {
     pub(super) kind: PathFactKind,
 }
 
+/// An object that only a section or lock keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Borrowed {
+    pub(super) object: Value,
+    /// Nothing stands for RCU.
+    pub(super) lock: Option<Lock>,
+}
+
 /// What a local holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
@@ -73,8 +81,8 @@ pub(crate) struct State {
     /// Results of the latest calls.
     pub(super) results: Vec<(E, Value)>,
     pub(super) facts: Vec<Fact>,
-    /// Objects found in the RCU section that is open.
-    pub(super) borrowed: Vec<Value>,
+    /// Objects found in the RCU section that is open, or under a lock that is held.
+    pub(super) borrowed: Vec<Borrowed>,
     pub(super) gone: Vec<Gone>,
     pub(crate) held: Vec<Held>,
     pub(crate) freed: Vec<Freed>,

@@ -54,6 +54,7 @@ pub(super) struct Classes {
     pub(super) sleeps: u128,
     pub(super) frees_now: u128,
     pub(super) rcu_lookup: u128,
+    pub(super) lock_lookup: u128,
 }
 
 impl Classes {
@@ -66,6 +67,7 @@ impl Classes {
             sleeps: bit("sleeps"),
             frees_now: bit("frees_now"),
             rcu_lookup: bit("rcu_lookup"),
+            lock_lookup: bit("lock_lookup"),
         }
     }
 }
@@ -524,6 +526,7 @@ impl<'r, 'p> Walk<'r, 'p> {
                 state.set_local(name, value, source);
             }
             _ => {
+                self.mark_written(target, state);
                 let address = self.eval.address(state, target);
                 state.store(address, value);
             }

@@ -1,0 +1,38 @@
+/* Two functions use the field under the lock, the third does not. */
+struct dev {
+	struct mutex lock;
+	int mode;
+	int state;
+};
+
+void dev_set(struct dev *dev, int mode)
+{
+	mutex_lock(&dev->lock);
+	dev->mode = mode;
+	mutex_unlock(&dev->lock);
+}
+
+int dev_swap(struct dev *dev, int mode)
+{
+	int old;
+
+	mutex_lock(&dev->lock);
+	old = dev->mode;
+	dev->mode = mode;
+	mutex_unlock(&dev->lock);
+	return old;
+}
+
+int dev_report(struct dev *dev)
+{
+	int mode;
+
+	mode = dev->mode; //~ unlocked-access
+	return mode;
+}
+
+static const struct file_operations dev_fops = {
+	.open = dev_set,
+	.read = dev_report,
+	.write = dev_swap,
+};
