@@ -126,7 +126,11 @@ mod tests {
     use super::*;
 
     fn result(stdout: &[u8]) -> Outcome<'_> {
-        Outcome { status: 0, stdout }
+        Outcome {
+            status: 0,
+            stdout,
+            marks: &[],
+        }
     }
 
     #[test]
