@@ -17,6 +17,7 @@ mod results;
 mod scan;
 mod shipped;
 mod show;
+mod texts;
 mod walk;
 mod why;
 

@@ -6,7 +6,7 @@ use crate::analyse::program::{EventId, FnId};
 use crate::front::lex::{at, index};
 use crate::matcher::Engine;
 use crate::pdl::ast::Pattern;
-use crate::results::Texts;
+use crate::texts::Texts;
 
 /// The story of each pattern in each function of this name in files whose path ends in `file`.
 pub(crate) fn lines(
