@@ -10,22 +10,51 @@ pub struct Dominators {
     /// The position of each block in reverse postorder; `None` for blocks that nothing reaches.
     position: Vec<Option<usize>>,
     order: Vec<BlockId>,
+    root: BlockId,
+}
+
+/// Edges between blocks in both directions, by block.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Edges {
+    pub(crate) successors: Vec<Vec<BlockId>>,
+    pub(crate) predecessors: Vec<Vec<BlockId>>,
+}
+
+impl Edges {
+    fn of(graph: &FlowGraph) -> Self {
+        let blocks = graph.blocks.iter();
+        let (successors, predecessors) = blocks
+            .map(|block| (block.successors.clone(), block.predecessors.clone()))
+            .unzip();
+        Self {
+            successors,
+            predecessors,
+        }
+    }
 }
 
 impl Dominators {
     pub fn new(graph: &FlowGraph) -> Self {
-        let order = reverse_postorder(graph);
-        let mut position = vec![None; graph.blocks.len()];
+        Self::from(FlowGraph::ENTRY, &Edges::of(graph))
+    }
+
+    /// Which blocks every path from `root` must pass.
+    pub(crate) fn from(root: BlockId, edges: &Edges) -> Self {
+        let order = reverse_postorder(root, edges);
+        let mut position = vec![None; edges.successors.len()];
         for (at, block) in order.iter().enumerate() {
             position[block.0] = Some(at);
         }
         let mut dominators = Self {
-            immediate: vec![None; graph.blocks.len()],
+            immediate: vec![None; edges.successors.len()],
             position,
             order,
+            root,
         };
-        dominators.immediate[FlowGraph::ENTRY.0] = Some(FlowGraph::ENTRY);
-        while dominators.improve(graph) {}
+        if let Some(immediate) = dominators.immediate.get_mut(root.0) {
+            *immediate = Some(root);
+        }
+        while dominators.improve(edges) {}
         dominators
     }
 
@@ -62,12 +91,12 @@ impl Dominators {
         }
     }
 
-    fn improve(&mut self, graph: &FlowGraph) -> bool {
+    fn improve(&mut self, edges: &Edges) -> bool {
         let mut is_changed = false;
         for at in 1..self.order.len() {
             let block = self.order[at];
             let known = |p: &&BlockId| self.immediate[p.0].is_some();
-            let mut predecessors = graph.blocks[block.0].predecessors.iter().filter(known);
+            let mut predecessors = edges.predecessors[block.0].iter().filter(known);
             let Some(&first) = predecessors.next() else {
                 continue;
             };
@@ -81,7 +110,7 @@ impl Dominators {
     }
 
     fn intersect(&self, mut a: BlockId, mut b: BlockId) -> BlockId {
-        let up = |block: BlockId| self.immediate[block.0].unwrap_or(FlowGraph::ENTRY);
+        let up = |block: BlockId| self.immediate[block.0].unwrap_or(self.root);
         while a != b {
             while self.position[a.0] > self.position[b.0] {
                 a = up(a);
@@ -94,16 +123,16 @@ impl Dominators {
     }
 }
 
-fn reverse_postorder(graph: &FlowGraph) -> Vec<BlockId> {
+fn reverse_postorder(root: BlockId, edges: &Edges) -> Vec<BlockId> {
     let mut order = Vec::new();
-    if graph.blocks.is_empty() {
+    if edges.successors.is_empty() {
         return order;
     }
-    let mut is_seen = vec![false; graph.blocks.len()];
-    let mut stack = vec![(FlowGraph::ENTRY, 0)];
-    is_seen[FlowGraph::ENTRY.0] = true;
+    let mut is_seen = vec![false; edges.successors.len()];
+    let mut stack = vec![(root, 0)];
+    is_seen[root.0] = true;
     while let Some((block, next)) = stack.last_mut() {
-        let successors = &graph.blocks[block.0].successors;
+        let successors = &edges.successors[block.0];
         if let Some(&successor) = successors.get(*next) {
             *next += 1;
             if !is_seen[successor.0] {

@@ -25,6 +25,11 @@ impl Register {
     /// x87, MMX, mask and control registers as a whole: values rarely pass through them.
     pub const OTHER: Self = Self(49);
 
+    /// The general-purpose register of a number below sixteen.
+    pub(crate) fn general(number: usize) -> Self {
+        Self(u8::try_from(number).unwrap_or(u8::MAX).min(15))
+    }
+
     /// The whole register of an operand; `None` for the instruction pointer and segment registers.
     pub(crate) fn of(register: iced_x86::Register) -> Option<Self> {
         let full = register.full_register();
