@@ -151,12 +151,22 @@ pub(crate) enum Own<'e> {
         event: Box<Event>,
         /// Whether the program asked for all of the bytes.
         is_exact: bool,
+        /// Steps of the context when it executed the calling instruction.
+        called: u64,
     },
 }
 
 impl Own<'_> {
     pub(crate) fn is_in_call(&self) -> bool {
         matches!(self, Self::InCall { .. })
+    }
+
+    /// The same, as if all of a call happened at the calling instruction.
+    pub(crate) fn at_call(mut self) -> Self {
+        if let Self::InCall { event, called, .. } = &mut self {
+            event.step = *called;
+        }
+        self
     }
 
     /// Whether the program asked for all of it.
@@ -187,6 +197,8 @@ impl Deref for Own<'_> {
 struct Outside {
     /// The last instruction of the program that wrote: a call writes its return address. Nowhere if none did yet.
     call: Site,
+    /// Steps of the context when that was executed.
+    step: u64,
     /// It has entered a known function since.
     is_known: bool,
     /// Accesses of the library since.
@@ -232,6 +244,7 @@ impl Attribution {
             outside.accesses = 0;
             if access.how.writes() && owner == Owner::Program {
                 outside.call = event.site;
+                outside.step = event.step;
             }
             return Some(Own::Itself(event));
         }
@@ -241,14 +254,18 @@ impl Attribution {
         if owner == Owner::Loader {
             return None;
         }
-        let site = self.caller(world, event, access)?;
+        let (site, called) = self.caller(world, event, access)?;
         let is_exact =
             access.how.writes() || access.size <= 8 || contains(&self.territory.exact, event.pc());
         let event = Box::new(Event {
             site,
             ..event.clone()
         });
-        Some(Own::InCall { event, is_exact })
+        Some(Own::InCall {
+            event,
+            is_exact,
+            called,
+        })
     }
 
     /// The same without the locked instructions of libraries, which are no steps of the program.
@@ -266,8 +283,13 @@ impl Attribution {
         world.locked_kind(event.context, site)
     }
 
-    /// The instruction of the program that a library's access belongs to.
-    fn caller(&mut self, world: &LinuxWorld, event: &Event, access: &Access) -> Option<Site> {
+    /// The instruction of the program that a library's access belongs to, and when it was executed.
+    fn caller(
+        &mut self,
+        world: &LinuxWorld,
+        event: &Event,
+        access: &Access,
+    ) -> Option<(Site, u64)> {
         let outside = *self.outside(event.context);
         let is_hidden = outside.is_known
             || outside.call == Site::NOWHERE
@@ -278,7 +300,7 @@ impl Attribution {
             return None;
         }
         self.outside(event.context).accesses += 1;
-        Some(outside.call)
+        Some((outside.call, outside.step))
     }
 
     fn owner(&mut self, pc: u64) -> Owner {

@@ -12,7 +12,7 @@ use raddle_trace::{Facts, Observer as _};
 use raddle_world::{ContextId, Event, EventKind, GRANULE_BYTES, Location, World};
 
 use crate::atomics::Atomics;
-use crate::attribution::Attribution;
+use crate::attribution::{Attribution, Own};
 use crate::judge::{Rules, Writing, judge};
 use crate::session::{Look, Session};
 
@@ -47,8 +47,9 @@ pub(crate) fn run_watched(
     run_under(session, scheduler, rules, (watch, look), also)
 }
 
-/// Runs one schedule and shows the events of the program's own code to observers. What words are locks is known from
-/// the runs before.
+/// Runs one schedule and shows the events of the program's own code to observers, with what libraries do to its memory as
+/// part of the calling instruction. What words are locks is known from the runs before; conditions exclude, since
+/// whoever observes asks for other schedules.
 pub(crate) fn run_observed(
     session: &mut Session,
     scheduler: &mut dyn Scheduler,
@@ -57,7 +58,7 @@ pub(crate) fn run_observed(
 ) -> Run {
     let territory = Arc::clone(&session.territory);
     let mut attribution = Attribution::new(&territory);
-    let mut facts = Facts::knowing(&session.inferred_locks);
+    let mut facts = Facts::knowing(&session.inferred_locks).with_conditions_that_exclude();
     let mut atomics = std::mem::take(&mut session.atomics);
     let values = (Watch::NOTHING, Look::VALUES);
     let run = run_under(session, scheduler, rules, values, &mut |world, events| {
@@ -70,7 +71,11 @@ pub(crate) fn run_observed(
                 facts.mark_atomic(access);
             }
             facts.event_with(event, &mut |site| attribution.locked(world, event, site));
-            let own = own.filter(|own| own.is_exact() && !own.is_in_call());
+            let is_inside = |own: &Own<'_>| {
+                matches!(own.kind, EventKind::Access(_)) && territory.is_library(own.pc())
+            };
+            let own = own.filter(|own| own.is_exact() && !is_inside(own));
+            let own = own.map(Own::at_call);
             for observer in observers.iter_mut() {
                 if let Some(own) = &own {
                     observer.event(own, &facts);

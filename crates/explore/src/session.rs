@@ -11,6 +11,7 @@ use raddle_linux::{
     HeapWatch, LinuxWorld, Mapping, Observe, Setup, StartError, Watch, describe_status,
 };
 use raddle_sched::{Drive, Scheduler, drive_while};
+use raddle_symbols::Module;
 use raddle_trace::facts::InferredLocks;
 use raddle_trace::{Checks, Inputs, Limits, Recording, SerialRules};
 use raddle_world::{ContextId, Event, ImageId, SeededChoices, Site, Snapshot, Unsupported, World};
@@ -20,6 +21,7 @@ use crate::atomics::Atomics;
 use crate::attribution::Territory;
 use crate::judge::Judge;
 use crate::snapshot::{SnapshotAt, reach};
+use crate::stack::is_library_file;
 
 /// Why there is nothing to explore.
 #[derive(Debug, Error)]
@@ -267,6 +269,17 @@ impl Session {
     /// where those of the first one do.
     pub(crate) fn is_library(&self, site: Site) -> bool {
         self.territory.is_library(site.pc())
+    }
+
+    /// The program that is explored, and the modules of its own code with what is added to their addresses.
+    pub fn own_modules(&mut self) -> (ImageId, Vec<(u64, Arc<Module>)>) {
+        // A context that has ended has no symbols.
+        self.restore();
+        let symbols = self.world.symbols(ContextId(0)).unwrap_or_default();
+        let modules = symbols.modules().into_iter();
+        let own = modules.filter(|mapping| !is_library_file(&mapping.name));
+        let own = own.map(|mapping| (mapping.bias, Arc::clone(&mapping.module)));
+        (self.image, own.collect())
     }
 
     /// The path of the program of an instruction, if it is another one than the program that is explored.

@@ -1,42 +1,84 @@
 //! From runs in which nothing goes wrong to confirmed concurrency bugs: what could another interleaving do?
 //!
-//! Reading order: [`profile`] (what is remembered of a run), [`unserializable`] (CTrigger), [`memory_errors`] (ConMem),
-//! [`target`] (what is to be forced, and how it is ranked), [`mod@predict`] (profile, rank, force, report).
+//! Reading order: [`access`] and [`mod@profile`] (what is remembered of a run), [`unserializable`] (CTrigger),
+//! [`memory_errors`] (ConMem), [`critical_reads`] (ConSeq), [`target`] (what is to be forced, and how it is ranked),
+//! [`mod@predict`] (profile, rank, force, report).
+//!
+//! # The profile
+//!
+//! Some finely interleaved runs that end well, since remote distances and loops that wait mean nothing in an
+//! uninterleaved one. A run that fails is a finding and predicts nothing; another seed is tried. Of each eight bytes the
+//! first and the last access of every kind are kept (context, instruction, bytes, direction), with values, critical
+//! sections and clocks. Accesses to different bytes of the eight never meet. What a library does to the program's memory
+//! counts at the calling instruction, before which it is held. Variables that locked instructions touch take part unless
+//! they are used as locks. Clocks know *order* only: creation, joining, barriers, hand-overs, flags that are waited for;
+//! neither locks nor conditions, since another schedule may need no wake-up.
 //!
 //! # CTrigger (Park, Lu, Zhou: ASPLOS 2009)
 //!
 //! A context accesses a place twice, `P` and then `C`; another one accesses it with `R`. If `R` comes between, no serial
 //! order gives the same result in four of the eight cases: read-write-read, write-write-read, write-read-write,
 //! read-write-write. The runs of the profile show which `P`, `C` and `R` there are. An interleaving is *infeasible* if
-//! order synchronisation puts `R` before `P` or behind `C` (creation, joining, barriers, hand-overs), or if `P` and `C`
-//! lie in one critical section and `R` is protected by the same lock; identity is that of the critical section, not of
-//! the lock. What was seen in the profile needs not be forced. The rest is ranked by its *local gap*, the steps of the
-//! context between `P` and `C`: the smaller, the rarer in nature, the earlier tested.
+//! order puts `R` before `P` or behind `C`, or if `P` and `C` lie in one critical section and `R` is protected by the
+//! same lock; identity is that of the critical section, not of the lock. What was seen in the profile needs not be
+//! forced. The rest is ranked by its *local gap*, the steps of the context between `P` and `C`: the smaller, the rarer in
+//! nature, the earlier tested. Deviation: critical sections are not cut out of the gap.
+//!
+//! # Other values (ConMem and ConSeq)
+//!
+//! Con-NULL, Con-UnInit and ConSeq ask the same: a read `r` found what the write `w` left; could it find something else?
+//! Either what another write `w'` leaves (ConSeq's Algorithm 1), or what was there before `w`, if `r` comes too early. It
+//! cannot, if order puts `r` before `w'` or `w'` before `w` before `r`; if `w` and `r` lie in one critical section and
+//! `w'` needs its lock; or if `w'` and a later write of its context do, and `r` needs it. The papers have these
+//! conditions once for each detector; here they stand in one file.
 //!
 //! # ConMem (Zhang, Sun, Lu: ASPLOS 2010)
 //!
-//! Three of its detectors look for the ingredients of memory errors: a pointer that one context reads and uses and
-//! another one sets to NULL (Con-NULL); a place that one context initialises and another one reads (Con-UnInit); a block
-//! that one context uses and another one frees (Con-Dangling). Timing conditions are those of order and of critical
-//! sections as above.
+//! Three of its detectors: a pointer that is read could be NULL (Con-NULL), unless the same instruction has found NULL
+//! before and went on, for then it tests; a place could be read before its first write (Con-UnInit; deviation: whatever
+//! nobody has used since the snapshot counts as not initialised, whatever it holds); a block that one context uses could
+//! have been freed by another (Con-Dangling; deviation: the first use counts as well as the last, since the last one may
+//! come only when the block is safe).
+//!
+//! # ConSeq (Zhang, Lim, Olichandran, Scherpelz, Jin, Lu, Reps: ASPLOS 2011)
+//!
+//! Failure sites are calls of assertions, of error messages and of output, and branches that leave loops; of machine code
+//! also calls of own functions that never return, into which compilers move the failing half of an assertion. *Critical
+//! reads* are the reads of memory that may be shared on the backward slice of a site, at most [`DISTANCE_MAX`] steps of
+//! data or control dependence away. Calls begin with a control dependence, outputs add the set-up of their arguments at
+//! distance 1, loops keep what is repeated in them. What a called function returns is one step away. If the other value
+//! is known, the code behind the read is followed with it: a target is dropped if control then misses the site. A loop is
+//! endangered only if the other write can come after the usual one. Deviation: of the invariants that ConSeq takes from
+//! Daikon there is one, that a read finds one of the few values that it has found in the profile.
 //!
 //! # Validation
 //!
 //! Where the papers put a sleep before an instruction, the context is held exactly there until the other one has passed
-//! ([`raddle_sched::Directed`]); before the outermost critical section if the other one needs its lock. A target is
-//! *confirmed* if the forced run fails by the judges of `raddle explore`; else it was forced without harm, or it could
-//! not be forced, which is told apart.
+//! ([`raddle_sched::Directed`]); before the outermost critical section if the other one needs its lock. ConSeq's first
+//! special case, `w'` and `r` in one context, holds the usual write until the read is over. If a hold leads nowhere, it is
+//! tried once more with the context that is held going first: whoever waits for a condition before it holds up everybody.
+//! A target is *confirmed* if the forced run fails by the judges of `raddle explore`; else it was forced without harm, or
+//! it could not be forced, which is told apart.
 //!
 //! # What is not here
 //!
-//! Custom synchronisation beyond inferred locks adds no order; ConMem's Con-Overflow and all of ConSeq are missing.
+//! ConMem's Con-Overflow; custom synchronisation beyond inferred locks and flags that locked instructions touch; the other
+//! invariants of ConSeq; stack slots of code without frame pointers in slices; targets of two holds; logs on disk;
+//! interleaving coverage as a number.
 
+pub mod access;
+mod cell;
+pub mod critical_reads;
 pub mod memory_errors;
 pub mod predict;
 pub mod profile;
 pub mod target;
 pub mod unserializable;
+mod values;
+mod wrong_value;
 
+pub use critical_reads::{CriticalReads, DISTANCE_MAX, Loaded};
 pub use predict::{Predicted, Prediction, Predictions, predict};
 pub use profile::Profile;
+pub use raddle_code::SiteNames;
 pub use target::{Kind, Outcome, Target};

@@ -1,5 +1,7 @@
 //! Profile, rank, force, report.
 
+use std::collections::BTreeSet;
+
 use raddle_campaign::{
     Algorithm, Findings, Habits, Listener, Material, News, Options, Outcome as RunOutcome, Phase,
     Progress, Report, ReportOf, Rules as _, RunOf, Stage, Subject, Symptom as _, Urgency, Watch,
@@ -10,18 +12,22 @@ use raddle_stdx::Prng;
 use raddle_stdx::width::to_u64;
 use raddle_world::Site;
 
+use crate::critical_reads::CriticalReads;
 use crate::profile::Profile;
-use crate::target::{Kind, Outcome, Spot, Target};
+use crate::target::{Forced, Kind, Outcome, Spot, Target};
 
 /// Steps that a context is held at least before the hold is given up.
 const HOLD_STEPS_MIN: u64 = 200_000;
 /// Times that the clock may jump to the next timer while everybody else sleeps.
 const HOLD_JUMPS: u32 = 8;
 
+/// Runs that are tried for each run of the profile that ends well.
+const TRIES: u64 = 4;
+
 /// What to do.
 #[derive(Debug, Clone)]
 pub struct Prediction {
-    /// Runs of the profile.
+    /// Runs of the profile that end well.
     pub runs: u64,
     /// Whether targets are forced.
     pub validates: bool,
@@ -53,6 +59,29 @@ pub struct Predictions<S: Subject> {
     /// Runs of the profile, and runs in which targets were forced.
     pub profiled: u64,
     pub forced: u64,
+    /// Runs of the profile that ended well, from which everything was predicted.
+    pub passing: u64,
+    /// Reads that could find no other value, since order or critical sections forbid it.
+    pub excluded: u64,
+    /// Failure sites of the program's code, and the reads that decide about them.
+    pub failure_sites: u64,
+    pub critical_reads: u64,
+}
+
+impl<S: Subject> Predictions<S> {
+    fn nothing(report: ReportOf<S>) -> Self {
+        Self {
+            report,
+            predicted: Vec::new(),
+            accesses: 0,
+            profiled: 0,
+            forced: 0,
+            passing: 0,
+            excluded: 0,
+            failure_sites: 0,
+            critical_reads: 0,
+        }
+    }
 }
 
 struct Predictor<'a, S: Stage> {
@@ -60,29 +89,27 @@ struct Predictor<'a, S: Stage> {
     rules: S::Rules,
     options: &'a Options,
     habits: Habits,
+    /// Where contexts were seen to meet.
+    points: BTreeSet<Site>,
     findings: Findings<S>,
     report: Report<S::Recording, S::Tally>,
 }
 
-/// Profiles a subject, ranks what could go wrong, and forces it.
+/// Profiles a subject, ranks what could go wrong, and forces it. `critical` finds the reads that decide about failures
+/// in the code of a stage.
 ///
 /// # Errors
 /// If the subject does not come to the place where its schedules begin.
 pub fn predict<S: Subject>(
     subject: &S,
     what: &Prediction,
+    critical: &mut dyn FnMut(&mut S::Stage) -> CriticalReads,
     news: &mut Listener<'_, <S::Stage as Stage>::Recording>,
 ) -> Result<Predictions<S>, S::StartFailure> {
     let Some(begun) = begin(subject, news)? else {
         let mut report = Report::default();
         report.note_end(&subject.options().cancel);
-        return Ok(Predictions {
-            report,
-            predicted: Vec::new(),
-            accesses: 0,
-            profiled: 0,
-            forced: 0,
-        });
+        return Ok(Predictions::nothing(report));
     };
     let mut report = begun.report();
     report.contexts = begun.contexts();
@@ -93,61 +120,91 @@ pub fn predict<S: Subject>(
         stage: begun.stage,
         options: subject.options(),
         habits: subject.habits(),
+        points: points.into_iter().collect(),
         report,
     };
-    predictor.stage.add_points(&points);
-    let profile = predictor.profile(what.runs, news);
-    let (accesses, profiled) = (profile.accesses, predictor.report.schedules);
-    let ranked = profile.targets.ranked().into_iter();
+    predictor.set_points();
+    let critical = critical(&mut predictor.stage);
+    let sizes = (to_u64(critical.sites()), to_u64(critical.reads()));
+    let (profile, passing) = predictor.profile(what.runs, critical, news);
+    let (accesses, excluded) = (profile.accesses, profile.excluded);
+    let profiled = predictor.report.schedules;
+    let ranked = profile.ranked().into_iter();
     let is_wanted = |kind: Kind| what.only.is_empty() || what.only.contains(&kind.name());
     let ranked = ranked.filter(|instances| is_wanted(instances[0].kind));
     let predicted = predictor.force_all(ranked.collect(), what.validates, news);
     let forced = predictor.report.schedules - profiled;
     Ok(Predictions {
-        report: predictor.finish(news),
         predicted,
         accesses,
         profiled,
         forced,
+        passing,
+        excluded,
+        failure_sites: sizes.0,
+        critical_reads: sizes.1,
+        ..Predictions::nothing(predictor.finish(news))
     })
 }
 
 impl<S: Stage> Predictor<'_, S> {
+    fn set_points(&mut self) {
+        let points: Vec<Site> = self.points.iter().copied().collect();
+        self.stage.add_points(&points);
+    }
+
     fn is_over(&self) -> bool {
         self.options.cancel.is_asked(Urgency::TimeIsUp)
     }
 
-    /// Finely interleaved runs: what is apart by accident only must not look ordered.
-    fn profile(&mut self, runs: u64, news: &mut Listener<'_, S::Recording>) -> Profile {
-        let mut profile = Profile::default();
-        for number in 0..runs {
-            if self.is_over() {
+    /// Finely interleaved runs: what is apart by accident only must not look ordered. What is predicted comes from runs
+    /// that end well; if one fails, which is a finding, another one is tried.
+    fn profile(
+        &mut self,
+        runs: u64,
+        critical: CriticalReads,
+        news: &mut Listener<'_, S::Recording>,
+    ) -> (Profile, u64) {
+        let mut profile = Profile::with(critical);
+        let mut passing = 0;
+        for number in 0..runs.saturating_mul(TRIES) {
+            if self.is_over() || passing == runs {
                 break;
             }
             let seed = Prng::derive_seed(self.options.seed, number);
-            let default = raddle_sched::Profile::default();
-            let material = Material {
-                profile: &default,
-                groups: &[],
-                wishes: &Vec::new(),
-                focus: &[],
-                is_timed: false,
-                is_stepwise: false,
-            };
-            let mut walk = scheduler(Algorithm::RandomWalk, seed, material);
-            let learned = self.stage.run(&mut *walk, &self.rules, Watch::MEMORY);
-            let meetings = learned.learned.as_ref().map(|learned| &learned.meetings);
-            let points: Vec<Site> = meetings.into_iter().flatten().flatten().copied().collect();
-            self.stage.add_points(&points);
-            self.note(learned);
-            let mut walk = scheduler(Algorithm::RandomWalk, seed, material);
-            let observers = &mut [&mut profile as &mut dyn raddle_trace::Observer];
-            let run = self.stage.observe(&mut *walk, &self.rules, observers);
-            profile.end_run(raddle_world::World::contexts(self.stage.world()));
-            self.note(run);
+            passing += u64::from(self.profile_run(seed, &mut profile));
             self.tell(news);
         }
-        profile
+        (profile, passing)
+    }
+
+    /// One run of the profile: once to learn where contexts meet, once to look at everything. Whether it ended well.
+    fn profile_run(&mut self, seed: u64, profile: &mut Profile) -> bool {
+        let default = raddle_sched::Profile::default();
+        let material = Material {
+            profile: &default,
+            groups: &[],
+            wishes: &Vec::new(),
+            focus: &[],
+            is_timed: false,
+            is_stepwise: false,
+        };
+        let mut walk = scheduler(Algorithm::RandomWalk, seed, material);
+        let learned = self.stage.run(&mut *walk, &self.rules, Watch::MEMORY);
+        let meetings = learned.learned.as_ref().map(|learned| &learned.meetings);
+        self.points.extend(meetings.into_iter().flatten().flatten());
+        self.set_points();
+        self.note(learned);
+        let mut walk = scheduler(Algorithm::RandomWalk, seed, material);
+        let observers = &mut [profile as &mut dyn raddle_trace::Observer];
+        let run = self.stage.observe(&mut *walk, &self.rules, observers);
+        let has_failed = run.failure.is_some() || run.drive.end == End::Abandoned;
+        profile.end_run(
+            raddle_world::World::contexts(self.stage.world()),
+            has_failed,
+        );
+        self.note(run);
+        !has_failed
     }
 
     /// Takes a run into account; its fingerprint if it failed.
@@ -191,12 +248,6 @@ impl<S: Stage> Predictor<'_, S> {
         validates: bool,
         news: &mut Listener<'_, S::Recording>,
     ) -> Vec<Predicted> {
-        let sites = ranked.iter().flatten().flat_map(|target| {
-            let Target { forced, .. } = target;
-            [forced.at.site, forced.until.site]
-        });
-        let sites: Vec<Site> = sites.collect();
-        self.stage.add_points(&sites);
         let mut predicted = Vec::new();
         for instances in ranked {
             let mut result = Predicted {
@@ -206,12 +257,16 @@ impl<S: Stage> Predictor<'_, S> {
                 fingerprint: None,
                 places: Vec::new(),
             };
-            for target in instances.iter().filter(|_| validates) {
-                let is_over = self.is_over() || result.outcome == Outcome::Confirmed;
-                if is_over {
+            let instances = instances.iter().filter(|_| validates);
+            let ways = instances.flat_map(|target| {
+                let ways = target.forced.iter();
+                ways.map(move |forced| (target, forced))
+            });
+            for (target, forced) in ways {
+                if self.is_over() || result.outcome == Outcome::Confirmed {
                     break;
                 }
-                self.force(target, &mut result);
+                self.force(target, forced, &mut result);
                 self.tell(news);
             }
             predicted.push(result);
@@ -224,18 +279,35 @@ impl<S: Stage> Predictor<'_, S> {
         predicted
     }
 
+    /// Forces a target in one of its ways: in the default order, and if that does not lead there, with the context that
+    /// is to be held first of all.
+    fn force(&mut self, target: &Target, forced: &Forced, result: &mut Predicted) {
+        for is_first in [false, true] {
+            let outcome = self.attempt(target, forced, is_first, result);
+            if matches!(outcome, None | Some(Outcome::Confirmed | Outcome::Benign)) {
+                break;
+            }
+        }
+    }
+
     /// One run with one hold; what came of it is kept if it says more than what is known.
-    fn force(&mut self, target: &Target, result: &mut Predicted) {
+    fn attempt(
+        &mut self,
+        target: &Target,
+        forced: &Forced,
+        is_first: bool,
+        result: &mut Predicted,
+    ) -> Option<Outcome> {
         let limits = self.rules.limits();
         let place = |spot: Spot| Place {
             site: spot.site,
             addr: (spot.addr != 0).then_some(spot.addr),
         };
         let hold = Hold {
-            context: Some(target.path.clone()),
-            at: place(target.forced.at),
-            visit: target.forced.at.visit,
-            until: place(target.forced.until),
+            context: Some(forced.path.clone()),
+            at: place(forced.at),
+            visit: forced.at.visit,
+            until: place(forced.until),
             budget: Budget {
                 steps: (self.report.baseline_steps * 2)
                     .max(HOLD_STEPS_MIN)
@@ -244,20 +316,26 @@ impl<S: Stage> Predictor<'_, S> {
             },
         };
         let mut directed = Directed::new(vec![hold]);
+        if is_first {
+            directed = directed.preferring(forced.path.clone());
+        }
+        // Where decisions are made besides does not matter: all others follow the default order.
+        self.stage.add_points(&[forced.at.site, forced.until.site]);
         let run = self.stage.run(&mut directed, &self.rules, Watch::NOTHING);
         if run.drive.end == End::Abandoned {
-            return;
+            return None;
         }
         result.attempts += 1;
-        let verdict = Outcome::of(directed.verdict());
-        let fingerprint = self.note(run);
-        if fingerprint.is_some() {
-            result.outcome = Outcome::Confirmed;
-            result.target = target.clone();
-            result.fingerprint = fingerprint;
-        } else {
-            result.outcome = result.outcome.min(verdict);
-        }
+        let outcome = match self.note(run) {
+            Some(fingerprint) => {
+                result.target = target.clone();
+                result.fingerprint = Some(fingerprint);
+                Outcome::Confirmed
+            }
+            None => Outcome::of(directed.verdict()),
+        };
+        result.outcome = result.outcome.min(outcome);
+        Some(outcome)
     }
 
     fn finish(mut self, news: &mut Listener<'_, S::Recording>) -> Report<S::Recording, S::Tally> {

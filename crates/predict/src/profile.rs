@@ -1,126 +1,213 @@
-//! What is remembered of a run: for each eight bytes who used them how, and what could have come between.
+//! What is remembered of runs: for each eight bytes who used them how, and what could have come between.
 //!
-//! Memory grows with the memory that contexts share, not with the length of the run: of accesses that are alike
-//! (context, instruction, direction) the last one is kept.
+//! Memory grows with the memory that contexts share, not with the length of the run.
 
 use raddle_stdx::width::to_u64;
-use raddle_trace::facts::{Facts, MappedGranule};
+use raddle_trace::facts::{Facts, LockChange, MappedGranule, touched_bytes};
 use raddle_trace::observer::{Needs, Observation, Observer};
-use raddle_world::{Access, AccessKind, ContextId, ContextTable, Event, EventKind, Section, Site};
+use raddle_world::{
+    Access, AccessKind, ContextId, ContextTable, Event, EventKind, LockSource, Site,
+};
 use rustc_hash::FxHashMap;
 
+use crate::access::{Held, Seen};
+use crate::cell::Cell;
+use crate::critical_reads::CriticalReads;
 use crate::memory_errors;
-use crate::target::{Kind, Spot, Targets};
-use crate::unserializable::{self, Between};
-
-/// Accesses of different kinds that are kept for eight bytes; as many as there are bits in a mask.
-const ACCESSES_MAX: usize = 64;
-/// Pairs of accesses of one context that are kept for eight bytes.
-const PAIRS_MAX: usize = 64;
-
-/// One access, as far as it matters later.
-#[derive(Debug, Clone)]
-pub struct Seen {
-    pub context: ContextId,
-    pub spot: Spot,
-    pub reads: bool,
-    pub writes: bool,
-    /// What was read, or written by a plain store, if it is known.
-    pub value: Option<u64>,
-    pub size: u8,
-    /// The counter of its context, for questions of order.
-    pub clock: u32,
-    /// Own steps of its context.
-    pub step: u64,
-    /// Number among all accesses of the run.
-    pub number: u64,
-    pub held: Vec<Section>,
-    /// Accesses of others, by their index in the cell, that no order puts before this one.
-    concurrent: u64,
-}
-
-impl Seen {
-    /// Whether both do the same in the eyes of a reader of the program.
-    fn is_alike(&self, other: &Self) -> bool {
-        let key = |seen: &Self| (seen.context, seen.spot.site, seen.reads, seen.writes);
-        key(self) == key(other)
-    }
-
-    /// Whether this access and another one of the same context lie in one critical section of a lock that a third holds.
-    pub fn is_excluded_with(&self, other: &Self, third: &Self) -> bool {
-        let common = self.held.iter().filter(|section| {
-            let same = |held: &&Section| held.lock == section.lock && held.serial == section.serial;
-            other.held.iter().any(|held| same(&held))
-        });
-        common
-            .into_iter()
-            .any(|section| third.held.iter().any(|held| held.lock == section.lock))
-    }
-}
-
-/// What is known of eight bytes.
-#[derive(Debug, Default)]
-struct Cell {
-    accesses: Vec<Seen>,
-    /// The last access of each context.
-    last: Vec<Seen>,
-    /// Two accesses in a row of one context.
-    pairs: Vec<(Seen, Seen)>,
-    /// The first write since the memory was handed out.
-    first_write: Option<Seen>,
-    is_read: bool,
-}
+use crate::target::{Kind, Spot, Target, Targets};
+use crate::values::Values;
+use crate::wrong_value;
 
 /// Looks at runs and collects what could go wrong in others.
 #[derive(Debug, Default)]
 pub struct Profile {
     cells: FxHashMap<MappedGranule, Cell>,
-    visits: FxHashMap<(ContextId, Site, u64), u64>,
+    arrivals: Arrivals,
+    /// Where each critical section was entered, by context and serial number.
+    entries: FxHashMap<(ContextId, u64), Spot>,
+    critical: CriticalReads,
+    /// What the run that goes on shows; it counts when the run has ended well.
+    running: Targets,
+    running_values: Values,
+    values: Values,
+    targets: Targets,
     /// Accesses so far.
     pub accesses: u64,
-    /// What was found so far.
-    pub targets: Targets,
+    /// Interleavings that order or critical sections exclude, counted once for each three accesses.
+    pub excluded: u64,
+}
+
+/// How often each context came to each instruction.
+#[derive(Debug, Default)]
+struct Arrivals {
+    /// By context, instruction and granule; zero for whatever it touches.
+    visits: FxHashMap<(ContextId, Site, u64), u64>,
+    /// The instruction that each context executed last, and its steps then.
+    last: FxHashMap<ContextId, (Site, u64)>,
+}
+
+impl Arrivals {
+    /// Where a context stands. What an instruction does besides its first access, as what a called library does, cannot
+    /// be told before it happens: it is held at whatever it touches.
+    fn spot(&mut self, event: &Event, granule: u64) -> Spot {
+        let who = event.context;
+        let now = (event.site, event.step);
+        let is_new = self.last.insert(who, now) != Some(now);
+        let mut count = |addr: u64| {
+            let visits = self.visits.entry((who, event.site, addr)).or_default();
+            *visits += u64::from(is_new);
+            (*visits).max(1)
+        };
+        let any = count(0);
+        let addr = if is_new { granule } else { 0 };
+        let visit = if is_new { count(granule) } else { any };
+        Spot {
+            site: event.site,
+            addr,
+            visit,
+        }
+    }
+
+    /// The next arrival at a function that takes a lock.
+    fn lock(&mut self, who: ContextId, site: Site, lock: u64) -> Spot {
+        let visits = self.visits.entry((who, site, lock)).or_default();
+        *visits += 1;
+        Spot {
+            site,
+            addr: lock,
+            visit: *visits,
+        }
+    }
 }
 
 impl Profile {
-    /// A run has ended: what could come between is known of each run by itself.
-    pub fn end_run(&mut self, contexts: &ContextTable) {
-        self.targets.name_contexts(contexts);
-        self.cells.clear();
-        self.visits.clear();
+    /// A profile that knows which reads decide about failures.
+    pub fn with(critical: CriticalReads) -> Self {
+        Self {
+            critical,
+            ..Self::default()
+        }
     }
 
-    fn access(&mut self, event: &Event, access: &Access, facts: &Facts) {
+    /// A run has ended: what could come between is known of each run by itself. A run that failed is a finding, and
+    /// predicts nothing.
+    pub fn end_run(&mut self, contexts: &ContextTable, has_failed: bool) {
+        self.retire_all();
+        self.running.name_contexts(contexts);
+        self.close(has_failed);
+    }
+
+    fn retire_all(&mut self) {
+        let cells = std::mem::take(&mut self.cells);
+        let mut cells: Vec<Cell> = cells.into_values().collect();
+        // Hash maps have no order that a seed may depend on.
+        cells.sort_by_key(|cell| cell.accesses.first().map(|seen| seen.number));
+        for cell in &cells {
+            self.retire(cell);
+        }
+    }
+
+    fn close(&mut self, has_failed: bool) {
+        self.retire_all();
+        let found = std::mem::take(&mut self.running);
+        let values = std::mem::take(&mut self.running_values);
+        self.excluded += found.excluded;
+        if !has_failed {
+            self.targets.absorb(found);
+            self.values.absorb(values);
+        }
+        self.arrivals = Arrivals::default();
+        self.entries.clear();
+    }
+
+    /// Nothing more will happen to a place: what could reads have found there?
+    fn retire(&mut self, cell: &Cell) {
+        if cell.is_shared() {
+            wrong_value::targets(cell, &mut self.critical, &mut self.running);
+        }
+    }
+
+    /// Targets in the order in which they are worth trying, each with its instances.
+    pub fn ranked(mut self) -> Vec<Vec<Target>> {
+        let values = self.values;
+        self.targets.retain(|target| values.allow(target));
+        self.targets.ranked()
+    }
+
+    fn access(&mut self, event: &Event, access: &Access, facts: &Facts, synchronises: bool) {
         self.accesses += 1;
         let who = event.context;
-        let granule = access.addr & !7;
-        let visit = self.visits.entry((who, event.site, granule)).or_default();
-        *visit += 1;
+        let reads = access.how != AccessKind::Write;
+        let spot = self.arrivals.spot(event, access.addr & !7);
+        if let Some(value) = access.value.filter(|_| reads) {
+            self.running_values.note(event.site, value);
+        }
+        let held = facts.held(who).iter().map(|section| Held {
+            lock: section.lock,
+            serial: section.serial,
+            entry: self
+                .entries
+                .get(&(who, section.serial))
+                .copied()
+                .unwrap_or(Spot {
+                    site: section.site,
+                    addr: section.lock,
+                    visit: 1,
+                }),
+        });
         let now = Seen {
             context: who,
-            spot: Spot {
-                site: event.site,
-                addr: granule,
-                visit: *visit,
-            },
-            reads: access.how != AccessKind::Write,
+            spot,
+            reads,
             writes: access.how.writes(),
-            value: access.value,
-            size: access.size,
+            value: access.value.filter(|_| reads),
+            written: access.value.filter(|_| !reads),
+            overwritten: None,
+            bytes: touched_bytes(access),
+            synchronises,
             clock: facts.clock(),
             step: event.step,
             number: self.accesses,
-            held: facts.held(who).to_vec(),
+            held: held.collect(),
+            own_before: Vec::new(),
+            own_after: Vec::new(),
+            from: None,
+            is_first_use: false,
             concurrent: 0,
         };
         let cell = self.cells.entry(MappedGranule::of(access)).or_default();
-        cell.take(now, facts, &mut self.targets);
+        cell.take(now, facts, &mut self.running);
+    }
+
+    /// The lock of a critical section was obtained: where that is held before.
+    fn note_sections(&mut self, event: &Event, facts: &Facts) {
+        for change in facts.lock_changes() {
+            if let LockChange::Obtained(section) = change {
+                let who = event.context;
+                let entry = match section.source {
+                    LockSource::Function => self.arrivals.lock(who, section.site, section.lock),
+                    _ => {
+                        let key = (who, section.site, section.lock & !7);
+                        let visits = self.arrivals.visits.get(&key);
+                        Spot {
+                            site: section.site,
+                            addr: section.lock & !7,
+                            visit: visits.copied().unwrap_or(1),
+                        }
+                    }
+                };
+                self.entries.insert((who, section.serial), entry);
+            }
+        }
     }
 
     /// Memory is somebody else's from now on.
     fn forget(&mut self, addr: u64, size: u64, facts: &Facts) {
-        for granule in facts.granules(addr, size) {
-            self.cells.remove(&granule);
+        let granules: Vec<MappedGranule> = facts.granules(addr, size).collect();
+        for granule in granules {
+            if let Some(cell) = self.cells.remove(&granule) {
+                self.retire(&cell);
+            }
         }
     }
 
@@ -130,129 +217,27 @@ impl Profile {
             return;
         };
         let size = within.allocation.size;
-        let spot = Spot {
+        let free = Spot {
             site: event.site,
-            addr,
+            addr: 0,
             visit: 1,
         };
+        let held: Vec<u64> = facts
+            .held(event.context)
+            .iter()
+            .map(|section| section.lock)
+            .collect();
         for granule in facts.granules(addr, size) {
             let Some(cell) = self.cells.get(&granule) else {
                 continue;
             };
-            for used in &cell.last {
+            for used in &cell.accesses {
                 let is_other = used.context != event.context;
                 if is_other && !facts.is_ordered(event.context, used.context, used.clock) {
-                    let target = memory_errors::dangling(used, spot, facts.held(event.context));
-                    self.targets.add(target);
+                    self.running.add(memory_errors::dangling(used, free, &held));
                 }
             }
         }
-    }
-}
-
-impl Cell {
-    fn take(&mut self, mut now: Seen, facts: &Facts, targets: &mut Targets) {
-        let who = now.context;
-        for (index, other) in self.accesses.iter().enumerate() {
-            let is_ordered = facts.is_ordered(who, other.context, other.clock);
-            if other.context != who && !is_ordered {
-                now.concurrent |= 1 << index;
-            }
-        }
-        self.remote_after(&now, facts, targets);
-        self.remote_before(&now, targets);
-        self.memory_errors(&now, facts, targets);
-        self.keep(now);
-    }
-
-    /// This access could have come between two earlier ones of another context.
-    fn remote_after(&self, now: &Seen, facts: &Facts, targets: &mut Targets) {
-        for (first, second) in &self.pairs {
-            let is_other = first.context != now.context;
-            if is_other && !facts.is_ordered(now.context, second.context, second.clock) {
-                let between = Between {
-                    first,
-                    remote: now,
-                    second,
-                };
-                targets.extend(unserializable::targets(between));
-            }
-        }
-    }
-
-    /// An earlier access of another context could have come between this one and the one before.
-    fn remote_before(&self, now: &Seen, targets: &mut Targets) {
-        let Some(first) = self.last.iter().find(|last| last.context == now.context) else {
-            return;
-        };
-        for (index, remote) in self.accesses.iter().enumerate() {
-            let is_concurrent = first.concurrent >> index & 1 == 1;
-            // What came between has happened already.
-            if is_concurrent && remote.number < first.number {
-                let between = Between {
-                    first,
-                    remote,
-                    second: now,
-                };
-                targets.extend(unserializable::targets(between));
-            }
-        }
-    }
-
-    fn memory_errors(&self, now: &Seen, facts: &Facts, targets: &mut Targets) {
-        let own = |of: &Seen| {
-            let same = self.last.iter().find(|last| last.context == of.context);
-            same.cloned()
-        };
-        for (index, other) in self.accesses.iter().enumerate() {
-            if now.concurrent >> index & 1 == 0 {
-                continue;
-            }
-            for (read, write) in [(now, other), (other, now)] {
-                targets.extend(memory_errors::null(read, write, own(read).as_ref()));
-            }
-        }
-        if let Some(write) = &self.first_write
-            && write.context != now.context
-            && now.reads
-            && !facts.is_ordered(now.context, write.context, write.clock)
-        {
-            targets.extend(memory_errors::uninitialised(write, now));
-        }
-    }
-
-    fn keep(&mut self, now: Seen) {
-        if now.writes && self.first_write.is_none() && !self.is_read {
-            self.first_write = Some(now.clone());
-        }
-        self.is_read |= now.reads;
-        let last = self
-            .last
-            .iter_mut()
-            .find(|last| last.context == now.context);
-        match last {
-            Some(last) => {
-                let pair = (last.clone(), now.clone());
-                *last = now.clone();
-                let is_alike = |(first, second): &(Seen, Seen)| {
-                    first.is_alike(&pair.0) && second.is_alike(&pair.1)
-                };
-                let known = self.pairs.iter().position(is_alike);
-                put(&mut self.pairs, known, pair, PAIRS_MAX);
-            }
-            None => self.last.push(now.clone()),
-        }
-        let known = self.accesses.iter().position(|seen| seen.is_alike(&now));
-        put(&mut self.accesses, known, now, ACCESSES_MAX);
-    }
-}
-
-/// Replaces what is known, or adds it as long as there is room.
-fn put<T>(all: &mut Vec<T>, known: Option<usize>, new: T, most: usize) {
-    match known {
-        Some(index) => all[index] = new,
-        None if all.len() < most => all.push(new),
-        None => {}
     }
 }
 
@@ -264,15 +249,21 @@ impl Observer for Profile {
     fn event(&mut self, event: &Event, facts: &Facts) {
         match &event.kind {
             EventKind::Access(access) => {
-                for piece in facts.data(access) {
+                let is_data = facts.is_data();
+                for piece in access.pieces() {
+                    // A word that is a lock has its own meaning.
+                    if !is_data && facts.is_lock(&piece) {
+                        continue;
+                    }
                     let value = access.is_in_one_granule().then_some(access.value).flatten();
-                    self.access(event, &Access { value, ..piece }, facts);
+                    self.access(event, &Access { value, ..piece }, facts, !is_data);
                 }
             }
             EventKind::Alloc { addr, size } => self.forget(*addr, *size, facts),
             EventKind::Free { addr } => self.free(event, *addr, facts),
             _ => {}
         }
+        self.note_sections(event, facts);
     }
 }
 

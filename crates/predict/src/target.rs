@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use raddle_code::SiteKind;
 use raddle_sched::Verdict;
 use raddle_stdx::width::to_u64;
 use raddle_trace::Path;
@@ -31,8 +32,12 @@ pub enum Kind {
     Dangling,
     /// Something is read before it has its value.
     Uninitialised,
+    /// A read gets a value with which the program comes to a failure site.
+    Failure(SiteKind),
     /// What belongs together is torn apart.
     Unserializable(Case),
+    /// A read gets a value that it never had.
+    Invariant,
 }
 
 impl Kind {
@@ -42,15 +47,41 @@ impl Kind {
             Self::Null => "con-null",
             Self::Dangling => "con-dangling",
             Self::Uninitialised => "con-uninit",
+            Self::Failure(_) => "conseq",
             Self::Unserializable(_) => "ctrigger",
+            Self::Invariant => "conseq-invariant",
+        }
+    }
+
+    /// More about it, if its kind has several cases.
+    pub fn case(self) -> Option<&'static str> {
+        match self {
+            Self::Unserializable(case) => Some(case.letters()),
+            Self::Failure(SiteKind::Assertion) => Some("assertion"),
+            Self::Failure(SiteKind::Error) => Some("error message"),
+            Self::Failure(SiteKind::Loop) => Some("endless loop"),
+            Self::Failure(SiteKind::Output) => Some("output"),
+            _ => None,
         }
     }
 }
 
+/// How sure it is that something bad would happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// What it does is known: a memory error, a failure site that is reached.
+    Certain,
+    Likely,
+    /// It may be nothing: some value differs.
+    Doubtful,
+}
+
 /// One context is held until another one has passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forced {
     pub held: ContextId,
+    /// The context that is held, under the name that it has in every run; empty until its run has ended.
+    pub path: Path,
     pub at: Spot,
     pub until: Spot,
 }
@@ -59,15 +90,17 @@ pub struct Forced {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub kind: Kind,
-    pub forced: Forced,
-    /// The context that is held, under the name that it has in every run; empty until its run has ended.
-    pub path: Path,
+    pub rank: Rank,
+    /// Ways to force it, the best one first.
+    pub forced: Vec<Forced>,
     /// The instructions that take part, with what each of them is.
     pub sites: Vec<(Site, &'static str)>,
     /// Own steps between the two accesses that belong together.
     pub gap: u64,
     /// Accesses between the two that are to change places.
     pub distance: u64,
+    /// The read that gets another value, and that value if it is known.
+    pub gives: Option<(Site, u64)>,
 }
 
 /// What came of a target.
@@ -101,6 +134,8 @@ type Key = (Kind, Vec<Site>);
 #[derive(Debug, Default)]
 pub struct Targets {
     all: BTreeMap<Key, Vec<Target>>,
+    /// Candidates that order or critical sections exclude.
+    pub excluded: u64,
 }
 
 impl Targets {
@@ -115,15 +150,33 @@ impl Targets {
 
     /// A run has ended: its contexts get the names that they have in every run.
     pub fn name_contexts(&mut self, contexts: &ContextTable) {
-        for target in self.all.values_mut().flatten() {
-            if target.path.is_empty() {
-                target.path = contexts.get(target.forced.held).path.to_vec();
+        let targets = self.all.values_mut().flatten();
+        for forced in targets.flat_map(|target| &mut target.forced) {
+            if forced.path.is_empty() {
+                forced.path = contexts.get(forced.held).path.to_vec();
             }
         }
     }
 
+    /// Takes in what a run showed.
+    pub fn absorb(&mut self, later: Self) {
+        later
+            .all
+            .into_values()
+            .flatten()
+            .for_each(|target| self.add(target));
+    }
+
     pub fn extend(&mut self, targets: impl IntoIterator<Item = Target>) {
         targets.into_iter().for_each(|target| self.add(target));
+    }
+
+    /// Drops the instances that are not worth trying.
+    pub fn retain(&mut self, is_worth: impl Fn(&Target) -> bool) {
+        for instances in self.all.values_mut() {
+            instances.retain(&is_worth);
+        }
+        self.all.retain(|_, instances| !instances.is_empty());
     }
 
     pub fn len(&self) -> usize {
@@ -143,14 +196,14 @@ impl Targets {
         to_u64(same.count())
     }
 
-    /// All of them with their instances: memory errors first, since what they do is known; then the smallest gap, which
-    /// is the rarest in nature.
+    /// All of them with their instances: first those whose harm is known; then the smallest gap, which is the rarest in
+    /// nature.
     pub fn ranked(self) -> Vec<Vec<Target>> {
         let mut ranked: Vec<Vec<Target>> = self.all.into_values().collect();
         ranked.sort_by_key(|instances| {
             let first = &instances[0];
-            let is_error = !matches!(first.kind, Kind::Unserializable(_));
-            (!is_error, first.gap, first.distance)
+            let is_invariant = first.kind == Kind::Invariant;
+            (first.rank, is_invariant, first.gap, first.distance)
         });
         ranked
     }

@@ -1,10 +1,8 @@
 //! CTrigger: accesses of another context that could come between two of one context, so that no serial order gives the
 //! same result.
 
-use raddle_world::Section;
-
-use crate::profile::Seen;
-use crate::target::{Forced, Kind, Target};
+use crate::access::Seen;
+use crate::target::{Forced, Kind, Rank, Target};
 
 /// Two accesses of one context and one of another.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +43,10 @@ fn case(between: Between<'_>) -> Option<Case> {
         remote,
         second,
     } = between;
+    let bytes = first.bytes & second.bytes & remote.bytes;
+    if bytes == 0 {
+        return None;
+    }
     if remote.writes {
         // An instruction that reads and writes is judged by what it does first at its end of the pair.
         match (first.writes, second.reads) {
@@ -59,7 +61,7 @@ fn case(between: Between<'_>) -> Option<Case> {
 }
 
 /// What would force it, if it is unserializable and no critical section forbids it.
-pub fn targets(between: Between<'_>) -> Option<Target> {
+pub fn target(between: Between<'_>) -> Option<Target> {
     let case = case(between)?;
     let Between {
         first,
@@ -71,12 +73,17 @@ pub fn targets(between: Between<'_>) -> Option<Target> {
     }
     Some(Target {
         kind: Kind::Unserializable(case),
-        forced: Forced {
-            held: second.context,
-            at: hold_before(second, remote),
-            until: remote.spot,
+        rank: if second.synchronises {
+            Rank::Doubtful
+        } else {
+            Rank::Likely
         },
-        path: Vec::new(),
+        forced: vec![Forced {
+            held: second.context,
+            path: Vec::new(),
+            at: second.hold_before(&remote.held),
+            until: remote.spot,
+        }],
         sites: vec![
             (first.spot.site, "first"),
             (remote.spot.site, "between"),
@@ -84,18 +91,6 @@ pub fn targets(between: Between<'_>) -> Option<Target> {
         ],
         gap: second.step.saturating_sub(first.step),
         distance: remote.number.abs_diff(second.number),
+        gives: None,
     })
-}
-
-/// Where to hold a context before an access: before the outermost critical section whose lock the other one needs.
-pub(crate) fn hold_before(access: &Seen, other: &Seen) -> crate::target::Spot {
-    let is_needed = |section: &&Section| other.held.iter().any(|held| held.lock == section.lock);
-    match access.held.iter().find(is_needed) {
-        Some(section) => crate::target::Spot {
-            site: section.site,
-            addr: section.lock,
-            visit: section.serial,
-        },
-        None => access.spot,
-    }
 }

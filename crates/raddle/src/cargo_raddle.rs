@@ -1,11 +1,11 @@
-//! `cargo raddle test`: cargo finds this program by its name; the work is done by `raddle`, which lies beside it.
+//! `cargo raddle test` and `cargo raddle predict`: cargo finds this program by its name; the work is done by `raddle`, which lies beside it.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-const USAGE: &str = "usage: cargo raddle test [FILTER] [OPTIONS] [-- CARGO ARGUMENTS]";
+const USAGE: &str = "usage: cargo raddle test|predict [FILTER] [OPTIONS] [-- CARGO ARGUMENTS]";
 
 #[expect(clippy::print_stderr, reason = "this is a program of its own")]
 fn main() -> ExitCode {
@@ -14,11 +14,15 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == "raddle") {
         arguments.remove(0);
     }
-    if arguments.first().is_none_or(|first| first != "test") {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
-    }
-    arguments[0] = "cargo-test".into();
+    let command = match arguments.first().and_then(|first| first.to_str()) {
+        Some("test") => "cargo-test",
+        Some("predict") => "cargo-predict",
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    arguments[0] = command.into();
     let program = beside().unwrap_or_else(|| PathBuf::from("raddle"));
     let error = Command::new(&program).args(arguments).exec();
     eprintln!(

@@ -69,6 +69,8 @@ pub struct Directed {
     released: Option<ContextId>,
     /// Jumps of the clock that were asked for.
     jumps: u64,
+    /// Who goes first as long as a hold is open.
+    preferred: Option<Path>,
 }
 
 #[derive(Debug, Clone)]
@@ -107,7 +109,26 @@ impl Directed {
             sites: Vec::new(),
             released: None,
             jumps: 0,
+            preferred: None,
         }
+    }
+
+    /// The same, but until it has come to where it is held, this context goes on whenever it can: others may wait for
+    /// what it does on its way, or undo it.
+    #[must_use]
+    pub fn preferring(mut self, who: Path) -> Self {
+        self.preferred = Some(who);
+        self
+    }
+
+    fn preferred(&self, view: &View<'_>) -> Option<ContextId> {
+        let path = self.preferred.as_deref()?;
+        let is_open = self.rules.iter().any(|rule| rule.state == State::Open);
+        let can_go = |who: &&ContextId| {
+            let waits = **who == view.current && view.reason.asks_for_another();
+            !waits && *view.contexts.get(**who).path == *path && !self.is_held(**who)
+        };
+        is_open.then(|| view.runnable.iter().find(can_go).copied())?
     }
 
     /// What came of each hold.
@@ -255,6 +276,9 @@ impl Directed {
             && view.runnable.contains(&who)
             && !self.is_held(who)
         {
+            return who;
+        }
+        if let Some(who) = self.preferred(view) {
             return who;
         }
         let default = view.sensible_default();

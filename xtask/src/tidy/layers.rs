@@ -56,7 +56,12 @@ const LAYERS: &[(&str, &[&str])] = &[
             "stdx", "protocol", "world", "linux", "trace", "sched", "campaign", "detect", "explore",
         ],
     ),
-    ("predict", &["stdx", "world", "trace", "sched", "campaign"]),
+    (
+        "predict",
+        &[
+            "stdx", "symbols", "code", "world", "trace", "sched", "campaign",
+        ],
+    ),
     ("scan", &["stdx", "report", "config"]),
     ("harden-rt", &[]),
     ("harden", &["stdx", "report", "config", "harden-rt"]),

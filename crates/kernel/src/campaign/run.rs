@@ -219,7 +219,8 @@ pub(super) fn run_schedule(
     run_watched(session, scheduler, rules, watch, &mut |_, _| {})
 }
 
-/// Runs one schedule and shows its events to observers.
+/// Runs one schedule and shows its events, with values, to observers. Conditions exclude, since whoever observes asks for
+/// other schedules.
 pub(super) fn run_observed(
     session: &mut Session<'_>,
     scheduler: &mut dyn Scheduler,
@@ -228,7 +229,10 @@ pub(super) fn run_observed(
 ) -> Run {
     let calls = SyncCalls::new(&session.target.symbols);
     session.world.tell_synchronisation(Some(calls));
-    let mut facts = Facts::default();
+    session.world.tell_values(true);
+    // Whoever begins or ends to tell synchronisation takes the points away.
+    session.world.set_points(&session.points);
+    let mut facts = Facts::default().with_conditions_that_exclude();
     let watch = Watch::MEMORY;
     let run = run_watched(session, scheduler, rules, watch, &mut |_, events| {
         for event in events {
@@ -239,6 +243,8 @@ pub(super) fn run_observed(
         }
     });
     session.world.tell_synchronisation(None);
+    session.world.tell_values(false);
+    session.world.set_points(&session.points);
     run
 }
 

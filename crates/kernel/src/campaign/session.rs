@@ -8,7 +8,7 @@ use raddle_report::Finding;
 use raddle_sched::{Drive, Policy, Scheduler, drive_while};
 use raddle_stdx::width::to_usize;
 use raddle_trace::Schedule;
-use raddle_world::{Event, Snapshot, World};
+use raddle_world::{Event, Site, Snapshot, World};
 
 use super::allowed::ContextSet;
 use super::race_rules::{LockCode, RaceRules};
@@ -115,6 +115,8 @@ pub struct Session<'a> {
     pub world: KernelWorld,
     pub target: &'a Target,
     pub(super) lock_code: LockCode,
+    /// Decision points, as they were asked for last.
+    pub(super) points: Vec<Site>,
     start: Snapshot,
     /// Pages that restores had copied back before the last one.
     pages: u64,
@@ -146,6 +148,7 @@ impl<'a> Session<'a> {
             world,
             target,
             lock_code: LockCode::default(),
+            points: Vec::new(),
             start,
             pages: 0,
             leave: Leave::endless(),

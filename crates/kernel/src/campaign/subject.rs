@@ -194,6 +194,7 @@ impl Stage for Session<'_> {
     }
 
     fn add_points(&mut self, points: &[Site]) {
+        self.points = points.to_vec();
         self.world.set_points(points);
     }
 

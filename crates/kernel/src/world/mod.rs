@@ -191,6 +191,8 @@ pub struct KernelWorld {
     tells_user: bool,
     /// Whether accesses of the kernel to memory outside of it are told.
     tells_copies: bool,
+    /// Whether accesses are told with their values.
+    tells_values: bool,
     /// Functions that synchronise, if their calls are told.
     synchronisation: Option<Box<SyncCalls>>,
     /// Virtual nanoseconds that a test may take.
@@ -248,6 +250,7 @@ impl KernelWorld {
             tells_asides: false,
             tells_user: false,
             tells_copies: false,
+            tells_values: false,
             synchronisation: None,
             time_max: u64::MAX,
         }

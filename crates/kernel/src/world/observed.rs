@@ -15,7 +15,7 @@ impl KernelWorld {
     pub fn set_observe(&mut self, observes: bool) {
         self.tells_accesses = observes;
         let judges = self.ski.is_some() && self.state.phase == Phase::Test;
-        let mode = if judges {
+        let mode = if judges || observes && self.tells_values {
             Observe::AddrValue
         } else if observes {
             Observe::Addr
@@ -33,6 +33,11 @@ impl KernelWorld {
     /// Whether accesses of the test's own threads in user space are told, too: so they are where decisions are made.
     pub fn tell_user(&mut self, wanted: bool) {
         self.tells_user = wanted;
+    }
+
+    /// Whether accesses are told with their values, from the next time on that they are watched.
+    pub fn tell_values(&mut self, wanted: bool) {
+        self.tells_values = wanted;
     }
 
     /// Whether accesses of processors whose threads have ended are told, too.

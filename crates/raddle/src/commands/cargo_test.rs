@@ -41,38 +41,55 @@ struct Built {
 
 impl CargoTest {
     pub(crate) fn run(self) -> Result<Code, Failure> {
-        let built = build(&self.cargo)?;
         let interrupt = Interrupt::listen()?;
-        let mut cases = Vec::new();
-        for built in built {
-            let surroundings = self.surroundings.clone().inside(&built.package);
-            let program = ProgramOptions::of(&built.program, surroundings);
-            let inputs = program.inputs(self.options.seed())?;
-            let Some(mut tests) = tests(&inputs, &interrupt)? else {
-                message::note(&format!(
-                    "{} has a test harness of its own and is left out; explore it with `raddle explore`",
-                    built.program.display()
-                ));
-                continue;
-            };
-            if let Some(filter) = &self.filter {
-                tests.retain(|test| test.contains(filter.as_str()));
-            }
-            cases.extend(ToExplore::of_tests(&built.name, &inputs, &tests));
-        }
-        if cases.is_empty() {
-            return Err(anyhow::anyhow!(
-                "there is no test{} to explore",
-                self.filter
-                    .as_ref()
-                    .map_or_else(String::new, |filter| format!(
-                        " with `{filter}` in its name"
-                    ))
-            )
-            .into());
-        }
+        let wanted = Wanted {
+            filter: self.filter.as_deref(),
+            surroundings: &self.surroundings,
+            cargo: &self.cargo,
+            seed: self.options.seed(),
+        };
+        let cases = cases(&wanted, &interrupt)?;
         run_cases(&self.options, "cargo raddle test", cases, &interrupt)
     }
+}
+
+/// Which tests, and how they are run.
+pub(super) struct Wanted<'a> {
+    pub(super) filter: Option<&'a str>,
+    pub(super) surroundings: &'a Surroundings,
+    pub(super) cargo: &'a [OsString],
+    pub(super) seed: u64,
+}
+
+/// Builds the tests of a workspace; each of them is a case of its own.
+pub(super) fn cases(wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Vec<ToExplore>, Failure> {
+    let mut cases = Vec::new();
+    for built in build(wanted.cargo)? {
+        let surroundings = wanted.surroundings.clone().inside(&built.package);
+        let program = ProgramOptions::of(&built.program, surroundings);
+        let inputs = program.inputs(wanted.seed)?;
+        let Some(mut tests) = tests(&inputs, interrupt)? else {
+            message::note(&format!(
+                "{} has a test harness of its own and is left out; explore it with `raddle explore`",
+                built.program.display()
+            ));
+            continue;
+        };
+        if let Some(filter) = wanted.filter {
+            tests.retain(|test| test.contains(filter));
+        }
+        cases.extend(ToExplore::of_tests(&built.name, &inputs, &tests));
+    }
+    if cases.is_empty() {
+        return Err(anyhow::anyhow!(
+            "there is no test{} to explore",
+            wanted.filter.map_or_else(String::new, |filter| format!(
+                " with `{filter}` in its name"
+            ))
+        )
+        .into());
+    }
+    Ok(cases)
 }
 
 /// Lets cargo build the tests and tell where they are.

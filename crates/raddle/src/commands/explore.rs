@@ -83,9 +83,9 @@ pub(crate) fn tests(
 #[derive(Debug)]
 pub(crate) struct ToExplore {
     /// Names the recordings.
-    name: String,
-    test: Option<String>,
-    inputs: Inputs,
+    pub(super) name: String,
+    pub(super) test: Option<String>,
+    pub(super) inputs: Inputs,
 }
 
 impl ToExplore {
@@ -98,7 +98,7 @@ impl ToExplore {
         tests.iter().map(case).collect()
     }
 
-    fn shown_name(&self) -> &str {
+    pub(super) fn shown_name(&self) -> &str {
         self.test.as_deref().unwrap_or(&self.name)
     }
 }

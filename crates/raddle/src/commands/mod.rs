@@ -46,6 +46,7 @@ pub(crate) enum Command {
     Cpp(cc::Cpp),
     CargoHarden(cargo_harden::CargoHarden),
     CargoTest(Box<cargo_test::CargoTest>),
+    CargoPredict(Box<predict::CargoPredict>),
 }
 
 impl Command {
@@ -67,6 +68,7 @@ impl Command {
             Self::Cpp(command) => command.run(),
             Self::CargoHarden(command) => command.run(),
             Self::CargoTest(command) => command.run(),
+            Self::CargoPredict(command) => command.run(),
         }
     }
 }

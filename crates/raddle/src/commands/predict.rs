@@ -1,105 +1,74 @@
 //! `raddle predict`: from runs in which nothing goes wrong to confirmed concurrency bugs.
 
-use std::collections::BTreeMap;
+mod cargo;
+mod kernel;
+mod words;
+
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use raddle_campaign::{Found, News, Phase};
-use raddle_explore::Program;
-use raddle_predict::{Kind, Outcome, Predicted, Prediction, Predictions, predict};
+use raddle_explore::{About, Program, Session, SnapshotAt, StartFailure};
+use raddle_predict::{CriticalReads, Loaded, Prediction, Predictions, SiteNames, predict};
 use raddle_report::render::{Case, Results};
-use raddle_report::words::counted;
-use raddle_stdx::width::to_u64;
 
 use super::campaign::progress::{Bounds, Line};
-use super::campaign::summary::ending;
 use super::campaign::verdict::Verdict;
-use super::explore::{COLUMNS, ExploreOptions, kinds, replay_command, start_failure};
+use super::explore::{
+    COLUMNS, ExploreOptions, ToExplore, kinds, replay_command, start_failure, tests,
+};
 use super::kind;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::keep::Keeper;
+use crate::message;
 use crate::program_options::ProgramOptions;
 use crate::report_options;
 use crate::watch::{Stage, watched};
+pub(crate) use cargo::CargoPredict;
+pub(crate) use kernel::KernelPredict;
 
 /// Predict what other interleavings could do, from runs in which nothing goes wrong, and force them.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle predict -- ./program arg\n  raddle predict --only conmem --predicted -- ./program\n  raddle predict --no-validate --predicted --json -- ./program"
+    after_help = "Examples:\n  raddle predict -- ./program arg\n  raddle predict --only conmem --predicted -- ./program\n  raddle predict --no-validate --predicted --json -- ./program\n\nTests of kernels: `raddle kernel predict`. Tests of Rust workspaces: `cargo raddle predict`."
 )]
 pub(crate) struct Predict {
-    /// Runs of the profile.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
-    runs: u64,
-    /// Only one analysis: `ctrigger` or `conmem`.
-    #[arg(long, value_name = "NAME", value_parser = ["ctrigger", "conmem"])]
-    only: Option<String>,
-    /// Do not force what was predicted.
-    #[arg(long)]
-    no_validate: bool,
-    /// List what was predicted and not confirmed, too; it never makes the exit status 1.
-    #[arg(long)]
-    predicted: bool,
+    #[command(flatten)]
+    analyses: Analyses,
     #[command(flatten)]
     options: ExploreOptions,
     #[command(flatten)]
     program: ProgramOptions,
 }
 
-impl Predict {
-    pub(crate) fn run(self) -> Result<Code, Failure> {
-        let inputs = self.program.inputs(self.options.seed())?;
-        let name = self.program.name();
-        let interrupt = Interrupt::listen()?;
-        let keeper = Keeper::open(&self.options.campaign.output)?;
-        let budget = self.options.campaign.budget();
-        let begun = Instant::now();
-        let mut line = Line::new(Bounds {
-            schedules: u64::MAX,
-            time: budget.time,
-        });
-        let what = self.what();
-        let result = watched(&interrupt, budget, |cancel, stage| {
-            let program = self.options.program(inputs, cancel)?;
-            anyhow::Ok(predict(&program, &what, &mut |news| match news {
-                News::Progress(progress) => {
-                    line.show(progress);
-                    if let Phase::Explaining { number, of } = progress.phase {
-                        stage.set(Stage::Explaining { number, of });
-                    }
-                }
-                News::Failing(Found { finding, recording }) => {
-                    stage.set(Stage::Failing);
-                    let kept = replay_command(&keeper, &name, finding, recording);
-                    let kept = kept.as_ref().map(|kept| &kept.command);
-                    line.found(&finding.title, kept);
-                }
-            }))
-        });
-        drop(line);
-        let mut predictions = result?.map_err(start_failure)?;
-        for found in &mut predictions.report.findings {
-            let notes = reasons(&predictions.predicted, &found.recording.fingerprint);
-            found.finding.notes.extend(notes);
-            match replay_command(&keeper, &name, &found.finding, &found.recording) {
-                Ok(recording) => found.finding.recording = Some(recording),
-                Err(error) => found.finding.notes.push(format!(
-                    "its recording could not be written: {error:#}; predict again with `--output DIR`"
-                )),
-            }
-        }
-        self.print(&name, &predictions, begun.elapsed())?;
-        let mut verdict = Verdict::default();
-        let is_vacuous = predictions.report.contexts < 2 || predictions.report.schedules == 0;
-        verdict.add(&predictions.report, false, is_vacuous);
-        verdict.code()
-    }
+/// What to look for, and what to do with it.
+#[derive(Debug, Args)]
+pub(crate) struct Analyses {
+    /// Runs of the profile that end well; a run that fails is a finding, and another one is tried.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    runs: u64,
+    /// Only one analysis: `ctrigger`, `conmem` or `conseq`.
+    #[arg(long, value_name = "NAME", value_parser = ["ctrigger", "conmem", "conseq"])]
+    only: Option<String>,
+    /// Steps of dependence at most between a read and the failure that it decides (ConSeq's MaxDistance).
+    #[arg(long, value_name = "N", default_value_t = raddle_predict::DISTANCE_MAX)]
+    distance: u32,
+    /// Do not force what was predicted.
+    #[arg(long)]
+    no_validate: bool,
+    /// List what was predicted and not confirmed, too; it never makes the exit status 1.
+    #[arg(long)]
+    predicted: bool,
+}
 
+impl Analyses {
     fn what(&self) -> Prediction {
         let only: &[&'static str] = match self.only.as_deref() {
             Some("ctrigger") => &["ctrigger"],
-            Some(_) => &["con-null", "con-dangling", "con-uninit"],
+            Some("conseq") => &["conseq", "conseq-invariant"],
+            Some(_) => &["con-null", "con-dangling", "con-uninit", "con-overflow"],
             None => &[],
         };
         Prediction {
@@ -109,137 +78,207 @@ impl Predict {
         }
     }
 
-    fn print(
-        &self,
-        name: &str,
-        predictions: &Predictions<Program>,
-        elapsed: Duration,
-    ) -> anyhow::Result<()> {
-        let findings = predictions.report.findings.iter();
-        let findings = findings.map(|found| found.finding.clone()).collect();
-        let summary = summary(predictions, elapsed);
-        let mut closing = String::new();
-        if self.predicted {
-            let open = predictions.predicted.iter();
-            let open = open.filter(|predicted| predicted.outcome != Outcome::Confirmed);
-            for predicted in open {
-                closing.push_str(&format!("{}\n", told(predicted)));
-            }
+    /// The reads that decide about failures in the program's own code.
+    fn critical(&self, session: &mut Session) -> CriticalReads {
+        if self.only.as_deref().is_some_and(|only| only != "conseq") {
+            return CriticalReads::default();
         }
-        closing.push_str(&format!("{summary}\n"));
-        let results = Results {
-            suite: "raddle predict".to_owned(),
-            cases: vec![Case {
-                name: name.to_owned(),
-                milliseconds: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-                findings,
-                skipped: None,
-                summary,
-            }],
-            rules: kind::rules(&kinds::KINDS),
-            counts: self.figures(predictions, elapsed),
-            closing,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            project: report_options::project()?,
+        let (image, modules) = session.own_modules();
+        let loaded = modules.into_iter().map(|(bias, module)| Loaded {
+            image,
+            bias,
+            module,
+        });
+        CriticalReads::of(loaded.collect(), &SiteNames::default(), self.distance)
+    }
+}
+
+impl Predict {
+    pub(crate) fn run(self) -> Result<Code, Failure> {
+        let inputs = self.program.inputs(self.options.seed())?;
+        let name = self.program.name();
+        let interrupt = Interrupt::listen()?;
+        let tests = if self.program.has_arguments() {
+            None
+        } else {
+            tests(&inputs, &interrupt)?
         };
-        let style = report_options::style(COLUMNS);
-        self.options.report.tell(&results, style)
-    }
-
-    fn figures(&self, predictions: &Predictions<Program>, elapsed: Duration) -> serde_json::Value {
-        let targets: Vec<serde_json::Value> = predictions
-            .predicted
-            .iter()
-            .filter(|predicted| self.predicted || predicted.outcome == Outcome::Confirmed)
-            .map(|predicted| {
-                let places = predicted.places.iter();
-                let places =
-                    places.map(|(place, role)| serde_json::json!({ "role": role, "place": place }));
-                serde_json::json!({
-                    "kind": predicted.target.kind.name(),
-                    "outcome": word(predicted.outcome),
-                    "attempts": predicted.attempts,
-                    "local_gap": predicted.target.gap,
-                    "places": places.collect::<Vec<_>>(),
-                    "fingerprint": predicted.fingerprint,
-                })
-            })
-            .collect();
-        serde_json::json!({
-            "accesses": predictions.accesses,
-            "profile_runs": predictions.profiled,
-            "forced_runs": predictions.forced,
-            "targets": outcomes(predictions),
-            "listed": targets,
-            "seconds": elapsed.as_secs_f64(),
-        })
+        let cases = match tests {
+            None => vec![ToExplore {
+                name: name.clone(),
+                test: None,
+                inputs,
+            }],
+            Some(tests) => ToExplore::of_tests(&name, &inputs, &tests),
+        };
+        let how = (&self.analyses, &self.options);
+        predict_cases(how, "raddle predict", cases, &interrupt)
     }
 }
 
-/// What was predicted that led to a failure.
-fn reasons(predicted: &[Predicted], fingerprint: &str) -> Option<String> {
-    let led = predicted
-        .iter()
-        .find(|predicted| predicted.fingerprint.as_deref() == Some(fingerprint))?;
-    Some(format!("predicted: {}", told(led)))
+/// What was predicted of one case.
+struct Told {
+    case: Case,
+    figures: serde_json::Value,
+    closing: String,
 }
 
-/// A prediction in a line.
-fn told(predicted: &Predicted) -> String {
-    let places = predicted.places.iter();
-    let places = places.map(|(place, role)| format!("{role} {place}"));
-    let kind = predicted.target.kind;
-    let case = match kind {
-        Kind::Unserializable(case) => format!(" {}", case.letters()),
-        _ => String::new(),
+/// Predicts for one case after the other and tells about all of them.
+fn predict_cases(
+    (analyses, options): (&Analyses, &ExploreOptions),
+    suite: &str,
+    cases: Vec<ToExplore>,
+    interrupt: &Interrupt,
+) -> Result<Code, Failure> {
+    let keeper = Keeper::open(&options.campaign.output)?;
+    let is_single = cases.len() == 1 && cases[0].test.is_none();
+    let mut verdict = Verdict::default();
+    let mut all = Vec::new();
+    let count = cases.len();
+    for (case, number) in cases.into_iter().zip(1..) {
+        if interrupt.is_requested() {
+            verdict.interrupted();
+            break;
+        }
+        if !is_single {
+            message::note(&format!("test {number} of {count}: {}", case.shown_name()));
+        }
+        let begun = Instant::now();
+        let Some(predictions) = predict_case((analyses, options), &case, &keeper, interrupt)?
+        else {
+            all.push(skipped(&case, begun.elapsed()));
+            continue;
+        };
+        let is_vacuous = predictions.report.contexts < 2 || predictions.report.schedules == 0;
+        verdict.add(&predictions.report, false, is_vacuous);
+        all.push(told(analyses, &case, &predictions, begun.elapsed()));
+    }
+    let figures: Vec<serde_json::Value> = all.iter().map(|told| told.figures.clone()).collect();
+    let results = Results {
+        suite: suite.to_owned(),
+        closing: all.iter().map(|told| told.closing.as_str()).collect(),
+        cases: all.into_iter().map(|told| told.case).collect(),
+        rules: kind::rules(&kinds::KINDS),
+        counts: match figures.as_slice() {
+            [one] if is_single => one.clone(),
+            all => serde_json::json!({ "tests": all }),
+        },
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        project: report_options::project()?,
     };
-    format!(
-        "{}{case}, {}: {} in {}",
-        kind.name(),
-        places.collect::<Vec<_>>().join(", "),
-        word(predicted.outcome),
-        counted(predicted.attempts, "attempt")
-    )
+    options
+        .report
+        .tell(&results, report_options::style(COLUMNS))?;
+    verdict.code()
 }
 
-fn word(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Confirmed => "confirmed",
-        Outcome::Benign => "benign",
-        Outcome::Blocked => "blocked",
-        Outcome::NotReached => "not reached",
-        Outcome::Untried => "untried",
+/// Nothing if it is one of several tests and creates no threads.
+fn predict_case(
+    (analyses, options): (&Analyses, &ExploreOptions),
+    case: &ToExplore,
+    keeper: &Keeper,
+    interrupt: &Interrupt,
+) -> Result<Option<Predictions<Program>>, Failure> {
+    let budget = options.campaign.budget();
+    let mut line = Line::new(Bounds {
+        schedules: u64::MAX,
+        time: budget.time,
+    });
+    let what = analyses.what();
+    let result = watched(interrupt, budget, |cancel, stage| {
+        let mut program = options.program(case.inputs.clone(), cancel)?;
+        if case.test.is_some() && program.about.snapshot_at == SnapshotAt::FirstThread {
+            program.about = Arc::new(About {
+                snapshot_at: SnapshotAt::TestThread,
+                ..About::clone(&program.about)
+            });
+        }
+        let critical = &mut |session: &mut Session| analyses.critical(session);
+        anyhow::Ok(predict(&program, &what, critical, &mut |news| match news {
+            News::Progress(progress) => {
+                line.show(progress);
+                if let Phase::Explaining { number, of } = progress.phase {
+                    stage.set(Stage::Explaining { number, of });
+                }
+            }
+            News::Failing(Found { finding, recording }) => {
+                stage.set(Stage::Failing);
+                let kept = replay_command(keeper, &case.name, finding, recording);
+                let kept = kept.as_ref().map(|kept| &kept.command);
+                line.found(&finding.title, kept);
+            }
+        }))
+    });
+    drop(line);
+    let mut predictions = match result? {
+        // One of several tests is no reason to give up on the others.
+        Err(StartFailure::EndedAlone { .. }) if case.test.is_some() => return Ok(None),
+        result => result.map_err(start_failure)?,
+    };
+    for found in &mut predictions.report.findings {
+        let reason = words::reason(&predictions.predicted, &found.recording.fingerprint);
+        found.finding.notes.extend(reason);
+        match replay_command(keeper, &case.name, &found.finding, &found.recording) {
+            Ok(recording) => found.finding.recording = Some(recording),
+            Err(error) => found.finding.notes.push(format!(
+                "its recording could not be written: {error:#}; predict again with `--output DIR`"
+            )),
+        }
+        if let Some(test) = &case.test {
+            found.finding.title = format!("test `{test}`: {}", found.finding.title);
+        }
+    }
+    Ok(Some(predictions))
+}
+
+fn milliseconds(elapsed: Duration) -> u64 {
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn skipped(case: &ToExplore, elapsed: Duration) -> Told {
+    let summary = "creates no threads: nothing was tested".to_owned();
+    Told {
+        closing: format!("test {} ... {summary}\n", case.shown_name()),
+        figures: serde_json::json!({ "name": case.shown_name(), "vacuous": true }),
+        case: Case {
+            name: case.shown_name().to_owned(),
+            milliseconds: milliseconds(elapsed),
+            findings: Vec::new(),
+            skipped: Some(summary.clone()),
+            summary,
+        },
     }
 }
 
-/// How many targets came to what.
-fn outcomes(predictions: &Predictions<Program>) -> BTreeMap<&'static str, u64> {
-    let mut counts = BTreeMap::new();
-    for predicted in &predictions.predicted {
-        *counts.entry(word(predicted.outcome)).or_default() += 1;
+fn told(
+    analyses: &Analyses,
+    case: &ToExplore,
+    predictions: &Predictions<Program>,
+    elapsed: Duration,
+) -> Told {
+    let findings = predictions.report.findings.iter();
+    let findings = findings.map(|found| found.finding.clone()).collect();
+    let summary = words::summary(predictions, elapsed);
+    let mut closing = if analyses.predicted {
+        words::open(&predictions.predicted)
+    } else {
+        String::new()
+    };
+    if case.test.is_some() {
+        closing.push_str(&format!("test {} ... ", case.shown_name()));
     }
-    counts
-}
-
-/// What was looked at and what was not.
-fn summary(predictions: &Predictions<Program>, elapsed: Duration) -> String {
-    let report = &predictions.report;
-    let outcomes = outcomes(predictions);
-    let outcomes: Vec<String> = outcomes
-        .iter()
-        .map(|(word, count)| format!("{count} {word}"))
-        .collect();
-    let mut text = format!(
-        "looked at {} accesses of {} contexts in {}; {}{}{}; {} in {:.1} s",
-        predictions.accesses,
-        report.contexts,
-        counted(predictions.profiled, "run"),
-        counted(to_u64(predictions.predicted.len()), "prediction"),
-        if outcomes.is_empty() { "" } else { ": " },
-        outcomes.join(", "),
-        counted(to_u64(report.findings.len()), "finding"),
-        elapsed.as_secs_f64(),
-    );
-    ending(report, &mut text);
-    text
+    closing.push_str(&format!("{summary}\n"));
+    let mut figures = words::figures(predictions, analyses.predicted, elapsed);
+    figures["name"] = case.shown_name().into();
+    Told {
+        case: Case {
+            name: case.shown_name().to_owned(),
+            milliseconds: milliseconds(elapsed),
+            findings,
+            skipped: None,
+            summary,
+        },
+        figures,
+        closing,
+    }
 }

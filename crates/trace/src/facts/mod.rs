@@ -232,6 +232,11 @@ impl Facts {
         self.now.synchronising == 0
     }
 
+    /// Whether the word that an access touches is used as a lock, as far as is known.
+    pub fn is_lock(&self, access: &Access) -> bool {
+        self.words.is_lock(access)
+    }
+
     /// What the locked instruction of the event that was told last does, the first time that somebody asks.
     pub fn new_instruction(&self) -> Option<LockedKind> {
         self.now.new_instruction

@@ -122,7 +122,7 @@ fn write_recordings(keeper: &Keeper, report: &mut KernelReport) {
 }
 
 /// Keeps a recording and gives the command that replays it.
-fn keep_recording(
+pub(crate) fn keep_recording(
     keeper: &Keeper,
     finding: &Finding,
     recording: &KernelRecording,
@@ -306,7 +306,7 @@ impl Explore {
 }
 
 /// What the project says about its kernel's functions.
-fn race_rules(path: Option<&Path>) -> anyhow::Result<RaceRules> {
+pub(crate) fn race_rules(path: Option<&Path>) -> anyhow::Result<RaceRules> {
     let config = project::read(path)?.config.kernel;
     let pairs = |known: Vec<Known>| {
         let pairs = known.into_iter().map(|known| (known.function, known.why));
@@ -321,7 +321,7 @@ fn race_rules(path: Option<&Path>) -> anyhow::Result<RaceRules> {
 }
 
 /// How findings look on this terminal.
-pub(super) fn style() -> terminal::Style {
+pub(crate) fn style() -> terminal::Style {
     report_options::style(COLUMNS)
 }
 

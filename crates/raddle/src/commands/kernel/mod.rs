@@ -6,14 +6,14 @@ use crate::exit::{Code, Failure};
 
 mod boot;
 mod bundle;
-mod explore;
+pub(super) mod explore;
 mod generate;
-mod guest_options;
+pub(super) mod guest_options;
 mod initramfs;
 mod kinds;
 mod modules;
 mod new_test;
-mod prepare;
+pub(super) mod prepare;
 mod replay;
 mod whereabouts;
 
@@ -36,6 +36,7 @@ enum KernelCommand {
     NewTest(new_test::NewTest),
     Generate(generate::Generate),
     Explore(Box<explore::Explore>),
+    Predict(Box<super::predict::KernelPredict>),
     Initramfs(initramfs::Initramfs),
     Replay(replay::Replay),
     Bundle(bundle::Bundle),
@@ -48,6 +49,7 @@ impl Kernel {
             KernelCommand::NewTest(command) => command.run(),
             KernelCommand::Generate(command) => command.run(),
             KernelCommand::Explore(command) => command.run(),
+            KernelCommand::Predict(command) => command.run(),
             KernelCommand::Initramfs(command) => command.run(),
             KernelCommand::Replay(command) => command.run(),
             KernelCommand::Bundle(command) => command.run(),
