@@ -10,6 +10,7 @@ mod harden;
 mod kernel;
 mod kernel_campaign;
 mod kernel_races;
+mod predict;
 mod replay;
 mod scan;
 
@@ -29,6 +30,8 @@ pub(crate) enum Bench {
     KernelCampaign(kernel_campaign::KernelCampaign),
     /// Real races of Linux: kernels with their fixes undone, built, explored, replayed.
     KernelRaces(kernel_races::KernelRaces),
+    /// Predictions: the bugs of the papers from runs that end well, with `explore` beside it.
+    Predict(predict::Predict),
     /// Replay: 10,000 replays of 20 findings.
     Replay {
         /// The raddle to use; default: a release build.
@@ -48,6 +51,7 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
         Bench::Kernel(kernel) => kernel.run(),
         Bench::KernelCampaign(campaign) => campaign.run(),
         Bench::KernelRaces(races) => races.run(),
+        Bench::Predict(predict) => predict.run(),
         Bench::Replay { raddle } => replay::run(raddle.as_deref()),
         Bench::Scan(scan) => scan.run(),
     }

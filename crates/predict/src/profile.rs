@@ -252,7 +252,7 @@ impl Observer for Profile {
                 let is_data = facts.is_data();
                 for piece in access.pieces() {
                     // A word that is a lock has its own meaning.
-                    if !is_data && facts.is_lock(&piece) {
+                    if !is_data && facts.was_lock(&piece) {
                         continue;
                     }
                     let value = access.is_in_one_granule().then_some(access.value).flatten();

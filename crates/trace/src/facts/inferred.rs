@@ -114,6 +114,16 @@ impl Words {
         word.is_some_and(|word| !word.is_refuted && (word.is_lock || word.taken.is_some()))
     }
 
+    /// Whether the word that an access touches was taken and given up, in this run or in one before.
+    pub(super) fn was_lock(&self, access: &Access) -> bool {
+        let key = key(access);
+        let word = self.of.get(&key);
+        word.map_or_else(
+            || self.known.0.contains(&key),
+            |word| word.is_lock && !word.is_refuted,
+        )
+    }
+
     pub(super) fn taker(&self, page: PageKey, addr: u64) -> Option<Taker> {
         self.of.get(&(page, addr))?.last_taker
     }

@@ -232,9 +232,9 @@ impl Facts {
         self.now.synchronising == 0
     }
 
-    /// Whether the word that an access touches is used as a lock, as far as is known.
-    pub fn is_lock(&self, access: &Access) -> bool {
-        self.words.is_lock(access)
+    /// Whether the word that an access touches was used as a lock: taken and given up, in this run or in one before.
+    pub fn was_lock(&self, access: &Access) -> bool {
+        self.words.was_lock(access)
     }
 
     /// What the locked instruction of the event that was told last does, the first time that somebody asks.

@@ -27,7 +27,7 @@ pub(in crate::bench) fn folder() -> PathBuf {
 }
 
 /// The names of all cases for `raddle explore`, sorted.
-pub(super) fn all() -> anyhow::Result<Vec<String>> {
+pub(in crate::bench) fn all() -> anyhow::Result<Vec<String>> {
     let root = shell::root().join("corpus");
     let mut names = Vec::new();
     for family in std::fs::read_dir(&root)? {
