@@ -1,10 +1,7 @@
 //! The C library may touch freed memory; a program point at the instruction that does must not keep it from going on.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
-
-mod common;
-
 use raddle_linux::{HeapWatch, Watch};
+use raddle_testkit::{compile_text, scratch, world};
 use raddle_world::{ContextId, Site, Stop, Until, World};
 
 /// `swab` reads memory without being one of the functions that do so on behalf of their caller.
@@ -14,8 +11,8 @@ const STOPS_MAX: usize = 10_000;
 
 #[test]
 fn a_point_at_an_excused_access_is_passed() {
-    let program = common::compile("excused", SOURCE, &["-O0"]);
-    let mut world = common::world(&program, &[], 1);
+    let program = compile_text(&scratch(), "excused.c", SOURCE, &["-w", "-pthread", "-O0"]);
+    let mut world = world(&program, &[], 1);
     world.set_hooks(raddle_config::hooks::with_standard(&[]));
     world.set_watch(Watch {
         heap: HeapWatch {

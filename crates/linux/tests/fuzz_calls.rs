@@ -1,11 +1,8 @@
 //! Random arguments for every supported system call: whatever a program asks for, the world answers or names
 //! what it does not support; it never panics, and the same program gives the same run.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
-
-mod common;
-
 use raddle_linux::{Plain, Reaction, RunLimits, syscall_table};
+use raddle_testkit::{compile_text, scratch, world};
 
 /// Makes calls from a list of numbers (`argv[2..]`) with arguments drawn from a seed (`argv[1]`).
 const PROGRAM: &str = r#"
@@ -57,7 +54,12 @@ const LEFT_OUT: &[&str] = &[
 
 #[test]
 fn random_calls_are_answered_and_repeat() {
-    let program = common::compile("fuzz-calls", PROGRAM, &["-O1", "-static"]);
+    let program = compile_text(
+        &scratch(),
+        "fuzz-calls.c",
+        PROGRAM,
+        &["-w", "-pthread", "-O1", "-static"],
+    );
     let numbers: Vec<String> = syscall_table()
         .into_iter()
         .filter(|info| info.support.is_some() && !LEFT_OUT.contains(&info.name))
@@ -73,7 +75,7 @@ fn random_calls_are_answered_and_repeat() {
             .chain(numbers.iter().map(String::as_str))
             .collect();
         let run = || {
-            let mut world = common::world(&program, &arguments, seed);
+            let mut world = world(&program, &arguments, seed);
             let end = Plain::default().run(&mut world, limits, &mut |_| Reaction::GoOn);
             (end, world.run_digest(), world.statistics().syscalls)
         };

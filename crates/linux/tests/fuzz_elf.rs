@@ -1,14 +1,10 @@
 //! Damaged program files: the loader gives an error or a program that runs or crashes; it never panics.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
-
-mod common;
-
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 use raddle_linux::{End, Plain, Reaction, RunLimits};
 use raddle_stdx::Prng;
+use raddle_testkit::{compile_text, scratch, try_world, world};
 
 const PROGRAM: &str = "int main(void) { return 3; }";
 
@@ -17,15 +13,20 @@ const HEADERS: u64 = 0x300;
 
 #[test]
 fn damaged_programs_are_refused_or_run() {
-    let whole = common::compile("fuzz-elf", PROGRAM, &["-O1", "-static"]);
+    let whole = compile_text(
+        &scratch(),
+        "fuzz-elf.c",
+        PROGRAM,
+        &["-w", "-pthread", "-O1", "-static"],
+    );
     let end = Plain::default().run(
-        &mut common::world(&whole, &[], 0),
+        &mut world(&whole, &[], 0),
         RunLimits::default(),
         &mut |_| Reaction::GoOn,
     );
     assert_eq!(end, End::Exited { status: 3 << 8 });
     let good = std::fs::read(&whole).unwrap();
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz-elf-damaged");
+    let path = scratch().join("fuzz-elf-damaged");
     let mut prng = Prng::new(11);
     let (mut refused, mut ran) = (0, 0);
     for round in 0..300 {
@@ -44,7 +45,7 @@ fn damaged_programs_are_refused_or_run() {
         }
         std::fs::write(&path, &bytes).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        match common::try_world(&path, &[], round) {
+        match try_world(&path, &[], round) {
             Err(_) => refused += 1,
             Ok(mut world) => {
                 ran += 1;

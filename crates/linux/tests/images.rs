@@ -1,12 +1,9 @@
 //! Several programs in one world: position-independent programs lie at the same addresses, and a point belongs to one of
 //! them.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
-
-mod common;
-
 use std::collections::BTreeSet;
 
+use raddle_testkit::{compile_text, scratch, world};
 use raddle_world::{ContextId, ImageId, Site, Stop, Until, World};
 
 /// Replaces itself by another program, whose path is its first argument.
@@ -20,9 +17,19 @@ const STOPS_MAX: usize = 100_000;
 
 #[test]
 fn a_point_stops_only_the_program_that_it_belongs_to() {
-    let first = common::compile("replaces-itself", FIRST, &["-O0"]);
-    let second = common::compile("replacement", SECOND, &["-O0"]);
-    let start = || common::world(&first, &[second.to_str().unwrap()], 1);
+    let first = compile_text(
+        &scratch(),
+        "replaces-itself.c",
+        FIRST,
+        &["-w", "-pthread", "-O0"],
+    );
+    let second = compile_text(
+        &scratch(),
+        "replacement.c",
+        SECOND,
+        &["-w", "-pthread", "-O0"],
+    );
+    let start = || world(&first, &[second.to_str().unwrap()], 1);
     let replacement = run(&mut start(), &[]).images.last().copied().unwrap();
     assert_ne!(replacement, ImageId::FIRST);
     let world = &mut start();

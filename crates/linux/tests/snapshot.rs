@@ -1,10 +1,7 @@
 //! A snapshot in the middle of a program is a place to come back to, as often as one likes.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
-
-mod common;
-
 use raddle_linux::{End, LinuxWorld, Plain, Reaction, RunLimits};
+use raddle_testkit::{compile_text, scratch, world};
 use raddle_world::{EventKind, Stop, Until, World};
 
 /// Threads, a pipe, a child process, a file, memory: everything that a restore must bring back.
@@ -81,8 +78,13 @@ fn finish(world: &mut LinuxWorld) -> (String, u64) {
 
 #[test]
 fn every_restore_gives_the_same_run() {
-    let program = common::compile("restores", PROGRAM, &["-O1", "-static"]);
-    let mut world = common::world(&program, &[], 3);
+    let program = compile_text(
+        &scratch(),
+        "restores.c",
+        PROGRAM,
+        &["-w", "-pthread", "-O1", "-static"],
+    );
+    let mut world = world(&program, &[], 3);
     run_to_mark(&mut world);
     let snapshot = world.snapshot();
     let state = world.state_digest();
@@ -100,10 +102,15 @@ fn every_restore_gives_the_same_run() {
 
 #[test]
 fn a_run_from_a_snapshot_is_the_run_without_one() {
-    let program = common::compile("detour", PROGRAM, &["-O1", "-static"]);
-    let mut straight = common::world(&program, &[], 3);
+    let program = compile_text(
+        &scratch(),
+        "detour.c",
+        PROGRAM,
+        &["-w", "-pthread", "-O1", "-static"],
+    );
+    let mut straight = world(&program, &[], 3);
     run_to_mark(&mut straight);
-    let mut detour = common::world(&program, &[], 3);
+    let mut detour = world(&program, &[], 3);
     run_to_mark(&mut detour);
     let outer = detour.snapshot();
     let first = detour.contexts().runnable()[0];
@@ -117,9 +124,14 @@ fn a_run_from_a_snapshot_is_the_run_without_one() {
 
 #[test]
 fn a_slice_ends_at_exactly_the_requested_step() {
-    let program = common::compile("slices", PROGRAM, &["-O1", "-static"]);
-    let mut whole = common::world(&program, &[], 3);
-    let mut pieces = common::world(&program, &[], 3);
+    let program = compile_text(
+        &scratch(),
+        "slices.c",
+        PROGRAM,
+        &["-w", "-pthread", "-O1", "-static"],
+    );
+    let mut whole = world(&program, &[], 3);
+    let mut pieces = world(&program, &[], 3);
     let first = whole.contexts().runnable()[0];
     whole.run(first, Until::Steps(5000));
     for _ in 0..50 {

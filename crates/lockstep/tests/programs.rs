@@ -1,11 +1,10 @@
 //! Whole programs, instruction by instruction beside the host processor.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 
-use raddle_linux::{LinuxWorld, Setup};
 use raddle_lockstep::{Pair, Report};
-use raddle_world::SeededChoices;
+use raddle_testkit::{compile_text, scratch, world};
 
 /// Threads with a mutex, a signal handler, long double and vector arithmetic, string instructions, a crash that is
 /// handled.
@@ -50,36 +49,8 @@ int main(void) {
 }
 "#;
 
-fn compile(source: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lockstep");
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let (file, program) = (folder.join("mixed.c"), folder.join("mixed"));
-    std::fs::write(&file, source).expect("the source is written");
-    let status = Command::new("gcc")
-        .args(["-O1", "-pthread", "-o"])
-        .args([&program, &file])
-        .arg("-lm")
-        .status()
-        .expect("gcc runs");
-    assert!(status.success());
-    program
-}
-
 fn run(words: &[&str]) -> (Report, String) {
-    let world = LinuxWorld::new(Setup {
-        program: words[0].as_bytes().to_vec(),
-        arguments: words.iter().map(|word| word.as_bytes().to_vec()).collect(),
-        environment: vec![b"LC_ALL=C".to_vec()],
-        directory: b"/".to_vec(),
-        stdin: Vec::new(),
-        mappings: Vec::new(),
-        visible: None,
-        memory_max: 1 << 30,
-        processes_max: 10,
-        cpus: 4,
-        choices: Box::new(SeededChoices::new(1)),
-    })
-    .expect("the program starts");
+    let world = world(Path::new(words[0]), &words[1..], 1);
     let mut pair = Pair::new(world).expect("a process can be stepped");
     let report = pair
         .run(5_000_000)
@@ -89,7 +60,8 @@ fn run(words: &[&str]) -> (Report, String) {
 
 #[test]
 fn threads_signals_and_arithmetic_are_as_on_the_host_processor() {
-    let program = compile(MIXED);
+    let flags = ["-O1", "-pthread", "-lm"];
+    let program = compile_text(&scratch(), "lockstep-mixed.c", MIXED, &flags);
     let (report, output) = run(&[&program.display().to_string()]);
     assert_eq!(report.end, "exit status 3", "{report:?}");
     let native = Command::new(&program).output().expect("the program runs");

@@ -4,17 +4,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
 
-mod hostile_common;
-
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use hostile_common::{LOST, Ran, compile, raddle, rounds, run};
 use raddle_kernel::campaign::Rules;
 use raddle_kernel::recording::{KernelRecording, MachineInputs, SEMANTICS};
 use raddle_stdx::{Digest, Prng};
+use raddle_testkit::{LOST, Ran, compile_text, number, raddle_in as raddle, recordings, run};
 use raddle_trace::{Enveloped, Schedule};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -23,23 +21,12 @@ use tempfile::TempDir;
 fn with_recording() -> (TempDir, String) {
     let folder = TempDir::new().unwrap();
     let source = include_str!("explore/printed.c");
-    compile(folder.path(), "printed", source, &[]);
+    compile_text(folder.path(), "printed.c", source, &["-g", "-pthread"]);
     let options = ["explore", "--until-found", "--oracle", "grep -q 200"];
     let mut command = raddle(folder.path(), &options);
     run(command.args(["--", "./printed"])).expect(1);
     let recording = std::fs::read_to_string(&recordings(folder.path())[0]).unwrap();
     (folder, recording)
-}
-
-/// The recordings in a folder, by name.
-fn recordings(folder: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "raddle"))
-        .collect();
-    found.sort();
-    found
 }
 
 /// A recording with another content, and with the checksum that belongs to it.
@@ -153,7 +140,7 @@ fn forged_recordings_with_right_checksums_end_in_order() {
     let (folder, recording) = with_recording();
     let seed = 7;
     let mut prng = Prng::new(seed);
-    for round in 0..rounds(25) {
+    for round in 0..number("RADDLE_ROUNDS", 25) {
         let forged = forge(&recording, |content| {
             for _ in 0..=prng.below(2) {
                 mutate(content, &mut prng);
@@ -275,7 +262,12 @@ fn a_guest_reaches_nothing_outside() {
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let source = include_str!("attack/escape.c");
-    let program = compile(folder.path(), "escape", source, &["-static"]);
+    let program = compile_text(
+        folder.path(),
+        "escape.c",
+        source,
+        &["-g", "-pthread", "-static"],
+    );
     let host = std::process::id().to_string();
     let mut victim = Command::new("sleep").arg("100").spawn().unwrap();
     let id = victim.id().to_string();
@@ -316,7 +308,7 @@ fn a_sealed_program_sees_what_was_named_and_nothing_else() {
     let secret = folder.path().join("secret");
     std::fs::write(&secret, "s3cret").unwrap();
     let source = include_str!("attack/look.c");
-    compile(folder.path(), "look", source, &[]);
+    compile_text(folder.path(), "look.c", source, &["-g", "-pthread"]);
     let secret = secret.to_str().unwrap();
     let look = |options: &[&str], paths: &[&str]| {
         let mut command = raddle(folder.path(), &["run"]);
@@ -364,7 +356,7 @@ fn a_sealed_program_sees_what_was_named_and_nothing_else() {
 #[test]
 fn a_sealed_failure_is_found_and_replayed() {
     let folder = TempDir::new().unwrap();
-    compile(folder.path(), "lost", LOST, &[]);
+    compile_text(folder.path(), "lost.c", LOST, &["-g", "-pthread"]);
     let options = ["explore", "--sealed", "--until-found", "--", "./lost"];
     run(&mut raddle(folder.path(), &options)).expect(1);
     let recording = recordings(folder.path()).remove(0);
@@ -434,7 +426,7 @@ fn a_source_tree_runs_nothing() {
     assert!(mark.exists(), "the repository is not hostile");
     std::fs::remove_file(&mark).unwrap();
     run(&mut raddle(&tree, &["scan", "--diff", "HEAD", "."])).expect(0);
-    compile(folder.path(), "lost", LOST, &[]);
+    compile_text(folder.path(), "lost.c", LOST, &["-g", "-pthread"]);
     let options = [
         "explore",
         "--diff",
@@ -496,7 +488,7 @@ fn hostile_trees_and_settings_end_in_order() {
 #[test]
 fn what_was_named_and_is_not_there_is_an_error() {
     let folder = TempDir::new().unwrap();
-    compile(folder.path(), "lost", LOST, &[]);
+    compile_text(folder.path(), "lost.c", LOST, &["-g", "-pthread"]);
     std::fs::create_dir(folder.path().join("empty")).unwrap();
     for arguments in [
         &["scan", "nosuch"][..],
@@ -556,7 +548,7 @@ fn debug_information_names_no_pipes_or_devices() {
     );
     for source in [fifo.to_str().unwrap(), "/dev/zero"] {
         let text = format!("#line 1 \"{source}\"\n{LOST}");
-        compile(folder.path(), "renamed", &text, &[]);
+        compile_text(folder.path(), "renamed.c", &text, &["-g", "-pthread"]);
         let options = ["explore", "--schedules", "50", "--", "./renamed"];
         run(&mut raddle(folder.path(), &options)).expect(1);
     }
@@ -570,7 +562,7 @@ fn words_of_a_guest_do_not_steer_the_terminal() {
         "if (balance != 200) { write(2, \"lost: a.c:1: main: Assertion `\\033]0;owned\\007\\033[2J' failed.\\n\", 55); abort(); }",
     );
     let text = format!("#include <stdlib.h>\n#include <unistd.h>\n{text}");
-    compile(folder.path(), "shouts", &text, &[]);
+    compile_text(folder.path(), "shouts.c", &text, &["-g", "-pthread"]);
     let options = ["explore", "--until-found", "--", "./shouts"];
     let ran = run(&mut raddle(folder.path(), &options)).expect(1);
     let shown = ran.stdout + &ran.stderr;
@@ -589,7 +581,7 @@ fn hostile_test_cases_and_kernels_are_refused() {
         good.unwrap_or_else(|_| b"thread a:\n    getpid()\nthread b:\n    getpid()\n".to_vec());
     std::fs::write(folder.path().join("kernel"), "no kernel").unwrap();
     let mut prng = Prng::new(3);
-    for round in 0..rounds(30) {
+    for round in 0..number("RADDLE_ROUNDS", 30) {
         let mut text = good.clone();
         for _ in 0..=prng.below(4) {
             let at = usize::try_from(prng.below(text.len() as u64)).unwrap();

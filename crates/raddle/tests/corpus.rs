@@ -2,11 +2,10 @@
 //!
 //! One test per case, named by its path; `cargo nextest run --test corpus apache` runs a family.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use raddle_testkit::{corpus, raddle_in, recordings, root, run, told_in};
 use raddle_trace::{Enveloped, Recording};
 
 /// Bugs that need five preemptions in exact places get more time.
@@ -17,7 +16,7 @@ const FIXED_SCHEDULES: &str = "500";
 
 fn main() {
     let arguments = Arguments::from_args();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
+    let root = root().join("corpus");
     let mut trials = Vec::new();
     for family in folders(&root) {
         for case in folders(&family) {
@@ -51,10 +50,9 @@ fn file_name(path: &Path) -> String {
 
 fn check(name: &str, case: &Path) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
-    let description: toml::Table = std::fs::read_to_string(case.join("case.toml"))?.parse()?;
-    check_buggy(name, case, &description, folder.path())?;
-    let program = build(case, &description, "fixed", folder.path())?;
-    let (status, output) = explore(&program, &["--schedules", FIXED_SCHEDULES], folder.path())?;
+    check_buggy(name, case, folder.path())?;
+    let program = corpus::build(name, "fixed", folder.path());
+    let (status, output) = explore(&program, &["--schedules", FIXED_SCHEDULES], folder.path());
     if status != 0 {
         return Err(format!("the fixed variant is not clean (exit {status}):\n{output}").into());
     }
@@ -71,21 +69,16 @@ struct Expectation {
 
 /// The bug is found, is of the expected kind, needs at most one preemption more than the hand-written minimum,
 /// and happens again on replay.
-fn check_buggy(
-    name: &str,
-    case: &Path,
-    description: &toml::Table,
-    folder: &Path,
-) -> Result<(), Failed> {
-    let expected: Expectation = description.clone().try_into()?;
-    let program = build(case, description, "buggy", folder)?;
+fn check_buggy(name: &str, case: &Path, folder: &Path) -> Result<(), Failed> {
+    let expected: Expectation = corpus::description(case).try_into()?;
+    let program = corpus::build(name, "buggy", folder);
     let races = expected.kind == "data-race";
     let options: &[&str] = match () {
         () if races => &["--schedules", "200", "--json"],
         () if DEEP.contains(&name) => &["--until-found", "--time", "900", "--json"],
         () => &["--until-found", "--json"],
     };
-    let (status, output) = explore(&program, options, folder)?;
+    let (status, output) = explore(&program, options, folder);
     if status != 1 {
         return Err(format!("the bug was not found (exit {status}):\n{output}").into());
     }
@@ -102,12 +95,11 @@ fn check_buggy(
     if races {
         return Ok(());
     }
-    let recordings = recordings(folder)?;
     let mut preemptions = Vec::new();
-    for path in &recordings {
-        let recording = Recording::parse(&std::fs::read_to_string(path)?)?;
+    for path in recordings(folder) {
+        let recording = Recording::parse(&std::fs::read_to_string(&path)?)?;
         preemptions.push(recording.preemptions);
-        let (status, output) = raddle(&["replay".as_ref(), path.as_os_str()], folder)?;
+        let (status, output) = told_in(folder, &["replay", &path.to_string_lossy()]);
         if status != 1 || !output.contains("replayed 1 time bit for bit") {
             return Err(format!("the replay went wrong (exit {status}):\n{output}").into());
         }
@@ -133,74 +125,11 @@ fn is_expected(expected: &str, found: &str) -> bool {
     found == expected || (expected == "crash" && MEMORY.contains(&found))
 }
 
-fn recordings(folder: &Path) -> Result<Vec<PathBuf>, Failed> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|ending| ending == "raddle") {
-            found.push(path);
-        }
-    }
-    Ok(found)
-}
-
-fn build(
-    case: &Path,
-    description: &toml::Table,
-    variant: &str,
-    folder: &Path,
-) -> Result<PathBuf, Failed> {
-    let language = description
-        .get("language")
-        .and_then(toml::Value::as_str)
-        .unwrap_or("c");
-    let flags: Vec<&str> = description
-        .get("flags")
-        .and_then(toml::Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(toml::Value::as_str)
-        .collect();
-    let (compiler, standard, extension): (&str, &[&str], &str) = match language {
-        "c++" => ("g++", &["-O1", "-g", "-std=c++20", "-pthread"], "cpp"),
-        "rust" => ("rustc", &["-O", "-g"], "rs"),
-        _ => ("gcc", &["-O1", "-g", "-pthread"], "c"),
-    };
-    let program = folder.join(variant);
-    let output = Command::new(compiler)
-        .args(standard)
-        .args(&flags)
-        .arg(case.join(format!("{variant}.{extension}")))
-        .arg("-o")
-        .arg(&program)
-        .output()?;
-    if !output.status.success() {
-        return Err(format!(
-            "{variant} does not compile:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        )
-        .into());
-    }
-    Ok(program)
-}
-
 /// Exit status and standard output; what went wrong is on standard error.
-fn explore(program: &Path, options: &[&str], folder: &Path) -> Result<(i32, String), Failed> {
-    let mut arguments: Vec<&OsStr> = ["explore", "--jobs", "1"].map(OsStr::new).to_vec();
-    arguments.extend(options.iter().map(OsStr::new));
-    arguments.extend([OsStr::new("--"), program.as_os_str()]);
-    raddle(&arguments, folder)
-}
-
-fn raddle(arguments: &[&OsStr], folder: &Path) -> Result<(i32, String), Failed> {
-    let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .args(arguments)
-        .current_dir(folder)
-        .output()?;
-    let status = output.status.code().unwrap_or(-1);
-    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
-    if text.is_empty() {
-        text = String::from_utf8_lossy(&output.stderr).into_owned();
-    }
-    Ok((status, text))
+fn explore(program: &Path, options: &[&str], folder: &Path) -> (i32, String) {
+    let mut command = raddle_in(folder, &["explore", "--jobs", "1"]);
+    let ran = run(command.args(options).arg("--").arg(program));
+    let is_silent = ran.stdout.is_empty();
+    let text = if is_silent { ran.stderr } else { ran.stdout };
+    (ran.code.unwrap_or(-1), text)
 }

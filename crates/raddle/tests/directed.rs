@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use raddle_linux::{LinuxWorld, Setup};
+use raddle_linux::LinuxWorld;
 use raddle_sched::{Budget, Directed, End, Follow, Hold, Spot, Verdict, drive};
+use raddle_testkit::{compile_text, scratch, succeed};
 use raddle_trace::{Limits, Schedule};
-use raddle_world::{SeededChoices, Site};
+use raddle_world::Site;
 
 /// A lost update, and an update under a lock. The labels stand before the instructions that are meant.
 const SOURCE: &str = r#"
@@ -51,22 +52,13 @@ const LIMITS: Limits = Limits {
 };
 
 fn compile() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (file, program) = (folder.join("directed.c"), folder.join("directed"));
-    std::fs::write(&file, SOURCE).expect("it can be written");
-    let status = Command::new("gcc")
-        .args(["-g", "-O1", "-pthread", "-static", "-no-pie", "-o"])
-        .args([&program, &file])
-        .status()
-        .expect("gcc is installed");
-    assert!(status.success());
-    program
+    let flags = ["-g", "-O1", "-pthread", "-static", "-no-pie"];
+    compile_text(&scratch(), "directed.c", SOURCE, &flags)
 }
 
 /// The address of a label.
 fn label(program: &Path, name: &str) -> Site {
-    let output = Command::new("nm").arg(program).output().expect("nm runs");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = succeed(Command::new("nm").arg(program));
     let line = text
         .lines()
         .find(|line| line.ends_with(&format!(" {name}")));
@@ -75,21 +67,7 @@ fn label(program: &Path, name: &str) -> Site {
 }
 
 fn world(program: &Path, points: &[Site]) -> LinuxWorld {
-    let name = program.to_string_lossy().into_owned().into_bytes();
-    let mut world = LinuxWorld::new(Setup {
-        program: name.clone(),
-        arguments: vec![name],
-        environment: Vec::new(),
-        directory: b"/".to_vec(),
-        stdin: Vec::new(),
-        mappings: Vec::new(),
-        visible: None,
-        memory_max: 256 << 20,
-        processes_max: 40,
-        cpus: 4,
-        choices: Box::new(SeededChoices::new(1)),
-    })
-    .expect("the program starts");
+    let mut world = raddle_testkit::world(program, &[], 1);
     points.iter().for_each(|site| world.add_point(*site));
     world
 }

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
+use raddle_testkit::{compile, raddle_in, run, temporary, test_program};
 
 /// What thread `T` may do; `V` is a variable, `N` a number.
 const OPERATIONS: [&str; 11] = [
@@ -52,28 +52,13 @@ fn source(prng: &mut Prng) -> String {
 }
 
 fn build(folder: &Path, source: &Path, level: &str) -> PathBuf {
-    let program = folder.join("program");
-    let status = Command::new("gcc")
-        .args(["-g", level, "-pthread", "-o"])
-        .arg(&program)
-        .arg(source)
-        .status()
-        .expect("gcc is installed");
-    assert!(status.success());
-    program
+    compile(source, &folder.join("program"), &["-g", level, "-pthread"])
 }
 
 fn explore(folder: &Path, program: &Path, options: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .current_dir(folder)
-        .args(["explore", "--jobs", "1", "--explain-time", "1", "--concise"])
-        .args(options)
-        .arg("--")
-        .arg(program)
-        .output()
-        .expect("raddle starts");
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    text.into_owned()
+    let base = ["explore", "--jobs", "1", "--explain-time", "1", "--concise"];
+    let mut command = raddle_in(folder, &base);
+    run(command.args(options).arg("--").arg(program)).told().1
 }
 
 /// Exit statuses that were seen besides that of the default order.
@@ -92,7 +77,7 @@ fn is_complete(text: &str) -> bool {
 fn a_complete_search_has_seen_whatever_a_sample_shows() {
     let mut complete = 0;
     for seed in 0..8 {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = temporary();
         let path = folder.path().join("program.c");
         let text = source(&mut Prng::new(seed));
         std::fs::write(&path, &text).expect("it can be written");
@@ -121,10 +106,9 @@ fn a_complete_search_has_seen_whatever_a_sample_shows() {
 /// A loop that counts in memory is no loop that waits: the search goes through all its turns.
 #[test]
 fn a_bounded_loop_is_searched_to_its_end() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/liveness");
+    let folder = temporary();
     for level in ["-O0", "-O2"] {
-        let program = build(folder.path(), &sources.join("retries.c"), level);
+        let program = build(folder.path(), &test_program("liveness/retries.c"), level);
         let options = ["--exhaustive", "--until-found", "--time", "100"];
         let text = explore(folder.path(), &program, &options);
         assert!(

@@ -4,15 +4,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
 
-mod hostile_common;
-
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use hostile_common::{LOST, compile, raddle, rounds, run};
 use raddle_stdx::Prng;
+use raddle_testkit::{LOST, cargo_raddle, compile_text, number, raddle_in as raddle, run, send};
 use tempfile::TempDir;
 
 /// A program with several kinds of failures, whose schedules are long: what is found takes long to explain, too.
@@ -55,12 +53,6 @@ fn spawn(command: &mut Command) -> Child {
         .unwrap()
 }
 
-fn kill(child: &Child, signal: &str) {
-    let id = child.id().to_string();
-    let status = Command::new("kill").args([signal, &id]).status();
-    assert!(status.unwrap().success());
-}
-
 /// The commands with which failures were said to be kept, until one is told or the command ends.
 fn until_kept(stderr: &mut impl BufRead) -> Vec<String> {
     let mut line = String::new();
@@ -86,14 +78,14 @@ fn what_was_found_survives_a_kill() {
     let seed = 5;
     let mut prng = Prng::new(seed);
     let (mut told, mut lost) = (0, 0);
-    for _ in 0..rounds(2) {
+    for _ in 0..number("RADDLE_ROUNDS", 2) {
         let folder = TempDir::new().unwrap();
-        compile(folder.path(), "slow", SLOW, &[]);
+        compile_text(folder.path(), "slow.c", SLOW, &["-g", "-pthread"]);
         let mut child = spawn(&mut raddle(folder.path(), &["explore", "--", "./slow"]));
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let kept = until_kept(&mut stderr);
         std::thread::park_timeout(Duration::from_millis(prng.below(1500)));
-        kill(&child, "-KILL");
+        send(child.id(), "-KILL");
         child.wait().unwrap();
         // What was said between the first line and the kill counts, too.
         let mut rest = String::new();
@@ -116,16 +108,16 @@ fn what_was_found_survives_a_kill() {
 #[test]
 fn a_request_to_end_reports_what_was_found() {
     let mut prng = Prng::new(6);
-    for _ in 0..rounds(2) {
+    for _ in 0..number("RADDLE_ROUNDS", 2) {
         let folder = TempDir::new().unwrap();
-        compile(folder.path(), "slow", SLOW, &[]);
+        compile_text(folder.path(), "slow.c", SLOW, &["-g", "-pthread"]);
         let options = ["explore", "--until-found", "--", "./slow"];
         let mut child = spawn(&mut raddle(folder.path(), &options));
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let kept = until_kept(&mut stderr);
         assert!(!kept.is_empty(), "nothing was found");
         std::thread::park_timeout(Duration::from_millis(prng.below(800)));
-        kill(&child, "-TERM");
+        send(child.id(), "-TERM");
         let mut text = String::new();
         child
             .stdout
@@ -147,7 +139,7 @@ fn a_request_to_end_reports_what_was_found() {
 #[test]
 fn a_finding_is_told_although_its_recording_cannot_be_written() {
     let folder = TempDir::new().unwrap();
-    compile(folder.path(), "slow", SLOW, &[]);
+    compile_text(folder.path(), "slow.c", SLOW, &["-g", "-pthread"]);
     let output = folder.path().join("output");
     let options = [
         "explore",
@@ -192,7 +184,7 @@ fn a_finding_is_told_although_its_recording_cannot_be_written() {
 #[test]
 fn a_folder_that_takes_nothing_is_refused_before_the_work() {
     let folder = TempDir::new().unwrap();
-    compile(folder.path(), "lost", LOST, &[]);
+    compile_text(folder.path(), "lost.c", LOST, &["-g", "-pthread"]);
     for output in ["lost/below", "/proc/nowhere"] {
         let options = ["explore", "--output", output, "--", "./lost"];
         let ran = run(&mut raddle(folder.path(), &options)).expect(2);
@@ -204,7 +196,7 @@ fn a_folder_that_takes_nothing_is_refused_before_the_work() {
 #[test]
 fn closed_pipes_are_no_fault_of_ours() {
     let folder = TempDir::new().unwrap();
-    compile(folder.path(), "lost", LOST, &[]);
+    compile_text(folder.path(), "lost.c", LOST, &["-g", "-pthread"]);
     for arguments in [
         &["explore", "--schedules", "200", "--", "./lost"][..],
         &["explore", "--json", "--schedules", "200", "--", "./lost"],
@@ -249,7 +241,7 @@ fn a_closed_output_ends_the_program() {
     assert_eq!((line.as_str(), errors.as_str()), ("y\n", ""));
     // One that does not want to be killed hears of it.
     let source = "#include <errno.h>\n#include <signal.h>\n#include <unistd.h>\nint main(void) { signal(SIGPIPE, SIG_IGN); while (write(1, \"y\\n\", 2) == 2); return errno; }\n";
-    let program = compile(folder.path(), "deaf", source, &[]);
+    let program = compile_text(folder.path(), "deaf.c", source, &["-g", "-pthread"]);
     let mut child = spawn(&mut raddle(
         folder.path(),
         &["run", "--", program.to_str().unwrap()],
@@ -265,7 +257,12 @@ fn the_time_limit_holds_in_every_phase() {
     // Schedules of seconds, all of which fail at their end: the start, the plain run, a schedule, its explanation.
     let endless = SLOW.replace("20000", "100000000").replace("== 3", "== 4");
     for (name, source) in [("slow", SLOW), ("endless", &endless)] {
-        compile(folder.path(), name, source, &[]);
+        compile_text(
+            folder.path(),
+            &format!("{name}.c"),
+            source,
+            &["-g", "-pthread"],
+        );
         let program = format!("./{name}");
         // Without a limit, the second takes far longer than the limit of `run`.
         let options = ["explore", "--time", "2", "--", &program];
@@ -278,7 +275,7 @@ fn the_time_limit_holds_in_every_phase() {
 #[test]
 fn equal_seeds_and_generations_give_equal_results() {
     let folder = TempDir::new().unwrap();
-    compile(folder.path(), "lost", LOST, &[]);
+    compile_text(folder.path(), "lost.c", LOST, &["-g", "-pthread"]);
     // 97 schedules are the first one and three generations; the fourth is broken off or not, as the time has it.
     let counts = |options: &[&str]| {
         let mut command = raddle(folder.path(), &["explore", "--json", "--seed", "3"]);
@@ -317,12 +314,12 @@ fn counts() {
 }
 ";
     std::fs::write(source.join("lib.rs"), test).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-raddle"));
+    let mut command = cargo_raddle();
     command.current_dir(folder.path()).args(["raddle", "test"]);
     let mut child = spawn(command.env("CARGO_TARGET_DIR", folder.path().join("target")));
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let kept = until_kept(&mut stderr);
-    kill(&child, "-KILL");
+    send(child.id(), "-KILL");
     child.wait().unwrap();
     assert_eq!(kept.len(), 1, "the lost count is found");
     replay(folder.path(), &kept[0]);
@@ -335,7 +332,7 @@ fn a_compiler_that_is_killed_leaves_a_whole_file_or_none() {
     let source: String = (0..3000).map(function).collect();
     std::fs::write(folder.path().join("big.c"), source).unwrap();
     let mut prng = Prng::new(8);
-    for round in 0..rounds(4) {
+    for round in 0..number("RADDLE_ROUNDS", 4) {
         let object = folder.path().join("big.o");
         drop(std::fs::remove_file(&object));
         let options = ["cc", "-O1", "-c", "big.c", "-o", "big.o"];

@@ -1,43 +1,24 @@
 //! Every kind of finding in every machine-readable form, against the schemata.
 
-mod schema_common;
+use std::path::Path;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use schema_common::{FINDINGS, SARIF, checked};
+use raddle_testkit::schema::{FINDINGS, SARIF, checked};
+use raddle_testkit::{compile_test_program, failures, raddle_in, run, temporary};
 use serde_json::Value;
 use tempfile::TempDir;
 
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explore");
-
-fn compile(folder: &Path, name: &str) -> PathBuf {
-    let program = folder.join(name);
-    let status = Command::new("gcc")
-        .args(["-g", "-O0", "-pthread", "-o"])
-        .arg(&program)
-        .arg(format!("{SOURCES}/{name}.c"))
-        .status()
-        .expect("the compiler is installed");
-    assert!(status.success());
-    program
-}
-
 fn raddle(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .current_dir(folder)
-        .args(arguments)
-        .output()
-        .expect("raddle starts");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {errors}");
-    String::from_utf8(output.stdout).expect("results are UTF-8")
+    run(&mut raddle_in(folder, arguments)).expect(1).stdout
 }
 
 /// Explores a program of `tests/explore`: JSON, SARIF and JUnit of one campaign.
 fn explored(name: &str, extra: &[&str]) -> (TempDir, Value, Value, String) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = compile(folder.path(), name);
+    let folder = temporary();
+    let program = compile_test_program(
+        folder.path(),
+        &format!("explore/{name}.c"),
+        &["-g", "-O0", "-pthread"],
+    );
     let program = program.to_string_lossy();
     let mut arguments = vec!["explore", "--schedules", "600", "--time", "600", "--json"];
     arguments.extend(["--report", "sarif=out.sarif", "--junit", "out.xml"]);
@@ -177,13 +158,8 @@ fn bugs_behind_one_status_are_told_apart() {
             .map(|finding| finding["fingerprint"].to_string())
             .collect();
         names.sort();
-        let files = std::fs::read_dir(folder.path()).expect("the folder is there");
-        let recordings = files.filter_map(Result::ok).filter(|file| {
-            let name = file.file_name().to_string_lossy().into_owned();
-            // The data races of the program have recordings, too.
-            name.ends_with(".raddle") && !name.contains("-DR-")
-        });
-        assert_eq!(recordings.count(), names.len(), "no recording is left over");
+        let recordings = failures(folder.path());
+        assert_eq!(recordings.len(), names.len(), "no recording is left over");
         names
     };
     let first = names("1");
@@ -194,7 +170,7 @@ fn bugs_behind_one_status_are_told_apart() {
 
 #[test]
 fn findings_of_source_are_as_the_schema_says() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = temporary();
     let source = "#include <pthread.h>\nstatic pthread_mutex_t m;\nint f(int x)\n{\n\tpthread_mutex_lock(&m);\n\tif (x)\n\t\treturn -1;\n\tpthread_mutex_unlock(&m);\n\treturn 0;\n}\n";
     std::fs::create_dir(folder.path().join("src")).expect("a folder can be made");
     std::fs::write(folder.path().join("src/leak.c"), source).expect("it can be written");

@@ -8,13 +8,12 @@
     reason = "helpers of tests: a surprise ends the test"
 )]
 
-mod harden_common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use harden_common::{Ended, Workshop, number, raddle, root, run, succeed};
+use raddle_testkit::harden::{Ended, Workshop, number, raddle, root, run, succeed};
+use raddle_testkit::{raddle_path, scratch};
 
 const RUNS: usize = 25;
 const LIMIT: Duration = Duration::from_secs(30);
@@ -445,13 +444,13 @@ fn shared_libraries_static_programs_and_make_work() {
         "Makefile",
         "all: dynamic static\nlibx.so: lib.c\n\t$(CC) $(CFLAGS) -shared -fPIC lib.c -o libx.so\ndynamic: main.c libx.so\n\t$(CC) $(CFLAGS) main.c -o dynamic -L. -lx -Wl,-rpath,'$$ORIGIN'\nstatic: main.c lib.c\n\t$(CC) $(CFLAGS) -static main.c lib.c -o static\n",
     );
-    let driver = format!("{} cc --harden-strict", env!("CARGO_BIN_EXE_raddle"));
+    let driver = format!("{} cc --harden-strict", raddle_path().display());
     succeed(
         Command::new("make")
             .current_dir(workshop.folder())
             .arg(format!("CC={driver}"))
             .arg("CFLAGS=-O2 -g")
-            .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")),
+            .env("XDG_CACHE_HOME", scratch()),
     );
     for program in ["dynamic", "static"] {
         let ended = run(&workshop.folder().join(program), &[], LIMIT);

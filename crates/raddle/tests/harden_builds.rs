@@ -6,13 +6,12 @@
     reason = "helpers of tests: a surprise ends the test"
 )]
 
-mod harden_common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use harden_common::{Workshop, number, raddle, run, succeed};
+use raddle_testkit::harden::{Workshop, number, raddle, run, succeed};
+use raddle_testkit::{raddle_path, scratch};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -186,7 +185,7 @@ fn link_time_optimisation_shared_and_static_libraries_recover() {
 /// `raddle` under the one-word name that build systems want.
 fn one_word(folder: &Path) -> PathBuf {
     let link = folder.join("raddle-cc");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_raddle"), &link).unwrap();
+    std::os::unix::fs::symlink(raddle_path(), &link).unwrap();
     link
 }
 
@@ -196,7 +195,7 @@ fn cmake_and_autoconf_builds_recover() {
     sources(&workshop);
     let folder = workshop.folder();
     let driver = one_word(folder);
-    let cache = env!("CARGO_TARGET_TMPDIR");
+    let cache = scratch();
     workshop.write(
         "CMakeLists.txt",
         "cmake_minimum_required(VERSION 3.13)\nproject(box C)\nadd_library(box SHARED library.c)\nadd_executable(program main.c)\nfind_package(Threads REQUIRED)\ntarget_link_libraries(program box Threads::Threads)\n",
@@ -206,13 +205,13 @@ fn cmake_and_autoconf_builds_recover() {
         Command::new("cmake")
             .current_dir(folder)
             .env("CC", &driver)
-            .env("XDG_CACHE_HOME", cache)
+            .env("XDG_CACHE_HOME", &cache)
             .args(["-DCMAKE_BUILD_TYPE=Release", "-B"])
             .arg(&build),
     );
     succeed(
         Command::new("cmake")
-            .env("XDG_CACHE_HOME", cache)
+            .env("XDG_CACHE_HOME", &cache)
             .arg("--build")
             .arg(&build),
     );
@@ -226,17 +225,17 @@ fn cmake_and_autoconf_builds_recover() {
         "program: library.c main.c\n\t@CC@ @CFLAGS@ -pthread library.c main.c @LIBS@ -o program\n",
     );
     succeed(Command::new("autoconf").current_dir(folder));
-    let compiler = format!("{} cc", env!("CARGO_BIN_EXE_raddle"));
+    let compiler = format!("{} cc", raddle_path().display());
     succeed(
         Command::new("./configure")
             .current_dir(folder)
-            .env("XDG_CACHE_HOME", cache)
+            .env("XDG_CACHE_HOME", &cache)
             .arg(format!("CC={compiler}")),
     );
     succeed(
         Command::new("make")
             .current_dir(folder)
-            .env("XDG_CACHE_HOME", cache),
+            .env("XDG_CACHE_HOME", &cache),
     );
     recovers(&folder.join("program"), "autoconf");
 }

@@ -5,11 +5,9 @@
     reason = "helpers of tests: a surprise ends the test"
 )]
 
-mod harden_common;
-
 use std::time::Duration;
 
-use harden_common::{Workshop, number, raddle, root, run, succeed};
+use raddle_testkit::harden::{Workshop, number, raddle, root, run, succeed};
 
 /// Runs of each hardened program; `RADDLE_CORPUS_RUNS` asks for more.
 const RUNS: usize = 15;

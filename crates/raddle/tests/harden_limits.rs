@@ -1,12 +1,11 @@
 //! What hardening must leave alone, and the limits of the runtime: each with a program that still does what the plain
 //! build does.
 
-mod harden_common;
-
 use std::process::Command;
 use std::time::Duration;
 
-use harden_common::{Workshop, number, raddle, root, run, succeed};
+use raddle_testkit::harden::{Workshop, number, raddle, root, run, succeed};
+use raddle_testkit::raddle_path;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -288,7 +287,7 @@ fn pauses_between_attempts_are_random_and_bounded() {
 fn without_llvm_every_command_says_what_to_install() {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("raddle");
-    std::fs::copy(env!("CARGO_BIN_EXE_raddle"), &copy).unwrap();
+    std::fs::copy(raddle_path(), &copy).unwrap();
     for words in [
         &["cc", "-c", "x.c"][..],
         &["c++", "-c", "x.cpp"],

@@ -6,14 +6,11 @@
     reason = "helpers of tests: a surprise ends the test"
 )]
 
-#[expect(dead_code, reason = "much of it is for programs in C")]
-mod harden_common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use harden_common::{Workshop, raddle, run, succeed};
+use raddle_testkit::harden::{Workshop, raddle, run, succeed};
 
 const LIMIT: Duration = Duration::from_secs(60);
 

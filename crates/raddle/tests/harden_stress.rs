@@ -11,14 +11,12 @@
     reason = "helpers of tests: a surprise ends the test"
 )]
 
-mod harden_common;
-
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use harden_common::{Workshop, number, run};
 use raddle_stdx::Prng;
+use raddle_testkit::harden::{Workshop, number, run};
 
 /// Programs per level; `RADDLE_STRESS_PROGRAMS` asks for more.
 const PROGRAMS: usize = 6;

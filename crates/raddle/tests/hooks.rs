@@ -3,31 +3,17 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
 
 use std::path::Path;
-use std::process::Command;
 
+use raddle_testkit::{compile_text, raddle_in, run};
 use tempfile::TempDir;
 
 /// The events of a program's main thread that are not system calls, mappings or allocations, between the two
 /// lines `begin` and `end` that it writes: verbs with letters for objects in the order of their appearance.
-fn events(folder: &Path, compiler: &[&str], name: &str, source: &str) -> String {
-    let file = folder.join(name);
-    let program = folder.join("program");
-    std::fs::write(&file, source).unwrap();
-    let status = Command::new(compiler[0])
-        .args(&compiler[1..])
-        .args(["-O0", "-pthread", "-o"])
-        .args([&program, &file])
-        .status()
-        .unwrap();
-    assert!(status.success(), "{name} does not compile");
-    let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .current_dir(folder)
-        .args(["run", "--trace", "--"])
-        .arg(&program)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{text}");
+fn events(folder: &Path, flags: &[&str], name: &str, source: &str) -> String {
+    let flags = [flags, &["-O0", "-pthread"]].concat();
+    let program = compile_text(folder, name, source, &flags);
+    let mut command = raddle_in(folder, &["run", "--trace", "--"]);
+    let text = run(command.arg(program)).expect(0).stderr;
     let mut objects: Vec<String> = Vec::new();
     let mut found = Vec::new();
     let mut is_on = false;
@@ -65,9 +51,9 @@ fn events(folder: &Path, compiler: &[&str], name: &str, source: &str) -> String 
     found.join("\n")
 }
 
-fn check(compiler: &[&str], name: &str, source: &str, expected: &[&str]) {
+fn check(flags: &[&str], name: &str, source: &str, expected: &[&str]) {
     let folder = TempDir::new().unwrap();
-    let found = events(folder.path(), compiler, name, source);
+    let found = events(folder.path(), flags, name, source);
     assert_eq!(found, expected.join("\n"), "{name}");
 }
 
@@ -148,12 +134,12 @@ const PTHREAD_EVENTS: &[&str] = &[
 
 #[test]
 fn pthreads() {
-    check(&["gcc"], "pthreads.c", PTHREADS, PTHREAD_EVENTS);
+    check(&[], "pthreads.c", PTHREADS, PTHREAD_EVENTS);
 }
 
 #[test]
 fn pthreads_of_a_static_program() {
-    check(&["gcc", "-static"], "pthreads.c", PTHREADS, PTHREAD_EVENTS);
+    check(&["-static"], "pthreads.c", PTHREADS, PTHREAD_EVENTS);
 }
 
 #[test]
@@ -181,7 +167,7 @@ int main() {
 }
 "#;
     check(
-        &["g++"],
+        &[],
         "std.cpp",
         source,
         &[
@@ -218,7 +204,7 @@ int main(void) {
 }
 "#;
     let folder = TempDir::new().unwrap();
-    assert_eq!(events(folder.path(), &["gcc"], "own.c", source), "");
+    assert_eq!(events(folder.path(), &[], "own.c", source), "");
     std::fs::write(
         folder.path().join("raddle.toml"),
         "version = 1\n[[hooks]]\nfunctions = [\"grab\"]\neffect = \"acquire\"\nobject = 1\nsuccess = \"non-zero\"\n\
@@ -226,16 +212,11 @@ int main(void) {
     )
     .unwrap();
     assert_eq!(
-        events(folder.path(), &["gcc"], "own.c", source),
+        events(folder.path(), &[], "own.c", source),
         "acquire a\nrelease a"
     );
     std::fs::write(folder.path().join("raddle.toml"), "version = 1\nhook = 1\n").unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .current_dir(folder.path())
-        .args(["run", "--", "/bin/true"])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = run(&mut raddle_in(folder.path(), &["run", "--", "/bin/true"])).stderr;
     assert!(text.contains("cannot use raddle.toml"), "{text}");
 }
 
@@ -267,7 +248,7 @@ int main(void) {
 }
 "#;
     check(
-        &["gcc"],
+        &[],
         "c11.c",
         source,
         &[

@@ -1,10 +1,9 @@
 //! Locks without a function: Rust's Mutex and a spin lock of C are told as locks; counters and flags are not.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use raddle_testkit::{compile_text, succeed, told_in as raddle};
 use tempfile::TempDir;
 
 const MUTEX: &str = r"
@@ -54,33 +53,9 @@ int main(void) {
 }
 ";
 
-fn compile(folder: &Path, compiler: &[&str], file: &str, source: &str) -> PathBuf {
-    let (file, program) = (folder.join(file), folder.join("program"));
-    std::fs::write(&file, source).unwrap();
-    let status = Command::new(compiler[0])
-        .args(&compiler[1..])
-        .args(["-g", "-o"])
-        .args([&program, &file])
-        .status()
-        .unwrap();
-    assert!(status.success(), "{} does not compile", file.display());
-    program
-}
-
 fn spin(folder: &Path) -> PathBuf {
-    let compiler = ["gcc", "-O1", "-pthread", "-no-pie"];
-    compile(folder, &compiler, "spin.c", SPIN)
-}
-
-/// The exit status and what was printed.
-fn raddle(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .current_dir(folder)
-        .args(arguments)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    (output.status.code(), text.into_owned())
+    let flags = ["-g", "-O1", "-pthread", "-no-pie"];
+    compile_text(folder, "program.c", SPIN, &flags)
 }
 
 /// The steps of the failure that a search finds.
@@ -94,7 +69,7 @@ fn steps(folder: &Path) -> String {
         "./program",
     ];
     let (code, text) = raddle(folder, &search);
-    assert_eq!(code, Some(1), "{text}");
+    assert_eq!(code, 1, "{text}");
     text
 }
 
@@ -102,7 +77,12 @@ fn steps(folder: &Path) -> String {
 fn a_mutex_of_rust_is_held_in_the_steps() {
     for level in ["-Copt-level=0", "-Copt-level=2"] {
         let folder = TempDir::new().unwrap();
-        compile(folder.path(), &["rustc", level], "bank.rs", MUTEX);
+        compile_text(
+            folder.path(),
+            "program.rs",
+            MUTEX,
+            &["-g", level, "--crate-name=bank"],
+        );
         let text = steps(folder.path());
         for part in [
             " locks ",
@@ -149,9 +129,8 @@ fn the_log_has_the_sections_of_a_spin_lock() {
         "./program",
     ];
     let (code, text) = raddle(folder.path(), &run);
-    assert_eq!(code, Some(0), "{text}");
-    let names = Command::new("nm").arg(&program).output().unwrap();
-    let names = String::from_utf8(names.stdout).unwrap();
+    assert_eq!(code, 0, "{text}");
+    let names = succeed(Command::new("nm").arg(&program));
     let address = |name: &str| {
         let suffix = format!(" B {name}");
         let line = names.lines().find(|line| line.ends_with(&suffix)).unwrap();
@@ -159,7 +138,7 @@ fn the_log_has_the_sections_of_a_spin_lock() {
         format!("{:#x}", u64::from_str_radix(digits, 16).unwrap())
     };
     let (code, text) = raddle(folder.path(), &["log", "--json", "spin.events"]);
-    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(code, 0, "{text}");
     let inferred = |name: &str| {
         let lock = format!("\"lock\":\"{}\"", address(name));
         let facts = text

@@ -1,17 +1,14 @@
 //! `raddle kernel` from the outside, on the packaged kernel that `cargo xtask setup` downloads.
 
-mod kernel_common;
-#[path = "kernel_common/known.rs"]
-mod known;
-mod schema_common;
-
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use kernel_common::{CORPUS, kernel, raddle};
-use known::{boot, cache, explore, explore_files, recording};
-use schema_common::{FINDINGS, SARIF, checked};
+use raddle_testkit::kernel::{
+    CORPUS, boot, cache, explore, explore_files, kernel, raddle, recording,
+};
+use raddle_testkit::raddle_path;
+use raddle_testkit::schema::{FINDINGS, SARIF, checked};
 use tempfile::TempDir;
 
 /// Explores a test that is given as text.
@@ -485,7 +482,7 @@ fn what_is_no_kernel_is_refused() {
     let (code, text) = boot(&path);
     assert_eq!(code, 2);
     assert!(text.contains("this is not a Linux kernel"), "{text}");
-    let (code, text) = boot(Path::new(env!("CARGO_BIN_EXE_raddle")));
+    let (code, text) = boot(&raddle_path());
     assert_eq!(code, 2);
     assert!(text.contains("not an x86-64 kernel"), "{text}");
     let (code, text) = boot(&folder.path().join("nowhere"));
@@ -632,7 +629,7 @@ fn a_finding_survives_a_kill() {
     let test = "thread a:\n    getpid() == -1\nthread b:\n    getpid()\n";
     std::fs::write(folder.path().join("t.ktest"), test).expect("it can be written");
     let cache = cache();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_raddle"))
+    let mut child = Command::new(raddle_path())
         .current_dir(folder.path())
         .args(["kernel", "explore", "--cache", &cache, "--kernel"])
         .arg(kernel())

@@ -1,16 +1,11 @@
 //! Recordings of kernels under the magnifying glass: gdb, traces, source lines.
 
-mod gdb_common;
-mod kernel_common;
-#[path = "kernel_common/known.rs"]
-mod known;
-
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use kernel_common::{CORPUS, raddle};
-use known::{cache, explore, recording};
+use raddle_testkit::kernel::{CORPUS, cache, explore, raddle, recording};
+use raddle_testkit::{gdb, raddle_path};
 use tempfile::TempDir;
 
 /// Explores a known bug until it shows: what was printed, and the recording.
@@ -74,7 +69,7 @@ fn gdb_goes_from_one_processor_to_the_write_of_the_other() {
         .expect("the first word is written");
     let word = address(write, writes);
     let symbols = recording.replace(".kraddle", ".symbols");
-    let text = gdb_common::debug(
+    let text = gdb::debug(
         folder.path(),
         (&["kernel", "replay", "--cache", &cache()], &[&recording]),
         &["-ex", &format!("symbol-file {symbols}")],
@@ -215,7 +210,7 @@ fn a_vmlinux_with_debug_information_gives_lines_of_the_kernel() {
 fn a_reader_may_leave_early() {
     let folder = TempDir::new().expect("a folder");
     let (_, recording) = found(folder.path(), "torn");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_raddle"))
+    let mut child = Command::new(raddle_path())
         .current_dir(folder.path())
         .args(["kernel", "replay", "--cache", &cache(), "--trace", "-"])
         .args(["--instructions", "--registers", &recording])

@@ -1,14 +1,12 @@
 //! `raddle kernel` with guests of all sorts: file systems in RAM, generated tests, programs of the user, and guests
 //! that cannot work.
 
-mod kernel_common;
-
 use std::path::Path;
 use std::process::Command;
 
-use kernel_common::{CORPUS, kernel, packaged, raddle};
 use raddle_kernel::world::KernelWorld;
 use raddle_pc::boot::{BootConfig, BootImage, DEFAULT_COMMAND_LINE, KernelImage};
+use raddle_testkit::kernel::{CORPUS, kernel, packaged, raddle};
 use tempfile::TempDir;
 
 const EXT4: [&str; 6] = [

@@ -1,39 +1,26 @@
 //! Loops that wait, and loops that only look as if they did, under `raddle explore`.
 
-use std::path::Path;
-use std::process::Command;
-
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/liveness");
+use raddle_testkit::{compile_test_program, raddle_in, run, temporary};
 
 /// Exit status of an exploration of a program that is compiled with these flags, and the report.
 fn explore(name: &str, flags: &[&str]) -> (i32, serde_json::Value) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = folder.path().join(name);
-    let status = Command::new("gcc")
-        .args(["-g", "-pthread", "-o"])
-        .arg(&program)
-        .arg(Path::new(SOURCES).join(format!("{name}.c")))
-        .args(flags)
-        .status()
-        .expect("gcc is installed");
-    assert!(status.success());
-    let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .current_dir(folder.path())
-        .args([
-            "explore",
-            "--schedules",
-            "300",
-            "--seed",
-            "1",
-            "--jobs",
-            "1",
-        ])
-        .args(["--json", "--"])
-        .arg(&program)
-        .output()
-        .expect("raddle starts");
-    let report = serde_json::from_slice(&output.stdout).expect("the report is JSON");
-    (output.status.code().unwrap_or(-1), report)
+    let folder = temporary();
+    let source = format!("liveness/{name}.c");
+    let flags = [&["-g", "-pthread"], flags].concat();
+    let program = compile_test_program(folder.path(), &source, &flags);
+    let options = [
+        "explore",
+        "--schedules",
+        "300",
+        "--seed",
+        "1",
+        "--jobs",
+        "1",
+    ];
+    let mut command = raddle_in(folder.path(), &options);
+    let ran = run(command.args(["--json", "--"]).arg(program));
+    let report = serde_json::from_str(&ran.stdout).expect("the report is JSON");
+    (ran.code.unwrap_or(-1), report)
 }
 
 /// The only failure of a program is the assertion in `main`.

@@ -3,41 +3,30 @@
 use std::path::Path;
 use std::process::Command;
 
-use tempfile::TempDir;
-
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explore");
+use raddle_testkit::{compile, raddle_in, recording, run, temporary, test_program};
 
 /// Explores a program and has its page written.
 fn page(folder: &Path, source: &str, name: &str) {
-    let status = Command::new("gcc")
-        .args(["-g", "-O0", "-pthread", "-o"])
-        .arg(folder.join(name))
-        .arg(format!("{SOURCES}/{source}.c"))
-        .status()
-        .expect("the compiler is installed");
-    assert!(status.success());
-    let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .current_dir(folder)
-        .args(["explore", "--schedules", "600", "--time", "600", "--races"])
-        .args(["--report", "html=page.html", "--json", "--"])
-        .arg(format!("./{name}"))
-        .output()
-        .expect("raddle starts");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{errors}");
-    std::fs::write(folder.join("findings.json"), &output.stdout).expect("it can be written");
+    let source = test_program(&format!("explore/{source}.c"));
+    let flags = ["-g", "-O0", "-pthread"];
+    compile(&source, &folder.join(name), &flags);
+    let mut command = raddle_in(folder, &["explore", "--schedules", "600", "--time", "600"]);
+    command
+        .args(["--races", "--report", "html=page.html", "--json", "--"])
+        .arg(format!("./{name}"));
+    let ran = run(&mut command).expect(1);
+    std::fs::write(folder.join("findings.json"), &ran.stdout).expect("it can be written");
 }
 
 fn chromium(folder: &Path, file: &str, option: &str) -> (String, String) {
-    let output = Command::new("chromium")
+    let mut command = Command::new("chromium");
+    command
         .current_dir(folder)
         .args(["--headless=new", "--no-sandbox", "--disable-gpu"])
         .args(["--enable-logging=stderr", option])
-        .arg(format!("file://{}", folder.join(file).display()))
-        .output()
-        .expect("chromium is installed: `cargo xtask setup` does so");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (text(&output.stdout), text(&output.stderr))
+        .arg(format!("file://{}", folder.join(file).display()));
+    let ran = run(&mut command);
+    (ran.stdout, ran.stderr)
 }
 
 /// What the page becomes, if the browser has nothing to complain about.
@@ -53,7 +42,7 @@ fn loaded(folder: &Path, file: &str) -> String {
 
 #[test]
 fn a_deadlock_is_drawn_with_its_lanes_and_its_graph() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = temporary();
     page(folder.path(), "dead", "dead");
     let shown = loaded(folder.path(), "page.html");
     for part in [
@@ -73,28 +62,15 @@ fn a_deadlock_is_drawn_with_its_lanes_and_its_graph() {
 /// The same page from JSON and from the recording; a race has both of its sides.
 #[test]
 fn pages_are_made_of_json_and_of_recordings() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = temporary();
     page(folder.path(), "freed", "freed");
-    let recording = std::fs::read_dir(folder.path())
-        .expect("the folder is there")
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .find(|name| {
-            Path::new(name)
-                .extension()
-                .is_some_and(|ending| ending == "raddle")
-        })
-        .expect("a recording");
+    let recording = recording(folder.path());
     for (input, part) in [
         ("findings.json", "The two sides"),
         (&recording, "use after free"),
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
-            .current_dir(folder.path())
-            .args(["report", input, "-o", "other.html"])
-            .output()
-            .expect("raddle starts");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{errors}");
+        let report = ["report", input, "-o", "other.html"];
+        run(&mut raddle_in(folder.path(), &report)).expect(0);
         let shown = loaded(folder.path(), "other.html");
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
@@ -102,7 +78,7 @@ fn pages_are_made_of_json_and_of_recordings() {
 
 #[test]
 fn names_of_a_guest_are_no_markup() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = temporary();
     page(
         folder.path(),
         "lost",

@@ -1,49 +1,22 @@
 //! `raddle predict`: what other interleavings could do, from runs in which nothing goes wrong.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-fn build(folder: &Path, program: &str, variant: &str) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../corpus")
-        .join(program)
-        .join(variant);
-    let (compiler, source) = if source.with_extension("c").exists() {
-        ("gcc", source.with_extension("c"))
-    } else {
-        ("g++", source.with_extension("cpp"))
-    };
-    let binary = folder.join(variant);
-    let status = Command::new(compiler)
-        .args(["-O1", "-g", "-w", "-pthread", "-o"])
-        .args([&binary, &source])
-        .status()
-        .expect("gcc is installed");
-    assert!(status.success(), "{program}");
-    binary
-}
+use raddle_testkit::{corpus, raddle_in, run, temporary};
 
 /// Exit status, standard output, standard error.
 fn predict(folder: &Path, program: &Path, options: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .current_dir(folder)
-        .arg("predict")
-        .args(options)
-        .arg("--")
-        .arg(program)
-        .output()
-        .expect("raddle starts");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    (output.status.code(), stdout, stderr)
+    let mut command = raddle_in(folder, &["predict"]);
+    let ran = run(command.args(options).arg("--").arg(program));
+    (ran.code, ran.stdout, ran.stderr)
 }
 
 /// The bug is predicted from runs in which it does not happen, and forced; its fixed variant is clean.
 #[track_caller]
 fn check(program: &str, analysis: &str) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = temporary();
     let folder = folder.path();
-    let buggy = build(folder, program, "buggy");
+    let buggy = corpus::build(program, "buggy", folder);
     let options = ["--only", analysis, "--json"];
     let (status, document, errors) = predict(folder, &buggy, &options);
     assert_eq!(status, Some(1), "{program}: {document}{errors}");
@@ -55,13 +28,9 @@ fn check(program: &str, analysis: &str) {
     assert_eq!(told["findings"][0]["confidence"], "confirmed", "{document}");
     let command = told["findings"][0]["recording"]["command"].as_str();
     let recording = command.and_then(|command| command.split(' ').next_back());
-    let replayed = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .current_dir(folder)
-        .args(["replay", recording.expect("a recording")])
-        .output()
-        .expect("raddle starts");
-    assert_eq!(replayed.status.code(), Some(1), "{program}");
-    let fixed = build(folder, program, "fixed");
+    let replay = ["replay", recording.expect("a recording")];
+    run(&mut raddle_in(folder, &replay)).expect(1);
+    let fixed = corpus::build(program, "fixed", folder);
     let (status, text, errors) = predict(folder, &fixed, &[]);
     assert_eq!(status, Some(0), "{program}: {text}{errors}");
 }
@@ -114,9 +83,9 @@ fn what_is_read_before_it_has_its_value_is_forced() {
 
 #[test]
 fn the_same_seed_predicts_the_same() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = temporary();
     let folder = folder.path();
-    let program = build(folder, "mysql/table_state", "buggy");
+    let program = corpus::build("mysql/table_state", "buggy", folder);
     let told = || {
         let (_, text, _) = predict(folder, &program, &["--predicted", "--concise"]);
         let lines = text.lines().filter(|line| !line.starts_with("looked at"));
@@ -129,9 +98,9 @@ fn the_same_seed_predicts_the_same() {
 
 #[test]
 fn predictions_alone_find_nothing() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = temporary();
     let folder = folder.path();
-    let program = build(folder, "mysql/query_null", "buggy");
+    let program = corpus::build("mysql/query_null", "buggy", folder);
     let (status, text, _) = predict(folder, &program, &["--no-validate", "--predicted"]);
     assert_eq!(status, Some(0), "{text}");
     assert!(

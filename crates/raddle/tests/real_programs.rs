@@ -2,29 +2,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use raddle_testkit::temporary;
+use tempfile::TempDir;
+
 /// A directory of its own for each test, removed at the end.
-struct Scratch(PathBuf);
+struct Scratch(TempDir);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("raddle-test-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+    fn new() -> Self {
+        Self(temporary())
     }
 
     fn file(&self, name: &str, content: &str) -> String {
-        let path = self.0.join(name);
+        let path = self.0.path().join(name);
         std::fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).ok();
     }
 }
 
@@ -47,7 +42,7 @@ fn native(directory: &Path, command: &[&str]) -> Output {
 }
 
 fn raddle(directory: &Path, options: &[&str], command: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_raddle"))
+    raddle_testkit::raddle()
         .arg("run")
         .args(["--env", "LC_ALL=C", "--env", "HOME=/root", "--cwd"])
         .arg(directory)
@@ -61,21 +56,14 @@ fn raddle(directory: &Path, options: &[&str], command: &[&str]) -> Output {
 
 #[track_caller]
 fn check(command: &[&str]) {
-    let name: String = command
-        .join(" ")
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .take(40)
-        .collect();
-    let scratch = Scratch::new(&name);
-    check_in(&scratch, command);
+    check_in(&Scratch::new(), command);
 }
 
 #[track_caller]
 fn check_in(scratch: &Scratch, command: &[&str]) {
     // Raddle goes first: its changes stay in its overlay, so that both begin with the same files.
-    let ours = raddle(&scratch.0, &[], command);
-    let theirs = native(&scratch.0, command);
+    let ours = raddle(scratch.0.path(), &[], command);
+    let theirs = native(scratch.0.path(), command);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert_eq!(
         text(&ours.stdout),
@@ -188,7 +176,7 @@ fn xz_and_pbzip2_round_trips() {
 
 #[test]
 fn gcc_compiles_and_links() {
-    let scratch = Scratch::new("gcc");
+    let scratch = Scratch::new();
     scratch.file(
         "a.c",
         "#include <stdio.h>\nint main(void) { puts(\"compiled\"); return 3; }\n",
@@ -208,19 +196,19 @@ fn git_init_commit_log() {
 
 #[test]
 fn rust_test_binary() {
-    let scratch = Scratch::new("rust");
+    let scratch = Scratch::new();
     let source = scratch.file(
         "t.rs",
         "use std::{sync::*, thread};\n#[test] fn mutex() { let m = Arc::new(Mutex::new(0)); let h: Vec<_> = (0..4).map(|_| { let m = m.clone(); thread::spawn(move || for _ in 0..100 { *m.lock().unwrap() += 1; }) }).collect(); for x in h { x.join().unwrap(); } assert_eq!(*m.lock().unwrap(), 400); }\n#[test] fn channel() { let (s, r) = mpsc::channel(); thread::spawn(move || for i in 0..10 { s.send(i).unwrap(); }); assert_eq!(r.iter().sum::<i32>(), 45); }\n#[test] #[should_panic(expected = \"boom\")] fn panics() { panic!(\"boom\"); }\n",
     );
-    let program = scratch.0.join("t");
+    let program = scratch.0.path().join("t");
     let built = Command::new("rustc")
         .args(["--test", "-O", &source, "-o"])
         .arg(&program)
         .status()
         .unwrap();
     assert!(built.success());
-    let output = raddle(&scratch.0, &[], &[program.to_str().unwrap()]);
+    let output = raddle(scratch.0.path(), &[], &[program.to_str().unwrap()]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
         text.contains("test result: ok. 3 passed; 0 failed"),
@@ -232,19 +220,19 @@ fn rust_test_binary() {
 
 #[test]
 fn go_program_with_goroutines() {
-    let scratch = Scratch::new("go");
+    let scratch = Scratch::new();
     let source = scratch.file(
         "a.go",
         "package main\nimport (\"fmt\"; \"sync\")\nfunc main() {\n\tvar wg sync.WaitGroup\n\tc := make(chan int, 4)\n\tfor i := 0; i < 8; i++ { wg.Add(1); go func(i int) { defer wg.Done(); c <- i * i }(i) }\n\tgo func() { wg.Wait(); close(c) }()\n\tsum := 0\n\tfor v := range c { sum += v }\n\tfmt.Println(\"sum\", sum)\n}\n",
     );
-    let program = scratch.0.join("a");
+    let program = scratch.0.path().join("a");
     let built = Command::new("go")
         .args(["build", "-o"])
         .arg(&program)
         .arg(&source)
-        .env("GOCACHE", scratch.0.join("cache"))
+        .env("GOCACHE", scratch.0.path().join("cache"))
         .env("GO111MODULE", "off")
-        .env("HOME", &scratch.0)
+        .env("HOME", scratch.0.path())
         .status()
         .unwrap();
     assert!(built.success());
@@ -276,7 +264,7 @@ fn digest(output: &Output) -> String {
 
 #[test]
 fn a_run_depends_on_nothing_but_program_input_and_seed() {
-    let scratch = Scratch::new("determinism");
+    let scratch = Scratch::new();
     let programs: [&[&str]; 4] = [
         &[
             "/usr/bin/sort",
@@ -300,7 +288,7 @@ fn a_run_depends_on_nothing_but_program_input_and_seed() {
         ],
     ];
     for program in programs {
-        let first = raddle(&scratch.0, &["--stats"], program);
+        let first = raddle(scratch.0.path(), &["--stats"], program);
         let busy: Vec<_> = (0..3)
             .map(|_| {
                 Command::new("sh")
@@ -309,7 +297,7 @@ fn a_run_depends_on_nothing_but_program_input_and_seed() {
                     .unwrap()
             })
             .collect();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
+        let mut command = raddle_testkit::raddle();
         let other = command
             .current_dir("/")
             .env("UNRELATED", "value")
@@ -324,7 +312,7 @@ fn a_run_depends_on_nothing_but_program_input_and_seed() {
                 "--trace=/dev/null",
                 "--cwd",
             ])
-            .arg(&scratch.0)
+            .arg(scratch.0.path())
             .arg("--")
             .args(program)
             .stdin(Stdio::null())
@@ -341,14 +329,14 @@ fn a_run_depends_on_nothing_but_program_input_and_seed() {
 
 #[test]
 fn other_seeds_give_other_interleavings() {
-    let scratch = Scratch::new("seeds");
+    let scratch = Scratch::new();
     let program = [
         "/bin/bash",
         "-c",
         "head -c 300000 /bin/bash | pbzip2 -p4 -c | sha256sum",
     ];
     let of_seed = |seed: &str| {
-        let output = raddle(&scratch.0, &["--stats", "--seed", seed], &program);
+        let output = raddle(scratch.0.path(), &["--stats", "--seed", seed], &program);
         (output.stdout.clone(), digest(&output))
     };
     let (one, two) = (of_seed("1"), of_seed("2"));

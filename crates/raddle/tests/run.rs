@@ -5,32 +5,18 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
-fn raddle() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_raddle"))
-}
+use raddle_testkit::{raddle, send, test_program, text};
 
 /// Compiles one of the programs beside this file.
 fn compile(name: &str, arguments: &[&str]) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/programs")
-        .join(name)
-        .with_extension("c");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-{}", std::process::id()));
+    let source = test_program(&format!("programs/{name}.c"));
+    let folder = raddle_testkit::scratch().join(format!("run-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let suffix: String = arguments.concat().replace('/', "_");
-    let target = folder.join(format!("{name}{suffix}"));
-    let status = Command::new("gcc")
-        .args(["-O1", "-pthread", "-o"])
-        .arg(&target)
-        .arg(&source)
-        .args(arguments)
-        .args(["-lm", "-lrt"])
-        .status()
-        .expect("gcc runs");
-    assert!(status.success(), "{name} does not compile");
-    target
+    let flags = [&["-O1", "-pthread"], arguments, &["-lm", "-lrt"]].concat();
+    raddle_testkit::compile(&source, &folder.join(format!("{name}{suffix}")), &flags)
 }
 
 fn run(arguments: &[&str], program: &Path) -> Output {
@@ -43,19 +29,12 @@ fn run(arguments: &[&str], program: &Path) -> Output {
         .expect("raddle starts")
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 /// Output and status must be those of a native run (`NAME.expected` was written by one), under several seeds.
 /// The native run itself is not repeated here: under load its sleeps do not order anything.
 #[track_caller]
 fn check_as_native(name: &str, arguments: &[&str], status: i32) {
     let program = compile(name, arguments);
-    let expected = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/programs")
-        .join(name)
-        .with_extension("expected");
+    let expected = test_program(&format!("programs/{name}.expected"));
     let expected = std::fs::read_to_string(expected).unwrap();
     for seed in ["0", "1", "2"] {
         let ours = run(&["--seed", seed], &program);
@@ -205,7 +184,7 @@ fn check_error(arguments: &[&str], expected: &str) {
 }
 
 fn scratch(name: &str, content: &[u8]) -> String {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let path = raddle_testkit::scratch().join(name);
     std::fs::write(&path, content).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path.display().to_string()
@@ -287,11 +266,7 @@ fn an_interrupt_shows_where_the_program_is() {
         .read_line(&mut ready)
         .unwrap();
     assert_eq!(ready, "looping\n");
-    let sent = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(sent.success());
+    send(child.id(), "-INT");
     let output = child.wait_with_output().unwrap();
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{message}");

@@ -2,17 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/programs")
-        .join(name)
-}
+use raddle_testkit::{scratch, succeed as output, test_program};
 
 fn fresh(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let folder = scratch().join(name);
     if folder.exists() {
         std::fs::remove_dir_all(&folder).unwrap();
     }
@@ -20,15 +16,8 @@ fn fresh(name: &str) -> PathBuf {
     folder
 }
 
-fn output(command: &mut Command) -> String {
-    let output = command.output().expect("the program starts");
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{command:?}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
 fn raddle(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
+    let mut command = raddle_testkit::raddle();
     command.arg("run").args(arguments).arg("--");
     command
 }
@@ -38,7 +27,7 @@ fn raddle(arguments: &[&str]) -> Command {
 fn check_operations(seed: u32, on_host_files: bool) {
     let folder = fresh(&format!("file-calls-{seed}-{on_host_files}"));
     let base = folder.join("base");
-    let script = script("file_calls.py");
+    let script = test_program("programs/file_calls.py");
     let python = "/usr/bin/python3";
     let run = |command: &mut Command, seed: u32, keep: bool| {
         command
@@ -78,7 +67,7 @@ fn random_operations_on_host_files() {
 
 #[test]
 fn events_locks_and_sockets() {
-    let script = script("file_events.py");
+    let script = test_program("programs/file_events.py");
     let native = output(Command::new("/usr/bin/python3").arg(&script));
     for seed in ["0", "1"] {
         let ours = output(

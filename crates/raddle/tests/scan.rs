@@ -3,29 +3,21 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::Output;
 
-fn raddle(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .expect("raddle starts")
-}
+use raddle_testkit::{git, output_in as raddle, raddle_in, root, text};
 
 fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    text(&output.stdout)
 }
 
 fn err(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    text(&output.stderr)
 }
 
 fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../scan/test_data")
-        .join(name)
+    root().join("crates/scan/test_data").join(name)
 }
 
 /// A folder with one buggy file called `x.c`.
@@ -270,8 +262,7 @@ fn tables_can_say_which_lock_their_callers_hold() {
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .args(["explain", "--list"])
+    let mut child = raddle_in(&root(), &["explain", "--list"])
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
         .spawn()
@@ -318,15 +309,7 @@ int f(struct t *t)
 fn only_what_a_change_brings_is_reported_with_diff() {
     let folder = with("lock-leak/buggy.c");
     fs::write(folder.path().join("y.c"), UNLOCKS_IN_CALLEE).unwrap();
-    let git = |arguments: &[&str]| {
-        let done = Command::new("git")
-            .args(["-c", "user.name=t", "-c", "user.email=t@example.invalid"])
-            .args(arguments)
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
-        assert!(done.status.success(), "{}", err(&done));
-    };
+    let git = |arguments: &[&str]| git(folder.path(), arguments);
     git(&["init", "-q"]);
     git(&["add", "."]);
     git(&["commit", "-q", "-m", "old"]);

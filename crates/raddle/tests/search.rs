@@ -1,44 +1,24 @@
 //! What `raddle explore` varies and how it searches, from the outside: time, single instructions, all
 //! interleavings, a focus.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use raddle_campaign::Algorithm;
-
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explore");
-
-fn build(folder: &Path, source: &Path, name: &str, level: &str) -> PathBuf {
-    let program = folder.join(name);
-    let status = Command::new("gcc")
-        .args(["-g", level, "-pthread", "-o"])
-        .arg(&program)
-        .arg(source)
-        .status()
-        .expect("gcc is installed");
-    assert!(status.success());
-    program
-}
+use raddle_testkit::{
+    compile, compile_test_program, compile_text, git, raddle_in, temporary, test_program,
+};
 
 /// Exit status and all text of an exploration of one of the test programs.
 fn explore(name: &str, level: &str, options: &[&str]) -> (i32, String) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let source = Path::new(SOURCES).join(format!("{name}.c"));
-    let program = build(folder.path(), &source, name, level);
+    let folder = temporary();
+    let source = format!("explore/{name}.c");
+    let program = compile_test_program(folder.path(), &source, &["-g", level, "-pthread"]);
     run(folder.path(), &program, options)
 }
 
 fn run(folder: &Path, program: &Path, options: &[&str]) -> (i32, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_raddle"))
-        .current_dir(folder)
-        .args(["explore", "--jobs", "1", "--time", "300"])
-        .args(options)
-        .arg("--")
-        .arg(program)
-        .output()
-        .expect("raddle starts");
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    (output.status.code().unwrap_or(-1), text.into_owned())
+    let mut command = raddle_in(folder, &["explore", "--jobs", "1", "--time", "300"]);
+    raddle_testkit::run(command.args(options).arg("--").arg(program)).told()
 }
 
 #[test]
@@ -159,15 +139,9 @@ fn synchronisation_of_the_standard_libraries_is_known() {
     let options = ["--schedules", "150", "--races"];
     let (status, text) = explore("idioms", "-O1", &options);
     assert_eq!(status, 0, "{text}");
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = folder.path().join("idioms");
-    let status = Command::new("g++")
-        .args(["-std=c++20", "-g", "-O1", "-pthread", "-o"])
-        .arg(&program)
-        .arg(Path::new(SOURCES).join("idioms.cc"))
-        .status()
-        .expect("g++ is installed");
-    assert!(status.success());
+    let folder = temporary();
+    let flags = ["-std=c++20", "-g", "-O1", "-pthread"];
+    let program = compile_test_program(folder.path(), "explore/idioms.cc", &flags);
     let (status, text) = run(folder.path(), &program, &options);
     assert_eq!(status, 0, "{text}");
 }
@@ -188,17 +162,8 @@ fn without_debug_information_plain_moves_may_be_atomic() {
 
 #[test]
 fn a_test_program_without_tests_tests_nothing() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let source = folder.path().join("empty.rs");
-    std::fs::write(&source, "").expect("the source");
-    let program = folder.path().join("empty");
-    let status = Command::new("rustc")
-        .args(["--test", "-o"])
-        .arg(&program)
-        .arg(&source)
-        .status()
-        .expect("rustc is installed");
-    assert!(status.success());
+    let folder = temporary();
+    let program = compile_text(folder.path(), "empty.rs", "", &["--test"]);
     let (status, text) = run(folder.path(), &program, &[]);
     assert_eq!(status, 4, "{text}");
     assert!(text.contains("0 tests explored"), "{text}");
@@ -216,29 +181,28 @@ fn a_focus_decides_where_threads_are_switched() {
 
 #[test]
 fn a_focus_on_changed_lines_comes_from_git() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = temporary();
     let source = folder.path().join("lost.c");
-    std::fs::copy(Path::new(SOURCES).join("lost.c"), &source).expect("the source");
-    let git = |arguments: &[&str]| {
-        let status = Command::new("git")
-            .current_dir(folder.path())
-            .args(["-c", "user.name=a", "-c", "user.email=a@example.org"])
-            .args(arguments)
-            .status()
-            .expect("git is installed");
-        assert!(status.success());
+    std::fs::copy(test_program("explore/lost.c"), &source).expect("the source");
+    let git = |arguments: &[&str]| git(folder.path(), arguments);
+    let build = || {
+        compile(
+            &source,
+            &folder.path().join("lost"),
+            &["-g", "-O0", "-pthread"],
+        )
     };
     git(&["init", "-q"]);
     git(&["add", "."]);
     git(&["commit", "-qm", "one"]);
-    let program = build(folder.path(), &source, "lost", "-O0");
+    let program = build();
     let (status, text) = run(folder.path(), &program, &["--diff", "HEAD"]);
     assert_eq!(status, 2, "{text}");
     assert!(text.contains("nothing to focus on"), "{text}");
     let changed = std::fs::read_to_string(&source).expect("the source");
     let changed = changed.replace("balance = old", "balance  = old");
     std::fs::write(&source, changed).expect("the source");
-    let program = build(folder.path(), &source, "lost", "-O0");
+    let program = build();
     let (status, text) = run(
         folder.path(),
         &program,

@@ -66,6 +66,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("harden-rt", &[]),
     ("harden", &["stdx", "report", "config", "harden-rt"]),
     ("harden-plugin", &["stdx", "harden"]),
+    ("testkit", &["stdx", "world", "linux"]),
 ];
 
 /// The crates at the top may use everything.

@@ -1,33 +1,18 @@
 //! Compiles the sources of `test_data`.
 
 use std::path::Path;
-use std::process::Command;
 
 use raddle_code::{Dominators, FlowGraph, Loops, NoReturn};
 use raddle_symbols::{LinkAddr, Module, Symbol};
+use raddle_testkit::temporary;
 
 pub(crate) fn compile(name: &str, flags: &[&str]) -> Module {
-    let folder = tempfile::tempdir().expect("a writable folder for temporary files");
-    let path = folder.path().join("program");
+    let folder = temporary();
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("test_data")
         .join(name);
-    let compiler = if name.ends_with(".rs") {
-        "rustc"
-    } else {
-        "gcc"
-    };
-    let output = Command::new(compiler)
-        .args(flags)
-        .args([&source, Path::new("-o"), &path])
-        .output()
-        .expect("the compiler is installed");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let bytes = std::fs::read(&path).expect("the compiler has just written it");
+    let path = raddle_testkit::compile(&source, &folder.path().join("program"), flags);
+    let bytes = std::fs::read(path).expect("the compiler has just written it");
     Module::parse_alone(bytes).expect("compilers write good files")
 }
 

@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::process::Command;
 
-use crate::fixture::{Program, compile, mark, run};
+use crate::fixture::{Program, compile, mark};
 use raddle_symbols::dwarf::{DebugInfo, Variable};
 use raddle_symbols::{DebugFileFinder, DebugRequest, LinkAddr, Module, executable_at};
+use raddle_testkit::succeed;
 
 /// Every way of linking and every format of debug information that compilers commonly use.
 const C_VARIANTS: &[&[&str]] = &[
@@ -69,10 +70,12 @@ fn frames(module: &Module, at: u64) -> Vec<String> {
 
 /// The same by binutils, for each address of a range.
 fn by_addr2line(program: &Program, range: Range<u64>) -> Vec<Vec<String>> {
-    let text = run(Command::new("addr2line")
-        .args(["-a", "-f", "-i", "-e"])
-        .arg(&program.path)
-        .args(range.map(|at| format!("{at:#x}"))));
+    let text = succeed(
+        Command::new("addr2line")
+            .args(["-a", "-f", "-i", "-e"])
+            .arg(&program.path)
+            .args(range.map(|at| format!("{at:#x}"))),
+    );
     let mut answers: Vec<Vec<String>> = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -342,14 +345,18 @@ fn separate_debug_files_are_found_by_build_id_and_by_link() {
     let work = whole.symbols().by_name("work")[0].address;
     let stripped = program.path.with_extension("stripped");
     let separate = program.path.with_file_name("separate.debug");
-    run(Command::new("objcopy")
-        .arg("--only-keep-debug")
-        .args([&program.path, &separate]));
+    succeed(
+        Command::new("objcopy")
+            .arg("--only-keep-debug")
+            .args([&program.path, &separate]),
+    );
     let link = format!("--add-gnu-debuglink={}", separate.display());
-    run(Command::new("objcopy")
-        .arg("-S")
-        .arg(link)
-        .args([&program.path, &stripped]));
+    succeed(
+        Command::new("objcopy")
+            .arg("-S")
+            .arg(link)
+            .args([&program.path, &stripped]),
+    );
     let bytes = std::fs::read(&stripped).unwrap();
 
     let alone = Module::parse_alone(bytes.clone()).unwrap();
@@ -406,10 +413,12 @@ fn information_that_dwz_moved_to_a_shared_file_is_found_there() {
     let two = compile("program.c", &["-g", "-O0"]);
     let whole = one.module();
     let shared = one.path.with_file_name("shared.debug");
-    run(Command::new("dwz")
-        .args(["-l", "none", "-L", "none", "-m"])
-        .arg(&shared)
-        .args([&one.path, &two.path]));
+    succeed(
+        Command::new("dwz")
+            .args(["-l", "none", "-L", "none", "-m"])
+            .arg(&shared)
+            .args([&one.path, &two.path]),
+    );
     let finder = DebugFileFinder::new("/nonexistent");
     let bytes = one.bytes();
     let mut asked = Vec::new();

@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::fixture::{compile, hex, run, system_module};
+use crate::fixture::{compile, hex, system_module};
 use raddle_symbols::{FileMapping, LinkAddr, Module, ModuleError, SymbolKind};
+use raddle_testkit::succeed;
 
 const LIBC: &str = "/lib/x86_64-linux-gnu/libc.so.6";
 
 /// `ADDRESS <name@plt>:` lines of the disassembler for the stub sections.
 fn stubs_by_objdump(path: &str) -> BTreeSet<(u64, String)> {
     let sections = ["-j", ".plt", "-j", ".plt.sec", "-j", ".plt.got"];
-    let text = run(Command::new("objdump").arg("-d").args(sections).arg(path));
+    let text = succeed(Command::new("objdump").arg("-d").args(sections).arg(path));
     let lines = text.lines().filter_map(|line| line.strip_suffix(">:"));
     lines
         .filter_map(|line| line.split_once(" <"))
@@ -86,7 +87,7 @@ fn headers_say_how_the_program_is_linked() {
 #[test]
 fn build_ids_agree_with_readelf() {
     let program = compile("program.c", &[]);
-    let text = run(Command::new("readelf").arg("-n").arg(&program.path));
+    let text = succeed(Command::new("readelf").arg("-n").arg(&program.path));
     let id = program.module().build_id().unwrap().to_string();
     assert!(text.contains(&format!("Build ID: {id}")), "{text}");
 }
@@ -174,7 +175,7 @@ fn static_programs_have_resolvers_and_stubs_named_after_them() {
 #[test]
 fn dynamic_symbols_of_libc_are_those_of_nm() {
     let module = system_module(LIBC);
-    let text = run(Command::new("nm").args(["-D", "--defined-only", LIBC]));
+    let text = succeed(Command::new("nm").args(["-D", "--defined-only", LIBC]));
     let mut checked = 0;
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').collect();

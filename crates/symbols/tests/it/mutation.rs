@@ -157,7 +157,7 @@ fn entries_with_countless_empty_attributes_are_given_up() {
     );
     std::fs::write(&assembly, text).unwrap();
     let path = folder.path().join("bomb");
-    crate::fixture::run(
+    raddle_testkit::succeed(
         std::process::Command::new("gcc")
             .args(["-nostdlib", "-static", "-o"])
             .args([&path, &assembly]),

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 
-use crate::fixture::{compile, hex, mark, run, system_module};
+use crate::fixture::{compile, hex, mark, system_module};
 use raddle_symbols::dwarf::{LocalPlace, LocalQuestion};
 use raddle_symbols::space::Mapping;
 use raddle_symbols::unwind::{CallFrames, Machine, RIP};
 use raddle_symbols::{FileMapping, Frame, Module, Registers, SymbolSpace};
+use raddle_testkit::succeed;
 
 /// What the program printed about itself, with its modules mapped.
 struct Dump {
@@ -20,7 +21,7 @@ struct Dump {
 impl Dump {
     fn take(flags: &[&str], arguments: &[&str]) -> Self {
         let program = compile("stack.c", flags);
-        let text = run(Command::new(&program.path).args(arguments));
+        let text = succeed(Command::new(&program.path).args(arguments));
         let mut dump = Self {
             registers: Registers::default(),
             memory: BTreeMap::new(),
