@@ -1,4 +1,4 @@
-//! Measurements, as ratios to baselines taken in the same run; each prints a table for the manual.
+//! Measurements, as ratios to baselines taken in the same run; what each prints is kept in `bench/`.
 
 use clap::Subcommand;
 
@@ -12,6 +12,7 @@ mod kernel_campaign;
 mod kernel_races;
 mod predict;
 mod replay;
+mod results;
 mod scan;
 
 #[derive(Debug, Subcommand)]
@@ -43,6 +44,9 @@ pub(crate) enum Bench {
 }
 
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
+    if !results::is_measuring() {
+        return results::keep();
+    }
     match bench {
         Bench::Against(against) => against.run(),
         Bench::Engine => engine::run(),

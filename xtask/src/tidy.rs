@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 
 mod call_numbers;
+mod console;
 mod dependencies;
 mod layers;
 mod manifest;
@@ -77,6 +78,7 @@ fn check_file(path: &str, text: &str, complaints: &mut Vec<String>) {
         .is_some_and(|extension| extension == "md")
     {
         check_titles(path, text, complaints);
+        complaints.extend(console::check(path, text));
     }
 }
 

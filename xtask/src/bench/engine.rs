@@ -241,7 +241,7 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 fn compile(name: &str, out: &Path, flags: &str) -> anyhow::Result<()> {
-    let source = format!("benches/engine/{name}.c");
+    let source = format!("bench/programs/{name}.c");
     let mut arguments: Vec<&str> = flags.split_whitespace().collect();
     let out = out.to_string_lossy();
     arguments.extend(["-o", &out, &source]);

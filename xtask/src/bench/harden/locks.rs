@@ -1,11 +1,10 @@
 //! How many lock sites are hardened in real programs, of those that can be reached with another lock held, and what ends
-//! the regions of the others. The table goes to `bench/harden-locks.md`.
+//! the regions of the others. The table is kept in `bench/harden-locks.md`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -107,7 +106,8 @@ pub(super) fn print(place: &Place) -> anyhow::Result<()> {
             add_row(&mut table, name, undo, &Locks::of(&report)?);
         }
     }
-    write_results(&table)
+    show(&table);
+    Ok(())
 }
 
 fn add_row(table: &mut String, name: &str, undo: &str, locks: &Locks) {
@@ -155,22 +155,11 @@ fn build_package(
     Ok(report)
 }
 
-/// The table, with what it takes to make it again.
+/// The table, with what was compiled.
 #[expect(clippy::print_stdout, reason = "the table is the result")]
-fn write_results(table: &str) -> anyhow::Result<()> {
-    let said = |program: &str, arguments: &[&str]| -> anyhow::Result<String> {
-        let output = Command::new(program).args(arguments).output()?;
-        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
-    };
-    let date = said("date", &["-u", "+%Y-%m-%d"])?;
-    let commit = said("git", &["rev-parse", "--short=12", "HEAD"])?;
-    let text = format!(
-        "# Lock sites of real programs\n\n`cargo xtask bench harden --only locks`, {date}, commit {commit}.\n\
-         Sources are Debian's packages, compiled file by file with `-O2`.\n\
+fn show(table: &str) {
+    println!(
+        "Sources are Debian's packages, compiled file by file with `-O2`.\n\
          Sites that count on promises of other objects are not counted as hardened.\n\n{table}"
     );
-    fs::create_dir_all("bench")?;
-    fs::write("bench/harden-locks.md", &text)?;
-    println!("{text}");
-    Ok(())
 }
