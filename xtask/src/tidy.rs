@@ -10,6 +10,7 @@ mod console;
 mod dependencies;
 mod layers;
 mod manifest;
+mod rules;
 mod sizes;
 
 /// Words that must not stay, each with what to do instead.
@@ -32,6 +33,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         check_file(path, text, &mut complaints);
     }
     complaints.extend(sizes::stale(&files));
+    complaints.extend(rules::check(&files));
     anyhow::ensure!(
         complaints.is_empty(),
         "tidy found:\n{}",
