@@ -10,6 +10,7 @@ use crate::generic::SystemBus;
 
 impl RunBus<'_> {
     fn machine(&mut self) -> &mut SystemRun {
+        debug_assert!(!self.run.system.is_null(), "the run is on a paged machine");
         // SAFETY: only runs on a paged machine are used as a system bus; the pointer is valid during the run.
         let system = unsafe { &mut *self.run.system };
         system.now = self.tsc;
@@ -30,34 +31,44 @@ impl SystemBus for RunBus<'_> {
         let machine = self.machine();
         machine.request.device = true;
         let at = machine.access();
-        machine.devices().port_in(at, port, bytes)
+        // SAFETY: a bus exists only during a run, which has no other reference to the devices.
+        let devices = unsafe { machine.devices() };
+        devices.port_in(at, port, bytes)
     }
 
     fn port_out(&mut self, port: u16, value: u32, bytes: u8) {
         let machine = self.machine();
         machine.request.device = true;
         let at = machine.access();
-        machine.devices().port_out(at, port, value, bytes);
+        // SAFETY: a bus exists only during a run, which has no other reference to the devices.
+        let devices = unsafe { machine.devices() };
+        devices.port_out(at, port, value, bytes);
     }
 
     fn read_msr(&mut self, number: u32) -> Option<u64> {
         let machine = self.machine();
         machine.request.device = true;
         let at = machine.access();
-        machine.devices().read_msr(at, number)
+        // SAFETY: a bus exists only during a run, which has no other reference to the devices.
+        let devices = unsafe { machine.devices() };
+        devices.read_msr(at, number)
     }
 
     fn write_msr(&mut self, number: u32, value: u64) -> bool {
         let machine = self.machine();
         machine.request.device = true;
         let at = machine.access();
-        machine.devices().write_msr(at, number, value)
+        // SAFETY: a bus exists only during a run, which has no other reference to the devices.
+        let devices = unsafe { machine.devices() };
+        devices.write_msr(at, number, value)
     }
 
     fn cpuid(&mut self, leaf: u32, subleaf: u32, _apic_id: u8) -> CpuidResult {
         let machine = self.machine();
         let at = machine.access();
-        machine.devices().cpuid(at, leaf, subleaf)
+        // SAFETY: a bus exists only during a run, which has no other reference to the devices.
+        let devices = unsafe { machine.devices() };
+        devices.cpuid(at, leaf, subleaf)
     }
 
     fn flush_page(&mut self, addr: u64) {

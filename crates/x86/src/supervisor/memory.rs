@@ -86,23 +86,41 @@ fn device_fault(addr: u64, access: Access) -> Fault {
     })
 }
 
-fn system<'a>(run: &Run) -> &'a mut SystemRun {
-    // SAFETY: the caller has checked that the run is on a paged machine; the pointer is valid during the run and
-    // every user of it is done before the next one looks.
+/// The machine of a run.
+///
+/// # Safety
+/// The run is in use by the engine of a paged machine, so its pointers are set, and no other reference to the machine
+/// is alive.
+unsafe fn system(run: &mut Run) -> &mut SystemRun {
+    debug_assert!(!run.system.is_null(), "the run is on a paged machine");
+    // SAFETY: the caller promises it; the borrow of the run lasts as long as the reference.
     unsafe { &mut *run.system }
 }
 
-fn ram<'a>(run: &Run) -> Ram<'a> {
-    let pages = system(run).ram_pages;
-    // SAFETY: `frames` is valid during a run and no reference to it is alive.
-    let frames = unsafe { &mut *run.frames };
+/// The control registers that translations depend on.
+fn controls(run: &Run) -> Controls {
+    debug_assert!(!run.system.is_null(), "the run is on a paged machine");
+    // SAFETY: the engine sets the pointer for the time of a run; the value is copied.
+    unsafe { (*run.system).controls }
+}
+
+/// The memory of a run.
+///
+/// # Safety
+/// The run is in use by the engine of a paged machine, and the memory is not used otherwise as long as this is alive.
+unsafe fn ram<'a>(run: &Run) -> Ram<'a> {
+    debug_assert!(!run.system.is_null() && !run.frames.is_null());
+    // SAFETY: the engine sets both pointers for the time of a run; that nobody else uses the memory the caller
+    // promises.
+    let (frames, pages) = unsafe { (&mut *run.frames, (*run.system).ram_pages) };
     Ram { frames, pages }
 }
 
 /// Finds the place of an address at the run's privilege level and caches the translation.
 fn translate(run: &mut Run, addr: u64, access: Access) -> Result<Place, Fault> {
     let page = addr & PAGE_MASK;
-    let memory = ram(run);
+    // SAFETY: the run is in use, and nothing else refers to the memory until the next line that asks for it.
+    let memory = unsafe { ram(run) };
     let entry = &mut run.tlb[index_of(addr)];
     let is_known = entry.read == page
         && (access == Access::Read || entry.state & tlb_state::WRITE_WALKED != 0);
@@ -118,7 +136,7 @@ fn translate(run: &mut Run, addr: u64, access: Access) -> Result<Place, Fault> {
     }
     let is_user = run.is_user;
     let mut memory = memory;
-    let found = paging::walk(system(run).controls, addr, access, is_user, &mut memory)
+    let found = paging::walk(controls(run), addr, access, is_user, &mut memory)
         .map_err(|code| page_fault(addr, access, code))?;
     let Some(frame) = frame_of(found.physical, memory.pages) else {
         return Ok(Place::Device(found.physical));
@@ -142,7 +160,7 @@ fn translate(run: &mut Run, addr: u64, access: Access) -> Result<Place, Fault> {
 
 /// Addresses outside long mode have 32 bits and are always good.
 fn check_address(run: &Run, addr: u64, len: usize) -> Result<(), Fault> {
-    if system(run).controls.efer & efer::LMA == 0 {
+    if controls(run).efer & efer::LMA == 0 {
         return Ok(());
     }
     check_canonical(addr, len)
@@ -160,7 +178,8 @@ pub(crate) fn read(run: &mut Run, addr: u64, into: &mut [u8], access: Access) ->
         match translate(run, at, access)? {
             Place::Frame(frame) => {
                 let offset = GuestAddr(at).page_offset();
-                let bytes = ram(run).frames.bytes(frame);
+                // SAFETY: the run is in use, and nothing else refers to the memory until the next line that asks for it.
+                let bytes = unsafe { ram(run) }.frames.bytes(frame);
                 into[range.clone()].copy_from_slice(&bytes[offset..offset + range.len()]);
             }
             Place::Device(physical) => {
@@ -191,7 +210,8 @@ pub(crate) fn write(run: &mut Run, addr: u64, bytes: &[u8]) -> Result<(), Fault>
 }
 
 fn store(run: &mut Run, frame: FrameId, at: u64, bytes: &[u8]) {
-    let memory = ram(run);
+    // SAFETY: the run is in use, and nothing else refers to the memory until the next line that asks for it.
+    let memory = unsafe { ram(run) };
     memory
         .frames
         .write(frame, GuestAddr(at).page_offset(), bytes);
@@ -201,19 +221,23 @@ fn store(run: &mut Run, frame: FrameId, at: u64, bytes: &[u8]) {
 }
 
 fn read_device(run: &mut Run, physical: u64, into: &mut [u8]) -> Option<()> {
-    let system = system(run);
+    // SAFETY: memory is accessed by runs that are in use, and this is the only reference to the machine.
+    let system = unsafe { system(run) };
     if !system.may_touch_devices || into.len() > 8 {
         return None;
     }
     let at = system.access();
     let bytes = low_u8(to_u64(into.len()));
-    let value = system.devices().mmio_read(at, physical, bytes);
+    // SAFETY: an access of a run in use, which has no other reference to the devices.
+    let devices = unsafe { system.devices() };
+    let value = devices.mmio_read(at, physical, bytes);
     into.copy_from_slice(&value.to_le_bytes()[..into.len()]);
     Some(())
 }
 
 fn write_device(run: &mut Run, physical: u64, bytes: &[u8]) -> Option<()> {
-    let system = system(run);
+    // SAFETY: memory is accessed by runs that are in use, and this is the only reference to the machine.
+    let system = unsafe { system(run) };
     if !system.may_touch_devices || bytes.len() > 8 {
         return None;
     }
@@ -221,9 +245,9 @@ fn write_device(run: &mut Run, physical: u64, bytes: &[u8]) -> Option<()> {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
     let size = low_u8(to_u64(bytes.len()));
-    system
-        .devices()
-        .mmio_write(at, physical, u64::from_le_bytes(word), size);
+    // SAFETY: an access of a run in use, which has no other reference to the devices.
+    let devices = unsafe { system.devices() };
+    devices.mmio_write(at, physical, u64::from_le_bytes(word), size);
     Some(())
 }
 
@@ -236,7 +260,8 @@ pub(super) fn read_supervisor(run: &mut Run, addr: u64, into: &mut [u8]) -> Resu
     for_each_page(addr, into.len(), |at, range| {
         let frame = walk_supervisor(run, at, Access::Read)?;
         let offset = GuestAddr(at).page_offset();
-        let bytes = ram(run).frames.bytes(frame);
+        // SAFETY: the run is in use, and nothing else refers to the memory until the next line that asks for it.
+        let bytes = unsafe { ram(run) }.frames.bytes(frame);
         into[range.clone()].copy_from_slice(&bytes[offset..offset + range.len()]);
         Ok(())
     })
@@ -259,8 +284,9 @@ pub(super) fn write_supervisor(run: &mut Run, addr: u64, bytes: &[u8]) -> Result
 }
 
 fn walk_supervisor(run: &Run, addr: u64, access: Access) -> Result<FrameId, Fault> {
-    let mut memory = ram(run);
-    let found = paging::walk(system(run).controls, addr, access, false, &mut memory)
+    // SAFETY: the run is in use, and nothing else refers to the memory until the next line that asks for it.
+    let mut memory = unsafe { ram(run) };
+    let found = paging::walk(controls(run), addr, access, false, &mut memory)
         .map_err(|code| page_fault(addr, access, code))?;
     frame_of(found.physical, memory.pages).ok_or_else(|| device_fault(addr, access))
 }
@@ -291,7 +317,8 @@ pub(super) fn refresh_code(run: &mut Run) {
     // SAFETY: `cache` is valid during a run.
     let cache = unsafe { &mut *run.cache };
     loop {
-        let memory = ram(run);
+        // SAFETY: the run is in use, and nothing else refers to the memory until the next line that asks for it.
+        let memory = unsafe { ram(run) };
         cache.drop_stale(memory.frames);
         let unproven = cache.take_unproven();
         if unproven.is_empty() {
@@ -313,13 +340,14 @@ pub(super) fn refresh_code(run: &mut Run) {
 pub(super) fn prove(run: &mut Run, page: PageKey) -> Result<FrameId, Fault> {
     let (key, number) = page;
     let addr = number << PAGE_BITS;
-    let current = system(run).controls;
+    let current = controls(run);
     let controls = Controls {
         cr3: super::group::root(key, current),
         ..current
     };
     let is_user = super::group::is_user(key);
-    let mut memory = ram(run);
+    // SAFETY: the run is in use, and nothing else refers to the memory until the next line that asks for it.
+    let mut memory = unsafe { ram(run) };
     let (found, trail) = paging::peek(controls, addr, Access::Execute, is_user, &mut memory)
         .map_err(|code| page_fault(addr, Access::Execute, code))?;
     let frame = frame_of(found.physical, memory.pages)
@@ -339,16 +367,17 @@ pub(super) fn prove(run: &mut Run, page: PageKey) -> Result<FrameId, Fault> {
 
 /// Notes that blocks rest on these bytes: writes to them must be seen, by whichever processor they are made.
 pub(super) fn mark_code(run: &mut Run, frame: FrameId, offset: usize, len: usize) {
-    let memory = ram(run);
+    // SAFETY: the run is in use, and nothing else refers to the memory until the next line that asks for it.
+    let memory = unsafe { ram(run) };
     let had_code = memory.frames.has_code(frame);
     memory.frames.mark_code(frame, offset, len);
     if had_code {
         return;
     }
-    let processors = system(run).processors;
-    // SAFETY: `processors` is valid during a run; the run in use is one of its runs, reached through the same
+    // SAFETY: the pointers of a run in use are set. `processors` is valid during a run; the run in use is one of its runs, reached through the same
     // allocation, and only tags of TLB entries change.
     unsafe {
+        let processors = (*run.system).processors;
         for processor in &mut *processors {
             for level in &mut processor.levels {
                 level.protect_code(frame);

@@ -96,8 +96,13 @@ impl SystemRun {
         self.shadow_budget = left;
     }
 
-    fn devices(&mut self) -> &mut dyn Devices {
-        // SAFETY: set by the engine for the time of a run, during which nobody else refers to the devices.
+    /// The devices of the machine.
+    ///
+    /// # Safety
+    /// The engine is in a run on this machine: it sets the pointer for that time, during which nobody else refers to
+    /// the devices.
+    unsafe fn devices(&mut self) -> &mut dyn Devices {
+        // SAFETY: the caller promises it; the borrow of the machine lasts as long as the reference.
         unsafe { &mut *self.devices }
     }
 }
