@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use raddle_campaign::{Cancel, Found, News, Options, Phase};
 use raddle_kernel::campaign::{
-    HABITS, KernelTest, LOOP_WINDOW, Origin, PATIENCE, PAUSE_WINDOW, RaceRules, Target,
+    HABITS, KernelTest, LOOP_WINDOW, LivenessRule, Origin, PATIENCE, PAUSE_WINDOW, RaceRules, Target,
 };
 use raddle_kernel::recording::KernelRecording;
 use raddle_predict::{CriticalReads, Predictions, predict};
@@ -161,6 +161,8 @@ impl KernelPredict {
             patience: PATIENCE,
             pause_window: PAUSE_WINDOW,
             loop_window: LOOP_WINDOW,
+            liveness: LivenessRule::default(),
+            exhaustive: false,
             interrupts: true,
             focus: self.campaign.focus()?,
         })
