@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use raddle_kernel::campaign::Rules;
+use raddle_kernel::campaign::{LivenessRule, Rules};
 use raddle_kernel::recording::{KernelRecording, MachineInputs, SEMANTICS};
 use raddle_stdx::{Digest, Prng};
 use raddle_testkit::{LOST, Ran, compile_text, number, raddle_in as raddle, recordings, run};
@@ -668,7 +668,7 @@ fn kernel_recording(folder: &Path, guest: &str, host: &str) -> KernelRecording {
             interrupts: true,
             pause_window: 3,
             loop_window: 2,
-            liveness: Default::default(),
+            liveness: LivenessRule::Rehearsed,
         },
         schedule: Schedule::default(),
         start_digest: 3,
