@@ -415,6 +415,8 @@ fn gdb_goes_forwards_and_backwards() {
             "break deposit",
             "continue",
             "info threads",
+            "backtrace",
+            "info sharedlibrary",
             "delete",
             "watch balance",
             "continue",
@@ -431,6 +433,8 @@ fn gdb_goes_forwards_and_backwards() {
     for part in [
         "hit Breakpoint 1, deposit",
         "Thread 1.2 (thread 2)",
+        "in start_thread",
+        "libc.so.6",
         "Old value = 100\nNew value = 150",
         "Old value = 150\nNew value = 100",
         "$1 = 100",

@@ -1,7 +1,8 @@
 //! `--gdb PORT` of `raddle replay` and `raddle kernel replay`: serves a recorded run to gdb, forwards and backwards.
 //!
-//! Reading order: [`serve`], [`target`] (what gdb asks for), [`registers`] (how it wants them).
+//! Reading order: [`serve`], [`target`] (what gdb asks for), [`registers`] and [`libraries`] (how it wants them).
 
+mod libraries;
 mod registers;
 mod target;
 

@@ -57,6 +57,9 @@ const ORDER: [Reg; 16] = [
 const SEGMENTS: [usize; 6] = [1, 2, 3, 0, 4, 5];
 /// Eight registers of ten bytes and eight control words of four, which are not shown.
 const X87_BYTES: usize = 8 * 10 + 8 * 4;
+/// The register of Linux that says in which system call a thread is. Without it, gdb takes no target for Linux and looks
+/// for no libraries; that there is no call keeps it from starting one again.
+const NO_CALL: i64 = -1;
 
 impl Registers for Wire {
     type ProgramCounter = u64;
@@ -84,6 +87,7 @@ impl Registers for Wire {
         write(&cpu.fx.mxcsr.to_le_bytes());
         write(&cpu.fs_base().to_le_bytes());
         write(&cpu.gs_base().to_le_bytes());
+        write(&NO_CALL.to_le_bytes());
     }
 
     /// A recording cannot be changed.
@@ -104,7 +108,10 @@ mod tests {
         cpu.set_fs_base(7);
         let mut bytes = Vec::new();
         Wire(cpu).gdb_serialize(|byte| bytes.push(byte.unwrap_or(0)));
-        assert_eq!(bytes.len(), 16 * 8 + 8 + 4 + 24 + X87_BYTES + 256 + 4 + 16);
+        assert_eq!(
+            bytes.len(),
+            16 * 8 + 8 + 4 + 24 + X87_BYTES + 256 + 4 + 16 + 8
+        );
         assert_eq!(&bytes[7 * 8..7 * 8 + 2], &[0x55, 0x55]);
         assert_eq!(&bytes[128..130], &[0x22, 0x11]);
         // CS, SS and DS of a program.
@@ -112,9 +119,12 @@ mod tests {
             &bytes[140..152],
             &[0x33, 0, 0, 0, 0x2B, 0, 0, 0, 0, 0, 0, 0]
         );
-        let bases = bytes.len() - 16;
+        let bases = bytes.len() - 24;
         assert_eq!(bytes[bases], 7);
         let described = include_str!("target.xml");
-        assert_eq!(described.matches("<reg ").count(), 16 + 2 + 6 + 16 + 17 + 2);
+        assert_eq!(
+            described.matches("<reg ").count(),
+            16 + 2 + 6 + 16 + 17 + 2 + 1
+        );
     }
 }

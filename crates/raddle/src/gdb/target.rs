@@ -17,6 +17,7 @@ use gdbstub::target::ext::breakpoints::{
     Breakpoints, BreakpointsOps, HwBreakpoint, HwBreakpointOps, HwWatchpoint, HwWatchpointOps,
     SwBreakpoint, SwBreakpointOps, WatchKind,
 };
+use gdbstub::target::ext::libraries::{LibrariesSvr4, LibrariesSvr4Ops};
 use gdbstub::target::ext::section_offsets::{Offsets, SectionOffsets, SectionOffsetsOps};
 use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
 use gdbstub::target::{Target, TargetError, TargetResult};
@@ -24,6 +25,7 @@ use raddle_sched::travel::{Direction, Halted, Rerun, Travel, Watched};
 use raddle_stdx::width::{low_u32, to_u64, to_usize};
 use raddle_world::{ContextId, Inspect as _, Loaded};
 
+use super::libraries;
 use super::registers::{Wire, X86_64};
 
 /// What gdb wants next.
@@ -39,13 +41,20 @@ pub(super) struct Session<R> {
     travel: Travel<R>,
     /// The program that is debugged, if a system has loaded one.
     loaded: Option<Loaded>,
+    /// Its libraries, in the form that gdb wants.
+    libraries: Option<String>,
     wish: Wish,
 }
 
 impl<R: Rerun> Session<R> {
     pub(super) fn new(mut travel: Travel<R>) -> Self {
+        let world = travel.world_mut();
+        let loaded = world.loaded();
+        let libraries = loaded.as_ref();
+        let libraries = libraries.and_then(|loaded| libraries::listed(world, loaded));
         Self {
-            loaded: travel.world_mut().loaded(),
+            loaded,
+            libraries,
             travel,
             wish: Wish::Proceed(Direction::Forward),
         }
@@ -112,6 +121,10 @@ impl<R: Rerun> Target for Session<R> {
 
     fn support_section_offsets(&mut self) -> Option<SectionOffsetsOps<'_, Self>> {
         self.loaded.is_some().then_some(self)
+    }
+
+    fn support_libraries_svr4(&mut self) -> Option<LibrariesSvr4Ops<'_, Self>> {
+        self.libraries.is_some().then_some(self)
     }
 
     fn support_auxv(&mut self) -> Option<AuxvOps<'_, Self>> {
@@ -320,9 +333,18 @@ impl<R: Rerun> SectionOffsets for Session<R> {
 impl<R: Rerun> Auxv for Session<R> {
     fn get_auxv(&self, offset: u64, length: usize, buffer: &mut [u8]) -> TargetResult<usize, Self> {
         let all = self.loaded.as_ref().map_or(&[][..], |loaded| &loaded.auxv);
-        let from = to_usize(offset).min(all.len());
-        let count = length.min(buffer.len()).min(all.len() - from);
-        buffer[..count].copy_from_slice(&all[from..from + count]);
-        Ok(count)
+        Ok(libraries::piece(all, offset, length, buffer))
+    }
+}
+
+impl<R: Rerun> LibrariesSvr4 for Session<R> {
+    fn get_libraries_svr4(
+        &self,
+        offset: u64,
+        length: usize,
+        buffer: &mut [u8],
+    ) -> TargetResult<usize, Self> {
+        let all = self.libraries.as_deref().unwrap_or_default().as_bytes();
+        Ok(libraries::piece(all, offset, length, buffer))
     }
 }

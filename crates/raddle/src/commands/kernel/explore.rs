@@ -422,7 +422,10 @@ fn summary(kernel: &KernelReport, liveness: LivenessRule, elapsed: Duration) -> 
         report.decisions,
         thousands(report.steps),
         thousands(report.spent.instructions),
-        counted(to_u64(report.findings.len()), "finding"),
+        counted(
+            to_u64(report.findings.len() + report.races.len()),
+            "finding"
+        ),
     );
     let [halted, paused, looping, starving] = report.tally.counts;
     text.push_str(&format!(
@@ -439,7 +442,7 @@ fn summary(kernel: &KernelReport, liveness: LivenessRule, elapsed: Duration) -> 
     }
     if !report.races.is_empty() {
         let groups = counted(to_u64(report.races.len()), "group");
-        text.push_str(&format!(", {groups} of data races"));
+        text.push_str(&format!(", among the findings {groups} of data races"));
     }
     if report.unexplained > 0 {
         text.push_str(&format!(
