@@ -58,6 +58,8 @@ pub enum StartFailure {
         "the server is not ready: after {seconds} s of its own time it does not listen on port {port} of 127.0.0.1, or is never quiet; see with `raddle run` what it does"
     )]
     NotReady { port: u16, seconds: u64 },
+    #[error("no thread for serial orders could be started: {0}")]
+    NoThread(std::io::Error),
     #[error("the request `{request}` of the set-up gives {reply}: nothing was tested")]
     SetUp { request: String, reply: String },
     #[error(

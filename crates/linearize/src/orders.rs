@@ -22,6 +22,9 @@ const STEPS_MIN: u64 = 4_000_000;
 /// How much longer than the first one a serial order may take.
 const STEPS_FACTOR: u64 = 40;
 
+/// Bytes of the stack on which programs are loaded: their debug information may be nested deeply.
+const STACK_BYTES: usize = 64 << 20;
+
 /// A serial order that was run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SerialRun {
@@ -142,15 +145,11 @@ impl SerialWorld {
     ///
     /// # Errors
     /// If the program does not come there.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a world stays on its thread, and all workers of a campaign ask the same one"
-    )]
     pub fn start(about: Arc<About>, leave: Leave) -> Result<(Self, SerialRun), StartFailure> {
         let (orders, wanted) = channel::<Vec<Client>>();
         let (told, runs) = channel();
         let (started, start) = channel();
-        thread::spawn(move || {
+        let serve = move || {
             let mut session = match Session::start(&about, leave) {
                 Ok(session) => session,
                 Err(failure) => return drop(started.send(Err(failure))),
@@ -172,7 +171,9 @@ impl SerialWorld {
                     return;
                 }
             }
-        });
+        };
+        let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn(serve);
+        thread.map_err(StartFailure::NoThread)?;
         let first = start
             .recv()
             .expect("the thread starts a world or says why not")?;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{folder, has_note, raddle};
+use super::{build, folder, has_note, raddle};
 
 /// The server of the corpus, and its tests.
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/table_server");
@@ -188,6 +188,23 @@ fn findings_of_servers_are_replayed_and_the_same_every_time() {
     let (status, text, errors) = raddle(folder, &arguments);
     assert_eq!(status, Some(1), "{text}{errors}");
     assert!(text.contains("latent error"), "{text}");
+}
+
+#[test]
+fn a_server_of_http_loses_an_update() {
+    let folder = folder();
+    let folder = folder.path();
+    for (switches, expected) in [(&["BUGGY"][..], 1), (&[], 0)] {
+        let server = build(folder, "http_counter", switches);
+        let test = format!(
+            "server = [{server:?}]\nport = 8080\nprotocol = \"http\"\nclients = [[\"POST /add 1\"], [\"POST /add 10\"]]\nprobes = [\"GET /\"]\n"
+        );
+        std::fs::write(folder.join("http.toml"), test).expect("a file");
+        let (status, document, errors) = run(folder, "http.toml");
+        assert_eq!(status, Some(expected), "{document:#}{errors}");
+        let is_lost = has_note(&document, "not-linearizable", "+ B: POST /add 10");
+        assert_eq!(is_lost, expected == 1, "{document:#}");
+    }
 }
 
 /// Redis with threads for input and output, and memcached, as Debian ships them: what they do is serializable.
