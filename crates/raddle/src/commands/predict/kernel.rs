@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use raddle_campaign::{Cancel, Found, News, Options, Phase};
 use raddle_kernel::campaign::{
-    HABITS, KernelTest, LOOP_WINDOW, LivenessRule, Origin, PATIENCE, PAUSE_WINDOW, RaceRules, Target,
+    HABITS, KernelTest, LOOP_WINDOW, LivenessRule, Origin, PATIENCE, PAUSE_WINDOW, RaceRules,
+    Target,
 };
 use raddle_kernel::recording::KernelRecording;
 use raddle_predict::{CriticalReads, Predictions, predict};
