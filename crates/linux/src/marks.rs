@@ -48,6 +48,7 @@ fn letters(code: &[u8]) -> impl Iterator<Item = (u64, u8)> {
     windows
         .filter(|(_, window)| window[0] == PREFIX[0] && window[..PREFIX.len()] == PREFIX)
         .map(|(offset, window)| (to_u64(offset), window[PREFIX.len()]))
+        .filter(|(_, letter)| letter.is_ascii_uppercase())
 }
 
 /// What a mark of an operation means.

@@ -241,12 +241,13 @@ fn errors() {
 #[test]
 fn kernel_explore() {
     let folder = temporary();
-    for (test, schedules) in [("torn", "300"), ("torn-fixed", "40")] {
+    for (test, schedules) in [("torn", "3000"), ("torn-fixed", "40")] {
         let options = ["--schedules", schedules, "--until-found"];
         let (code, text) = kernel::explore(folder.path(), &format!("bugs/{test}"), &options);
         let ran = raddle_testkit::Ran {
             code: Some(code),
-            stdout: text,
+            // The module holds the name of the folder in which it was built, and a guest depends on every byte.
+            stdout: snapshot::without_counts(&text),
             stderr: String::new(),
         };
         let shown = ["kernel", "explore", "--kernel", "IMAGE", test];

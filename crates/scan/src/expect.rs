@@ -1,9 +1,12 @@
 //! The test runner for patterns: C files say with `//~ name` at the end of a line what must be found there.
 //!
-//! A finding must have a step on a marked line, and no finding may be without a mark.
+//! A finding must have a step on a marked line, and no finding may be without a mark, except for notes of patterns
+//! after which the file's folder is not named.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+use raddle_report::Severity;
 
 use crate::scan::{Options, ScanError, scan};
 
@@ -80,7 +83,9 @@ fn test_file(file: &Path, options: &Options) -> Result<TestResult, ScanError> {
                         .any(|step| step.place.line == mark.line)
             })
             .collect();
-        if marks.is_empty() {
+        // Patterns that only take note of something say so beside others; in their own folders they must be silent.
+        let is_aside = finding.severity == Severity::Note && !is_in_folder_of(file, &finding.kind);
+        if marks.is_empty() && !is_aside {
             unexpected.push(Expectation {
                 line: finding.steps.first().map_or(0, |step| step.place.line),
                 pattern: finding.kind.clone(),
@@ -99,6 +104,12 @@ fn test_file(file: &Path, options: &Options) -> Result<TestResult, ScanError> {
         unexpected,
         found: report.findings.len(),
     })
+}
+
+/// Whether a file lies in the folder that is named after a pattern.
+fn is_in_folder_of(file: &Path, pattern: &str) -> bool {
+    let folder = file.parent().and_then(Path::file_name);
+    folder.is_some_and(|folder| folder == pattern)
 }
 
 fn expectations(text: &str) -> Vec<Expectation> {

@@ -38,25 +38,10 @@ fn collect(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// Patterns that only take note of something say so beside others: they are tested in their own folders.
-const ON_REQUEST: &[&str] = &[
-    "unlocked-access",
-    "unlocked-call",
-    "use-after-unlock",
-    "rcu-outside-section",
-    "irq-lock-mixed",
-];
-
 fn check(file: &Path) -> Result<(), Failed> {
-    let folder = file.parent().and_then(Path::file_name).unwrap_or_default();
-    let mut patterns = raddle_scan::shipped_files();
-    patterns.retain(|(name, _)| {
-        let name = name.trim_end_matches(".pdl");
-        !ON_REQUEST.contains(&name) || folder == name
-    });
     let options = Options {
         paths: Vec::new(),
-        patterns,
+        patterns: raddle_scan::shipped_files(),
         only: Vec::new(),
         jobs: 1,
         level: Level::FULL,
