@@ -1,4 +1,4 @@
-//! `cargo xtask bench against OLD`: is this build slower than another one?
+//! `cargo xtask bench against --old RADDLE`: is this build slower than another one?
 //!
 //! Each row is one campaign of a fixed number of schedules on one worker, run by both builds in alternation. A third
 //! run, of the old build again, says how much a row wavers by itself. All times are CPU times of whole commands.
@@ -21,7 +21,7 @@ const INSTRUCTIONS: u64 = 100_000_000;
 const SCHEDULES_MAX: u64 = 5_000;
 /// Schedules of a row on a kernel.
 const KERNEL_SCHEDULES: u64 = 1_000;
-/// How often a finding is made small and told in a row on explanations; more lie in one process's noise.
+/// Programs whose bugs are found, made small and told.
 const EXPLAINED: [&str; 6] = [
     "apache/log_buffer",
     "mysql/binlog_order",
@@ -35,6 +35,7 @@ const EXPLAINED: [&str; 6] = [
 #[derive(Debug, Args)]
 pub(crate) struct Against {
     /// The `raddle` to compare with.
+    #[arg(long)]
     old: PathBuf,
     #[arg(long, default_value_t = 15)]
     pairs: usize,

@@ -53,13 +53,16 @@ fn subject(arguments: &[String]) -> Vec<&str> {
 }
 
 fn file(arguments: &[String]) -> PathBuf {
-    let name = subject(arguments).join("-");
+    let name = subject(arguments).join("-").replace([' ', '/'], "-");
     shell::root().join("bench").join(name + ".md")
 }
 
 fn heading(arguments: &[String], date: &str, commit: &str) -> String {
     let title = subject(arguments).join(" ");
-    let command = arguments.join(" ");
+    // Where a file lay on this machine helps nobody.
+    let short = |word: &String| word.rsplit('/').next().unwrap_or_default().to_owned();
+    let command: Vec<String> = arguments.iter().map(short).collect();
+    let command = command.join(" ");
     format!("# {title}\n\n`cargo xtask {command}`, {date}, commit {commit}.\n\n")
 }
 

@@ -17,13 +17,33 @@ pub(crate) struct Explain {
     list: bool,
 }
 
-/// Every kind that can be explained, with its text.
+/// How alike two names must be, of 1, for one to be meant by the other.
+const ALIKE: f64 = 0.8;
+
+/// Every kind that can be explained, with its text. What is seen in runs and what is read in source may have one name.
 fn texts() -> Vec<(String, String)> {
-    let mut texts = super::scan::explanations();
-    texts.extend(kind::explanations(&super::explore::kinds::KINDS));
+    let mut texts = kind::explanations(&super::explore::kinds::KINDS);
     texts.extend(kind::explanations(&super::linearize::KINDS));
     texts.extend(kind::explanations(&super::kernel::KINDS));
+    texts.extend(super::scan::explanations());
     texts
+}
+
+/// All texts of a name.
+fn explanation(name: &str, texts: &[(String, String)]) -> anyhow::Result<String> {
+    let of_name = texts.iter().filter(|(known, _)| known == name);
+    let told: Vec<&str> = of_name.map(|(_, text)| text.as_str()).collect();
+    if !told.is_empty() {
+        return Ok(told.join("\n\n"));
+    }
+    let alike = |known: &str| strsim::jaro_winkler(known, name);
+    let names = texts.iter().map(|(known, _)| known.as_str());
+    let nearest = names.max_by(|one, other| alike(one).total_cmp(&alike(other)));
+    let meant = nearest.filter(|nearest| alike(nearest) >= ALIKE);
+    let meant = meant.map_or(String::new(), |nearest| format!(", but `{nearest}`"));
+    Err(anyhow::anyhow!(
+        "there is no kind of finding called `{name}`{meant}; `raddle explain --list` lists them all"
+    ))
 }
 
 impl Explain {
@@ -31,16 +51,38 @@ impl Explain {
         let texts = texts();
         match self.name {
             Some(name) if !self.list => {
-                let Some((_, text)) = texts.iter().find(|(known, _)| *known == name) else {
-                    return Err(anyhow::anyhow!("there is no kind of finding called `{name}`; `raddle explain --list` lists them all").into());
-                };
-                message::result(&format!("{text}\n"))?;
+                message::result(&(explanation(&name, &texts)? + "\n"))?;
             }
             _ => {
-                let names: String = texts.iter().map(|(name, _)| format!("{name}\n")).collect();
-                message::result(&names)?;
+                let mut names: Vec<&str> = Vec::new();
+                for (name, _) in &texts {
+                    if !names.contains(&name.as_str()) {
+                        names.push(name);
+                    }
+                }
+                message::result(&(names.join("\n") + "\n"))?;
             }
         }
         Ok(Code::Clean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_meanings_of_a_name_are_told() {
+        let text = explanation("use-after-free", &texts()).expect("a known kind");
+        let of_source = "Found by `raddle scan`.";
+        assert!(text.starts_with("use-after-free: "), "{text}");
+        assert!(text.ends_with(of_source), "{text}");
+    }
+
+    #[test]
+    fn the_nearest_name_is_suggested() {
+        let error = |name| explanation(name, &texts()).expect_err("none").to_string();
+        assert!(error("data-rase").contains("but `data-race`"));
+        assert!(!error("xyzzy").contains(", but"));
     }
 }
