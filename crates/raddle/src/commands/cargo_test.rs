@@ -20,15 +20,10 @@ use crate::program_options::{ProgramOptions, Surroundings};
     after_help = "Examples:\n  cargo raddle test\n  cargo raddle test queue:: --schedules 2000\n  cargo raddle test -- -p my-crate --release"
 )]
 pub(crate) struct CargoTest {
-    /// Explore only tests whose name contains this.
-    filter: Option<String>,
+    #[command(flatten)]
+    wanted: Wanted,
     #[command(flatten)]
     options: ExploreOptions,
-    #[command(flatten)]
-    surroundings: Surroundings,
-    /// Arguments for `cargo test`, such as `-p NAME`, `--lib` or `--release`.
-    #[arg(last = true, value_name = "CARGO ARGUMENTS")]
-    cargo: Vec<OsString>,
 }
 
 /// A test program that cargo has built.
@@ -42,54 +37,60 @@ struct Built {
 impl CargoTest {
     pub(crate) fn run(self) -> Result<Code, Failure> {
         let interrupt = Interrupt::listen()?;
-        let wanted = Wanted {
-            filter: self.filter.as_deref(),
-            surroundings: &self.surroundings,
-            cargo: &self.cargo,
-            seed: self.options.seed(),
-        };
-        let cases = cases(&wanted, &interrupt)?;
+        let cases = self.wanted.cases(self.options.seed(), &interrupt)?;
         run_cases(&self.options, "cargo raddle test", cases, &interrupt)
     }
 }
 
 /// Which tests, and how they are run.
-pub(super) struct Wanted<'a> {
-    pub(super) filter: Option<&'a str>,
-    pub(super) surroundings: &'a Surroundings,
-    pub(super) cargo: &'a [OsString],
-    pub(super) seed: u64,
+#[derive(Debug, Args)]
+pub(super) struct Wanted {
+    /// Only tests whose name contains this.
+    filter: Option<String>,
+    #[command(flatten)]
+    surroundings: Surroundings,
+    /// Arguments for `cargo test`, such as `-p NAME`, `--lib` or `--release`.
+    #[arg(last = true, value_name = "CARGO ARGUMENTS")]
+    cargo: Vec<OsString>,
 }
 
-/// Builds the tests of a workspace; each of them is a case of its own.
-pub(super) fn cases(wanted: &Wanted<'_>, interrupt: &Interrupt) -> Result<Vec<ToExplore>, Failure> {
-    let mut cases = Vec::new();
-    for built in build(wanted.cargo)? {
-        let surroundings = wanted.surroundings.clone().inside(&built.package);
-        let program = ProgramOptions::of(&built.program, surroundings);
-        let inputs = program.inputs(wanted.seed)?;
-        let Some(mut tests) = tests(&inputs, interrupt)? else {
-            message::note(&format!(
-                "{} has a test harness of its own and is left out; explore it with `raddle explore`",
-                built.program.display()
-            ));
-            continue;
-        };
-        if let Some(filter) = wanted.filter {
-            tests.retain(|test| test.contains(filter));
+impl Wanted {
+    /// Builds the tests of a workspace; each of them is a case of its own.
+    pub(super) fn cases(
+        &self,
+        seed: u64,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<ToExplore>, Failure> {
+        let mut cases = Vec::new();
+        for built in build(&self.cargo)? {
+            let surroundings = self.surroundings.clone().inside(&built.package);
+            let program = ProgramOptions::of(&built.program, surroundings);
+            let inputs = program.inputs(seed)?;
+            let Some(mut tests) = tests(&inputs, interrupt)? else {
+                message::note(&format!(
+                    "{} has a test harness of its own and is left out; explore it with `raddle explore`",
+                    built.program.display()
+                ));
+                continue;
+            };
+            if let Some(filter) = &self.filter {
+                tests.retain(|test| test.contains(filter));
+            }
+            cases.extend(ToExplore::of_tests(&built.name, &inputs, &tests));
         }
-        cases.extend(ToExplore::of_tests(&built.name, &inputs, &tests));
+        if cases.is_empty() {
+            return Err(anyhow::anyhow!(
+                "there is no test{} to explore",
+                self.filter
+                    .as_ref()
+                    .map_or_else(String::new, |filter| format!(
+                        " with `{filter}` in its name"
+                    ))
+            )
+            .into());
+        }
+        Ok(cases)
     }
-    if cases.is_empty() {
-        return Err(anyhow::anyhow!(
-            "there is no test{} to explore",
-            wanted.filter.map_or_else(String::new, |filter| format!(
-                " with `{filter}` in its name"
-            ))
-        )
-        .into());
-    }
-    Ok(cases)
 }
 
 /// Lets cargo build the tests and tell where they are.

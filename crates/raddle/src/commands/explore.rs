@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use clap::Args;
-use raddle_campaign::{Found, News, Phase, Report};
+use raddle_campaign::{News, Phase, Report};
 use raddle_explore::{About, ProgramReport, SnapshotAt, StartFailure, explore, libtest};
 use raddle_linux::StartError;
 use raddle_report::render::{Case, Results};
@@ -29,7 +29,7 @@ use crate::keep::{Keeper, shell_quoted, shell_word};
 use crate::message;
 use crate::program_options::ProgramOptions;
 use crate::report_options;
-use crate::watch::{Budget, Stage, StageNow, watched};
+use crate::watch::{Budget, watched};
 pub(crate) use options::ExploreOptions;
 
 /// Columns of what is told of runs, where no terminal says how many there are.
@@ -52,19 +52,7 @@ impl Explore {
         let inputs = self.program.inputs(self.options.seed())?;
         let program = self.program.name();
         let interrupt = Interrupt::listen()?;
-        let tests = if self.program.has_arguments() {
-            None
-        } else {
-            tests(&inputs, &interrupt)?
-        };
-        let cases = match tests {
-            None => vec![ToExplore {
-                name: program.clone(),
-                test: None,
-                inputs,
-            }],
-            Some(tests) => ToExplore::of_tests(&program, &inputs, &tests),
-        };
+        let cases = ToExplore::of_program(&self.program, inputs, &interrupt)?;
         run_cases(&self.options, &program, cases, &interrupt)
     }
 }
@@ -89,6 +77,27 @@ pub(crate) struct ToExplore {
 }
 
 impl ToExplore {
+    /// A program as a whole, or each test of a test program of Rust without arguments.
+    pub(crate) fn of_program(
+        program: &ProgramOptions,
+        inputs: Inputs,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<Self>, Failure> {
+        let name = program.name();
+        let tests = match program.has_arguments() {
+            true => None,
+            false => tests(&inputs, interrupt)?,
+        };
+        Ok(match tests {
+            None => vec![Self {
+                name,
+                test: None,
+                inputs,
+            }],
+            Some(tests) => Self::of_tests(&name, &inputs, &tests),
+        })
+    }
+
     pub(crate) fn of_tests(program: &str, inputs: &Inputs, tests: &[String]) -> Vec<Self> {
         let case = |test: &String| Self {
             name: format!("{program}-{}", test.replace("::", "-")),
@@ -192,20 +201,15 @@ fn explore_case(
                 ..About::clone(&program.about)
             });
         }
-        anyhow::Ok(explore(&program, &mut |news| match news {
-            News::Progress(progress) => {
-                line.show(progress);
-                tell_stage(stage, progress.phase);
-                if interrupt.is_requested() && matches!(progress.phase, Phase::Explaining { .. }) {
-                    line.interrupted();
-                }
-            }
-            News::Failing(Found { finding, recording }) => {
-                stage.set(Stage::Failing);
-                let replay = replay_command(keeper, &case.name, finding, recording);
-                let file = replay.as_ref().ok().map(|kept| kept.file.clone());
-                as_found.extend(file.map(|file| (recording.fingerprint.clone(), file)));
-                line.found(&finding.title, replay.as_ref().map(|kept| &kept.command));
+        anyhow::Ok(explore(&program, &mut |news| {
+            let explains = matches!(&news, News::Progress(progress) if matches!(progress.phase, Phase::Explaining { .. }));
+            line.hear(news, stage, |finding, recording| {
+                let kept = replay_command(keeper, &case.name, finding, recording)?;
+                as_found.push((recording.fingerprint.clone(), kept.file.clone()));
+                Ok(kept)
+            });
+            if explains && interrupt.is_requested() {
+                line.interrupted();
             }
         }))
     });
@@ -245,13 +249,6 @@ fn explore_case(
         vacuous,
         elapsed,
     })
-}
-
-/// The time that is left depends on how far a campaign is.
-fn tell_stage(stage: &StageNow, phase: Phase) {
-    if let Phase::Explaining { number, of } = phase {
-        stage.set(Stage::Explaining { number, of });
-    }
 }
 
 /// Each finding gets a file, named after the program and the finding; it replaces the one that was written when the

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use raddle_campaign::{Found, Leave, News, Phase};
+use raddle_campaign::Leave;
 use raddle_explore::{About, Program, ProgramReport, SnapshotAt, explore};
 use raddle_linearize::{CannotJudge, Figures, Linearize as Oracle, ServerTest, Varying};
 use raddle_report::render::{Case, Results};
@@ -27,7 +27,7 @@ use crate::keep::Keeper;
 use crate::message;
 use crate::program_options::ProgramOptions;
 use crate::report_options;
-use crate::watch::{Stage, watched};
+use crate::watch::watched;
 pub(crate) use kinds::KINDS;
 
 /// Bytes of a test or of rules at most.
@@ -69,18 +69,10 @@ impl Linearize {
         let result = watched(&interrupt, budget, |cancel, stage| {
             let mut program = self.options.program(test.inputs.clone(), cancel)?;
             let oracle = prepare(&mut program, &test)?;
-            let report = explore(&program, &mut |news| match news {
-                News::Progress(progress) => {
-                    line.show(progress);
-                    if let Phase::Explaining { number, of } = progress.phase {
-                        stage.set(Stage::Explaining { number, of });
-                    }
-                }
-                News::Failing(Found { finding, recording }) => {
-                    stage.set(Stage::Failing);
-                    let kept = replay_command(&keeper, &test.name, finding, recording);
-                    line.found(&finding.title, kept.as_ref().map(|kept| &kept.command));
-                }
+            let report = explore(&program, &mut |news| {
+                line.hear(news, stage, |finding, recording| {
+                    replay_command(&keeper, &test.name, finding, recording)
+                });
             });
             Ok::<_, Failure>((report.map_err(start_failure)?, oracle.figures()))
         });

@@ -8,16 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use raddle_campaign::{Found, News, Phase};
 use raddle_explore::{About, Program, Session, SnapshotAt, StartFailure};
 use raddle_predict::{CriticalReads, Loaded, Prediction, Predictions, SiteNames, predict};
 use raddle_report::render::{Case, Results};
 
 use super::campaign::progress::{Bounds, Line};
 use super::campaign::verdict::Verdict;
-use super::explore::{
-    COLUMNS, ExploreOptions, ToExplore, kinds, replay_command, start_failure, tests,
-};
+use super::explore::{COLUMNS, ExploreOptions, ToExplore, kinds, replay_command, start_failure};
 use super::kind;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
@@ -25,7 +22,7 @@ use crate::keep::Keeper;
 use crate::message;
 use crate::program_options::ProgramOptions;
 use crate::report_options;
-use crate::watch::{Stage, watched};
+use crate::watch::watched;
 pub(crate) use cargo::CargoPredict;
 pub(crate) use kernel::KernelPredict;
 
@@ -96,21 +93,8 @@ impl Analyses {
 impl Predict {
     pub(crate) fn run(self) -> Result<Code, Failure> {
         let inputs = self.program.inputs(self.options.seed())?;
-        let name = self.program.name();
         let interrupt = Interrupt::listen()?;
-        let tests = if self.program.has_arguments() {
-            None
-        } else {
-            tests(&inputs, &interrupt)?
-        };
-        let cases = match tests {
-            None => vec![ToExplore {
-                name: name.clone(),
-                test: None,
-                inputs,
-            }],
-            Some(tests) => ToExplore::of_tests(&name, &inputs, &tests),
-        };
+        let cases = ToExplore::of_program(&self.program, inputs, &interrupt)?;
         let how = (&self.analyses, &self.options);
         predict_cases(how, "raddle predict", cases, &interrupt)
     }
@@ -194,19 +178,10 @@ fn predict_case(
             });
         }
         let critical = &mut |session: &mut Session| analyses.critical(session);
-        anyhow::Ok(predict(&program, &what, critical, &mut |news| match news {
-            News::Progress(progress) => {
-                line.show(progress);
-                if let Phase::Explaining { number, of } = progress.phase {
-                    stage.set(Stage::Explaining { number, of });
-                }
-            }
-            News::Failing(Found { finding, recording }) => {
-                stage.set(Stage::Failing);
-                let kept = replay_command(keeper, &case.name, finding, recording);
-                let kept = kept.as_ref().map(|kept| &kept.command);
-                line.found(&finding.title, kept);
-            }
+        anyhow::Ok(predict(&program, &what, critical, &mut |news| {
+            line.hear(news, stage, |finding, recording| {
+                replay_command(keeper, &case.name, finding, recording)
+            });
         }))
     });
     drop(line);

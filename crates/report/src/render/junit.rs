@@ -1,9 +1,7 @@
 //! JUnit XML, as build servers read it: each thing that was explored is a test case.
 
-use std::fmt::Write;
-
-use super::Case;
 use super::terminal::{self, Style};
+use super::{Case, line};
 
 /// The whole document.
 pub fn document(suite: &str, cases: &[Case]) -> String {
@@ -63,11 +61,6 @@ fn case(out: &mut String, suite: &str, case: &Case) {
         format_args!("      <system-out>{}</system-out>", escaped(&case.summary)),
     );
     out.push_str("    </testcase>\n");
-}
-
-fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("a string takes everything");
-    out.push('\n');
 }
 
 fn seconds(milliseconds: u64) -> String {

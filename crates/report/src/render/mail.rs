@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::Results;
 use super::choice::choose;
-use super::terminal::{notes, shown, wrap};
+use super::terminal::{notes, shown, wrap, wrap_with};
+use super::{Results, line};
 use crate::action::sentence;
 use crate::evidence::Locks;
 use crate::finding::Finding;
@@ -100,33 +100,12 @@ fn sentence_of(text: &str) -> String {
 }
 
 fn paragraph(text: &str, out: &mut String) {
-    wrap_plain(text, "", "", out);
+    wrap_with(text, ["", ""], WIDTH, out);
     out.push('\n');
 }
 
 fn item(text: &str, out: &mut String) {
-    wrap_plain(text, "- ", "  ", out);
-}
-
-/// Words in lines; the first begins with one text, all others with another.
-fn wrap_plain(text: &str, first: &str, others: &str, out: &mut String) {
-    let mut line = first.to_owned();
-    let mut is_empty = true;
-    for word in text.split_whitespace() {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            out.push_str(line.trim_end());
-            out.push('\n');
-            line = others.to_owned();
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
-    }
-    out.push_str(line.trim_end());
-    out.push('\n');
+    wrap_with(text, ["- ", "  "], WIDTH, out);
 }
 
 fn block(title: &str, text: &str, out: &mut String) {
@@ -138,11 +117,6 @@ fn block(title: &str, text: &str, out: &mut String) {
         let text = format!("  {text}");
         line(out, format_args!("{}", text.trim_end()));
     }
-    out.push('\n');
-}
-
-fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("a string takes everything");
     out.push('\n');
 }
 

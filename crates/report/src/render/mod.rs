@@ -12,6 +12,8 @@ pub mod project;
 pub mod sarif;
 pub mod terminal;
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use crate::finding::Finding;
@@ -109,6 +111,12 @@ impl Format {
             Self::Mail => Ok(mail::document(results)),
         }
     }
+}
+
+/// Adds a line.
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("a string takes everything");
+    out.push('\n');
 }
 
 #[cfg(test)]

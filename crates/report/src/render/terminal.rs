@@ -383,21 +383,25 @@ fn lines_order(steps: &[Step], file: &str) -> usize {
 }
 
 pub(super) fn wrap(text: &str, indent: &str, width: usize, out: &mut String) {
-    let width = width.max(40);
-    let mut line = indent.to_owned();
+    wrap_with(text, [indent, &format!("{indent}  ")], width.max(40), out);
+}
+
+/// Words in lines; the first begins with one text, all others with another.
+pub(super) fn wrap_with(text: &str, [first, others]: [&str; 2], width: usize, out: &mut String) {
+    let mut line = first.to_owned();
+    let mut is_empty = true;
     for word in text.split_whitespace() {
-        let is_first = line.len() == indent.len();
-        if !is_first && line.chars().count() + 1 + word.chars().count() > width {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
             out.push_str(line.trim_end());
             out.push('\n');
-            line = format!("{indent}  ");
-            line.push_str(word);
-            continue;
+            others.clone_into(&mut line);
+            is_empty = true;
         }
-        if !is_first {
+        if !is_empty {
             line.push(' ');
         }
         line.push_str(word);
+        is_empty = false;
     }
     out.push_str(&line);
     out.push('\n');

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use raddle_campaign::{Phase, Progress};
+use raddle_campaign::{Found, News, Phase, Progress};
+use raddle_report::{Finding, RecordingFile};
 
 use crate::message;
+use crate::watch::{Stage, StageNow};
 
 /// How often the line changes on a terminal.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -73,7 +75,7 @@ impl Line {
         }
     }
 
-    pub(crate) fn show(&mut self, progress: Progress) {
+    fn show(&mut self, progress: Progress) {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = progress;
         if progress.failures > self.failures {
             self.failures = progress.failures;
@@ -82,7 +84,30 @@ impl Line {
     }
 
     /// Tells of a failure at once.
-    pub(crate) fn found(&mut self, title: &str, replay: Result<&String, &anyhow::Error>) {
+    /// Shows what a campaign tells, and has a failure kept as soon as it is seen.
+    pub(crate) fn hear<R>(
+        &mut self,
+        news: News<'_, R>,
+        stage: &StageNow,
+        keep: impl FnOnce(&Finding, &R) -> anyhow::Result<RecordingFile>,
+    ) {
+        match news {
+            News::Progress(progress) => {
+                self.show(progress);
+                // The time that is left depends on how far a campaign is.
+                if let Phase::Explaining { number, of } = progress.phase {
+                    stage.set(Stage::Explaining { number, of });
+                }
+            }
+            News::Failing(Found { finding, recording }) => {
+                stage.set(Stage::Failing);
+                let kept = keep(finding, recording);
+                self.found(&finding.title, kept.as_ref().map(|kept| &kept.command));
+            }
+        }
+    }
+
+    fn found(&mut self, title: &str, replay: Result<&String, &anyhow::Error>) {
         self.bar.suspend(|| message::found(title, replay));
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_campaign::{Cancel, Found, News, Options, Phase, Report};
+use raddle_campaign::{Cancel, Options, Report};
 use raddle_config::kernel::Known;
 use raddle_kernel::campaign::{
     ContextSet, HABITS, KernelReport, KernelTest, KnownFunctions, LOOP_WINDOW, LivenessRule,
@@ -37,7 +37,7 @@ use crate::keep::{Keeper, shell_word};
 use crate::message;
 use crate::project;
 use crate::report_options::{self, ReportOptions};
-use crate::watch::{Stage, watched};
+use crate::watch::watched;
 
 /// Find the interleavings of a test case that make a kernel fail.
 #[derive(Debug, Args)]
@@ -197,18 +197,10 @@ impl Explore {
         });
         let result = watched(interrupt, budget, |cancel, stage| {
             let test = self.test(target, cancel)?;
-            let explored = explore(&test, &mut |news| match news {
-                News::Progress(progress) => {
-                    line.show(progress);
-                    if let Phase::Explaining { number, of } = progress.phase {
-                        stage.set(Stage::Explaining { number, of });
-                    }
-                }
-                News::Failing(Found { finding, recording }) => {
-                    stage.set(Stage::Failing);
-                    let kept = keep_recording(keeper, finding, recording);
-                    line.found(&finding.title, kept.as_ref().map(|kept| &kept.command));
-                }
+            let explored = explore(&test, &mut |news| {
+                line.hear(news, stage, |finding, recording| {
+                    keep_recording(keeper, finding, recording)
+                });
             });
             anyhow::Ok(explored)
         });

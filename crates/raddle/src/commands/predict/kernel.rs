@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use raddle_campaign::{Cancel, Found, News, Options, Phase};
+use raddle_campaign::{Cancel, News, Options};
 use raddle_kernel::campaign::{
     HABITS, KernelTest, LOOP_WINDOW, LivenessRule, Origin, PATIENCE, PAUSE_WINDOW, RaceRules,
     Target,
@@ -28,7 +28,7 @@ use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::keep::Keeper;
 use crate::report_options::{self, ReportOptions};
-use crate::watch::{Stage, StageNow, watched};
+use crate::watch::watched;
 
 /// Predict what other interleavings of a test case could do to a kernel, from runs in which nothing goes wrong.
 #[derive(Debug, Args)]
@@ -103,7 +103,9 @@ impl KernelPredict {
         let result = watched(interrupt, budget, |cancel, stage| {
             let test = self.test(target, cancel)?;
             let news = &mut |news: News<'_, KernelRecording>| {
-                self.hear(news, (&mut line, stage), keeper);
+                line.hear(news, stage, |finding, recording| {
+                    keep_recording(keeper, finding, recording)
+                });
             };
             anyhow::Ok(predict(
                 &test,
@@ -128,27 +130,6 @@ impl KernelPredict {
         let is_vacuous = predictions.report.schedules == 0;
         verdict.add(&predictions.report, false, is_vacuous);
         Ok(self.told(target, &predictions, begun.elapsed()))
-    }
-
-    fn hear(
-        &self,
-        news: News<'_, KernelRecording>,
-        (line, stage): (&mut Line, &StageNow),
-        keeper: &Keeper,
-    ) {
-        match news {
-            News::Progress(progress) => {
-                line.show(progress);
-                if let Phase::Explaining { number, of } = progress.phase {
-                    stage.set(Stage::Explaining { number, of });
-                }
-            }
-            News::Failing(Found { finding, recording }) => {
-                stage.set(Stage::Failing);
-                let kept = keep_recording(keeper, finding, recording);
-                line.found(&finding.title, kept.as_ref().map(|kept| &kept.command));
-            }
-        }
     }
 
     fn test<'a>(&self, target: &'a Target, cancel: &Cancel) -> anyhow::Result<KernelTest<'a>> {
