@@ -2,6 +2,7 @@
 
 use crate::algorithm::Algorithm;
 use crate::cancel::{Cancel, Urgency};
+use crate::coverage::NamedCoverage;
 use crate::exhaustive::Exhaustive;
 use crate::spent::{Clock, Spent};
 use crate::subject::Found;
@@ -26,6 +27,8 @@ pub struct Options {
     pub varies_time: bool,
     /// Whether every instruction is a decision point.
     pub every_instruction: bool,
+    /// Whether the coverage of interleavings is counted in every schedule.
+    pub coverage: bool,
     /// Asks for an end: schedules under way are dropped.
     pub cancel: Cancel,
     /// Measures where the time of the schedules goes.
@@ -120,6 +123,8 @@ pub struct Report<R, T> {
     pub timed_stops: u64,
     /// Only if all interleavings were to be explored.
     pub exhaustive: Option<Exhaustive>,
+    /// What was covered, if that was counted.
+    pub coverage: Option<NamedCoverage>,
     /// What only this kind of subject counts.
     pub tally: T,
 }
@@ -152,6 +157,7 @@ impl<R, T: Default> Default for Report<R, T> {
             baseline_steps: 0,
             timed_stops: 0,
             exhaustive: None,
+            coverage: None,
             tally: T::default(),
         }
     }

@@ -76,6 +76,7 @@ impl CampaignOptions {
             findings_max: FINDINGS_MAX,
             varies_time: false,
             every_instruction: false,
+            coverage: false,
             cancel: cancel.clone(),
             clock: self.timing.then_some(Instant::now as Clock),
         })

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_campaign::{Cancel, Options};
+use raddle_campaign::{Cancel, Options, Report};
 use raddle_explore::{About, HABITS, Program};
 use raddle_trace::{Checks, Inputs};
 
 use super::oracle;
 use crate::commands::campaign::CampaignOptions;
+use crate::coverage;
 use crate::report_options::ReportOptions;
 
 /// How to explore and how to tell about it.
@@ -55,6 +56,10 @@ pub(crate) struct ExploreOptions {
     /// Instructions of one schedule before it counts as hanging; default: a multiple of a plain run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..))]
     max_steps: Option<u64>,
+    /// Count which unserializable interleavings happen, in every schedule, and add that to this file; `raddle coverage`
+    /// shows it.
+    #[arg(long, value_name = "FILE", conflicts_with = "exhaustive")]
+    coverage: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) report: ReportOptions,
 }
@@ -77,6 +82,7 @@ impl ExploreOptions {
                 races: self.races,
                 varies_time: !self.no_time_jumps,
                 every_instruction: self.every_instruction,
+                coverage: self.coverage.is_some(),
                 ..self.campaign.campaign(&HABITS, cancel)?
             },
             about: Arc::new(About {
@@ -96,6 +102,29 @@ impl ExploreOptions {
             exhaustive: self.exhaustive,
             focus: self.campaign.focus()?,
         })
+    }
+
+    /// Tries the file of coverage before anything else is done.
+    ///
+    /// # Errors
+    /// If there is a file that has no coverage.
+    pub(crate) fn check_coverage(&self) -> anyhow::Result<()> {
+        self.coverage.as_deref().map_or(Ok(()), coverage::check)
+    }
+
+    /// Adds what a campaign has covered to the file.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written.
+    pub(crate) fn add_coverage<R, T>(
+        &self,
+        program: &str,
+        report: &mut Report<R, T>,
+    ) -> anyhow::Result<()> {
+        match (&self.coverage, report.coverage.take()) {
+            (Some(path), Some(covered)) => coverage::add(path, program, report.schedules, covered),
+            _ => Ok(()),
+        }
     }
 
     /// To explore everything takes as many as it takes.
