@@ -10,11 +10,12 @@ mod effect;
 mod modules;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use raddle_config::hooks::{Effect, Hook};
 use raddle_stdx::IdMap;
 use raddle_stdx::width::to_usize;
-use raddle_symbols::SymbolSpace;
+use raddle_symbols::{ModuleStore, SymbolSpace};
 use raddle_world::{ContextId, EventKind, LockMode};
 use raddle_x86::{Engine, Reg};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -69,9 +70,10 @@ struct Entries {
 }
 
 impl Hooks {
-    pub(crate) fn new(rules: Vec<Hook>) -> Self {
+    pub(crate) fn new(rules: Vec<Hook>, store: Arc<ModuleStore>) -> Self {
         Self {
             rules,
+            modules: Modules::of(store),
             ..Self::default()
         }
     }

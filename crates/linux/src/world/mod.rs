@@ -10,11 +10,13 @@ mod rehearsal;
 mod run_digest;
 mod torn;
 
+use std::sync::Arc;
+
 use raddle_config::hooks::Hook;
 use raddle_mem::{Frames, GuestAddr, SnapshotDepth};
 use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
-use raddle_symbols::SymbolSpace;
+use raddle_symbols::{ModuleStore, SymbolSpace};
 use raddle_world::{
     Choice, ContextId, ContextTable, Crash, Duration, Event, ImageId, Location, Pending,
     PendingKind, Rehearse, Section, Site, Snapshot, Stop, TearInstructions, Until, VirtualTime,
@@ -109,7 +111,12 @@ impl LinuxWorld {
 
     /// Turns calls of these functions into events.
     pub fn set_hooks(&mut self, rules: Vec<Hook>) {
-        self.hooks = Hooks::new(rules);
+        self.set_hooks_with(rules, Arc::default());
+    }
+
+    /// The same, with the symbols that other worlds have read.
+    pub fn set_hooks_with(&mut self, rules: Vec<Hook>, modules: Arc<ModuleStore>) {
+        self.hooks = Hooks::new(rules, modules);
     }
 
     /// Chooses whether memory accesses become events.

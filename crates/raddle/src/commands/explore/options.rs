@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use raddle_campaign::{Cancel, Options};
 use raddle_explore::{About, HABITS, Program};
+use raddle_symbols::ModuleStore;
 use raddle_trace::{Checks, Inputs};
 
 use super::oracle;
@@ -57,6 +58,9 @@ pub(crate) struct ExploreOptions {
     max_steps: Option<u64>,
     #[command(flatten)]
     pub(crate) report: ReportOptions,
+    /// Symbols that were read: tests of one program have them in common.
+    #[arg(skip)]
+    modules: Arc<ModuleStore>,
 }
 
 impl ExploreOptions {
@@ -90,6 +94,7 @@ impl ExploreOptions {
                 expected_output,
                 oracle: self.oracle.clone(),
                 serial: None,
+                modules: Arc::clone(&self.modules),
             }),
             expected_exit: self.expect_exit.map(i32::from),
             steps_max: self.max_steps,
