@@ -73,7 +73,7 @@ pub struct LockFamily {
     pub sleeps: bool,
     /// Readers share it.
     pub shared: bool,
-    /// It protects readers from reclamation only, and excludes nobody.
+    /// It protects readers from reclamation only, and excludes no other thread.
     pub rcu: bool,
     /// Holding it means interrupts or preemption are off; there is no lock object.
     pub context: bool,

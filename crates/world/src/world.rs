@@ -17,12 +17,12 @@ pub struct Snapshot(pub usize);
 pub trait World {
     /// Liveness, parent, name of every context.
     fn contexts(&self) -> &ContextTable;
-    /// The next operation of a context, decoded but not executed; valid until somebody runs.
+    /// The next operation of a context, decoded but not executed; valid until a context runs.
     fn pending(&mut self, who: ContextId) -> Pending;
     /// Runs one context. It must be runnable. Events are appended to the world's list.
     fn run(&mut self, who: ContextId, until: Until) -> Stop;
     /// Lets virtual time jump to the next timer or time-out; false if there is none. Worlds do it by
-    /// themselves never: it happens when nobody can run, or because a schedule says so.
+    /// themselves never: it happens when no context can run, or because a schedule says so.
     fn advance_time(&mut self) -> bool;
     /// The moment of the next timer or time-out.
     fn next_deadline(&self) -> Option<VirtualTime>;

@@ -20,7 +20,7 @@ enum What {
     Speed,
     /// How many of the real fixes that patterns were written with are found once they are undone.
     Tuned,
-    /// The same for fixes that nobody looked at while patterns were written.
+    /// The same for fixes that were not looked at while patterns were written.
     HeldOut,
 }
 

@@ -141,7 +141,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
         notes
     }
 
-    /// Where processors stopped. Which locks they held there, nobody has looked.
+    /// Where processors stopped. Which locks they held there is not known.
     fn add_steps(&self, switches: &[Switch], finding: &mut Finding) {
         let mut sleeping = BTreeMap::new();
         for switch in switches {

@@ -219,7 +219,7 @@ pub(super) fn run_schedule(
     run_watched(session, scheduler, rules, watch, &mut |_, _| {})
 }
 
-/// Runs one schedule and shows its events, with values, to observers. Conditions exclude, since whoever observes asks for
+/// Runs one schedule and shows its events, with values, to observers. Conditions exclude, since an observer asks for
 /// other schedules.
 pub(super) fn run_observed(
     session: &mut Session<'_>,
@@ -230,7 +230,7 @@ pub(super) fn run_observed(
     let calls = SyncCalls::new(&session.target.symbols);
     session.world.tell_synchronisation(Some(calls));
     session.world.tell_values(true);
-    // Whoever begins or ends to tell synchronisation takes the points away.
+    // To begin or to end telling synchronisation takes the points away.
     session.world.set_points(&session.points);
     let mut facts = Facts::default().with_conditions_that_exclude();
     let watch = Watch::MEMORY;
@@ -307,7 +307,7 @@ fn run_watched(
     session.restore();
     spent.restore = stopwatch.lap();
     let (pages, instructions) = session.restored();
-    // In a schedule that is given, whoever was passed over is a deviation like any other.
+    // In a schedule that is given, a context that was passed over is a deviation like any other.
     let windows = rules.ski_windows().filter(|_| scheduler.given().is_none());
     let is_judged = windows.is_some();
     session.world.infer_as_ski(windows);

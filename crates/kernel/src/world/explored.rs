@@ -75,7 +75,7 @@ impl KernelWorld {
                 })
             }
             MachineStop::LogFull | MachineStop::Line => None,
-            // News only if somebody new can be chosen.
+            // News only if another context can be chosen now.
             MachineStop::Arrival => {
                 (self.dispatchable() > self.state.could_dispatch).then_some(Stop::Sync)
             }
@@ -124,7 +124,7 @@ impl KernelWorld {
         }
     }
 
-    /// Whether the test thread of a processor is through, so that what the processor does is nobody's.
+    /// Whether the test thread of a processor is through, so that what the processor does belongs to no test.
     pub(super) fn has_ended(&self, cpu: usize) -> bool {
         !self.is_debugged && self.state.is_through[cpu]
     }
@@ -154,7 +154,7 @@ impl KernelWorld {
         self.state.switches.push(switch);
     }
 
-    /// Whether a run was stopped for a debugger only, where otherwise nobody would have looked.
+    /// Whether a run was stopped for a debugger only, where no scheduler would have been asked.
     fn is_at_breakpoint(&self, cpu: usize) -> bool {
         self.is_debugged && self.state.at_point[cpu] == Some(self.machine.cpu(cpu).rip)
     }
@@ -290,7 +290,7 @@ impl World for KernelWorld {
     }
 }
 
-/// An interrupt that has its own context is somebody else.
+/// An interrupt that has its own context is another context.
 impl Rehearse for KernelWorld {
     fn rehearse(&mut self, who: ContextId, steps_max: u64) -> Option<Standstill> {
         let cpu = self.processor(who);
@@ -340,7 +340,7 @@ impl PassPoints for KernelWorld {
             }
             let steps = (self.machine.steps(cpu), self.state.contexts.get(who).steps);
             let at_point = self.state.at_point[cpu];
-            // Points behind the end of a thread are nobody's.
+            // Points behind the end of a thread belong to no test.
             let has_ended = self.has_ended(cpu);
             self.state.could_dispatch = self.dispatchable();
             // The end of the time is no matter of how a run is cut into slices, and neither is the kernel's death, of which

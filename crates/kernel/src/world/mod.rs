@@ -141,7 +141,7 @@ pub struct Switch {
     pub is_idle: bool,
     /// Statement that each thread is at.
     pub progress: Vec<Option<usize>>,
-    /// Locks that are held there, if somebody looked.
+    /// Locks that are held there, if synchronisation was told.
     pub locks: Option<Vec<u64>>,
 }
 

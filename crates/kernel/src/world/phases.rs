@@ -247,7 +247,7 @@ impl KernelWorld {
         self.state.phase = Phase::Check;
         self.set_interest(&[]);
         if self.trace.is_none() {
-            // The checks are nobody's rival.
+            // The checks run when the test is over and race with no thread.
             self.set_observe(false);
         }
         let began = self.machine.now();

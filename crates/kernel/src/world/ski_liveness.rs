@@ -44,7 +44,7 @@ pub(super) struct SkiLiveness {
     windows: Windows,
     contexts: BTreeMap<ContextId, Seen>,
     running: Option<ContextId>,
-    /// Somebody became live or non-live since that was last asked.
+    /// Some context became live or non-live since that was last asked.
     has_news: bool,
 }
 
@@ -100,7 +100,7 @@ impl SkiLiveness {
         }
     }
 
-    /// Instructions that may be made before somebody has to look.
+    /// Instructions that may be made before liveness is judged again.
     pub(super) fn slice(&self) -> u64 {
         self.windows.looping.max(16)
     }
@@ -128,7 +128,7 @@ impl SkiLiveness {
             .for_each(|seen| seen.waits = None);
     }
 
-    /// Whether somebody became live or non-live since this context was chosen.
+    /// Whether a context became live or non-live since this context was chosen.
     pub(super) fn has_news(&self) -> bool {
         self.has_news
     }

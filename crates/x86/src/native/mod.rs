@@ -127,7 +127,7 @@ impl Translator {
         }
     }
 
-    /// Lets whoever comes to a block's code go to the handler of its first op.
+    /// Lets runs that come to a block's code go to the handler of its first op.
     pub(crate) fn retire(&mut self, entry: Target) {
         if let Some(place) = &mut self.place {
             let jump = pointer(entry).wrapping_add(CHARGE_BYTES);

@@ -110,7 +110,7 @@ fn controls(run: &Run) -> Controls {
 /// The run is in use by the engine of a paged machine, and the memory is not used otherwise as long as this is alive.
 unsafe fn ram<'a>(run: &Run) -> Ram<'a> {
     debug_assert!(!run.system.is_null() && !run.frames.is_null());
-    // SAFETY: the engine sets both pointers for the time of a run; that nobody else uses the memory the caller
+    // SAFETY: the engine sets both pointers for the time of a run; that no other code uses the memory the caller
     // promises.
     let (frames, pages) = unsafe { (&mut *run.frames, (*run.system).ram_pages) };
     Ram { frames, pages }
