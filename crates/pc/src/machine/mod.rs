@@ -23,7 +23,7 @@ use raddle_x86::{Cpu, DescriptorTable, Reg, SystemEngine, SystemState, rflags};
 
 use crate::boot::BootImage;
 use crate::devices::Bus;
-pub use access::{Access, Keep};
+pub use access::{CpuAccess, Keep};
 pub use image::LoadError;
 pub use rehearsal::Rehearsed;
 pub use run::{Bounds, Interrupts, MachineStop, Ran};
@@ -84,7 +84,7 @@ pub struct Machine {
     now: u64,
     ram_pages: u64,
     /// Observed accesses that were not taken yet, and which ones to keep.
-    accesses: Vec<Access>,
+    accesses: Vec<CpuAccess>,
     keep: Keep,
     /// Snapshots that can still be restored, oldest first.
     saved: Vec<snapshot::Saved>,
