@@ -15,7 +15,7 @@
 
 #define ENTRIES 512
 /* Entries among which that of an object is looked for. */
-#define LOOKED_AT 64
+#define LOOKED_AT 256
 
 struct entry {
     /* What was at this address; or, if size is 0, what `value`, a function, is called with. */

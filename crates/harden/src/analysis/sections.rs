@@ -91,14 +91,18 @@ fn acquires_before(
     let object = function.objects.get(&release)?;
     let mut found = BTreeSet::new();
     let is_covered = region::is_covered(function, region, release, &mut |inst| {
-        let is_acquire = matches!(function.insts[inst].effect, Effect::Acquire(_));
         let is_same = function
             .objects
             .get(&inst)
             .is_some_and(|other| other.name == object.name);
-        if is_acquire && is_same && !may_fail(function, inst) {
-            found.insert(inst);
-            return Some(true);
+        if is_same {
+            // One that may have taken nothing, or another release, leaves open what this one gives back.
+            let takes = matches!(function.insts[inst].effect, Effect::Acquire(_))
+                && !may_fail(function, inst);
+            if takes {
+                found.insert(inst);
+            }
+            return Some(takes);
         }
         // A value that the object is computed from is another one beyond this.
         object.made_of.contains(&inst).then_some(false)

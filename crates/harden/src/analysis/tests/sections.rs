@@ -3,7 +3,7 @@
 use super::log::Step::{self, Call, Plain, Release, Take, Write};
 use super::log::{apply, deadlock, line};
 use super::*;
-use crate::analysis::model::Shelter;
+use crate::analysis::model::{LockHow, Shelter};
 use crate::analysis::summary::Summary;
 
 #[test]
@@ -31,6 +31,25 @@ fn a_release_without_its_acquisition_ends_the_region() {
         };
         assert_eq!(ended, expected);
     }
+}
+
+#[test]
+fn a_release_after_a_release_or_a_trylock_is_not_balanced() {
+    let twice = line(vec![Take(1), Take(2), Release(2), Release(2), Take(3)]);
+    assert_eq!(deadlock(&twice, 4).unwrap_err(), Pruned::NoLockInRegion);
+    let mut tried = line(vec![
+        Take(1),
+        Take(2),
+        Release(2),
+        Take(2),
+        Release(2),
+        Take(3),
+    ]);
+    assert_eq!(deadlock(&tried, 5).unwrap().acquires, [0]);
+    if let Some(using) = tried.lock_uses.get_mut(&3) {
+        using.how = LockHow::Tries;
+    }
+    assert_eq!(deadlock(&tried, 5).unwrap_err(), Pruned::NoLockInRegion);
 }
 
 #[test]
