@@ -34,7 +34,7 @@ pub use exhaustive::{Exhaustive, NoteTransitions, Noted};
 pub use explore::{Begun, ReportOf, begin, explore, sample};
 pub use failures::{Failures, Kept, as_found_note};
 pub use findings::{Findings, follow};
-pub use focus::Focus;
+pub use focus::{Focus, of_site};
 pub use generation::{Director, Generation, Worker, run_generations};
 pub use learning::Learning;
 pub use minimise::{Budget, Effort, Smallest};

@@ -1,6 +1,7 @@
 //! Profile, rank, force, report.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use raddle_campaign::{
     Algorithm, Findings, Habits, Listener, Material, News, Options, Outcome as RunOutcome, Phase,
@@ -123,6 +124,7 @@ pub fn predict<S: Subject>(
         points: points.into_iter().collect(),
         report,
     };
+    let focus = subject.focus(&mut predictor.stage)?;
     predictor.set_points();
     let critical = critical(&mut predictor.stage);
     let sizes = (to_u64(critical.sites()), to_u64(critical.reads()));
@@ -131,7 +133,9 @@ pub fn predict<S: Subject>(
     let profiled = predictor.report.schedules;
     let ranked = profile.ranked().into_iter();
     let is_wanted = |kind: Kind| what.only.is_empty() || what.only.contains(&kind.name());
-    let ranked = ranked.filter(|instances| is_wanted(instances[0].kind));
+    let ranked = ranked.filter(|instances| {
+        is_wanted(instances[0].kind) && takes_part(&instances[0].sites, &focus)
+    });
     let predicted = predictor.force_all(ranked.collect(), what.validates, news);
     let forced = predictor.report.schedules - profiled;
     Ok(Predictions {
@@ -145,6 +149,14 @@ pub fn predict<S: Subject>(
         critical_reads: sizes.1,
         ..Predictions::nothing(predictor.finish(news))
     })
+}
+
+/// Whether one of the instructions lies in the code that was asked for, if any was.
+fn takes_part(sites: &[(Site, &'static str)], focus: &[Range<Site>]) -> bool {
+    focus.is_empty()
+        || sites
+            .iter()
+            .any(|(site, _)| focus.iter().any(|range| range.contains(site)))
 }
 
 impl<S: Stage> Predictor<'_, S> {

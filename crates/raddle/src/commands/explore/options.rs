@@ -34,7 +34,7 @@ pub(crate) struct ExploreOptions {
     red_zones: bool,
     /// Explore all interleavings of a small program (at system calls, synchronisation and communication points)
     /// instead of sampling; says when all were explored, or how many there probably are.
-    #[arg(long, conflicts_with_all = ["scheduler", "focus", "diff"])]
+    #[arg(long, conflicts_with_all = ["scheduler", "focus", "site", "diff"])]
     exhaustive: bool,
     /// Switch threads before any instruction, not only at system calls, synchronisation and communication points:
     /// slow, for bugs that other means of seeing memory show, such as system calls.
