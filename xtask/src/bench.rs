@@ -14,6 +14,7 @@ mod predict;
 mod replay;
 mod results;
 mod scan;
+mod scan_tables;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
