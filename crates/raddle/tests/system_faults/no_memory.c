@@ -4,14 +4,14 @@
 
 static void *make(void *arg)
 {
-    int *block = malloc(4 * sizeof *block);
+    volatile int *block = malloc(4 * sizeof *block);
 
 #ifdef FIXED
     if (!block)
         return NULL;
 #endif
     block[0] = 1;
-    free(block);
+    free((void *)block);
     return arg;
 }
 
