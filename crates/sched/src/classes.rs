@@ -7,7 +7,7 @@
 //! operation has run. The probability of an order of k conflicting classes then depends on k, not on the number of
 //! contexts. Which member of a class goes on is decided the same way throughout a run: the oldest, the youngest or any.
 //!
-//! In most runs, whatever concerns nobody else comes first: contexts start, allocate and create others until each
+//! In most runs, what concerns no other context comes first: contexts start, allocate and create others until each
 //! stands before something shared. Otherwise the first of many contexts have ended before the last one exists, since
 //! creating a context takes more stops than most races do.
 
@@ -20,7 +20,7 @@ use raddle_world::{ContextId, Site};
 use crate::operation::{Touch, touch};
 use crate::scheduler::{Reason, Scheduler, View};
 
-/// Operations of a context that may come first because they concern nobody else: a context that makes calls for ever
+/// Operations of a context that may come first because they concern no other: a context that makes calls for ever
 /// must not keep all others from running.
 const AHEAD_MAX: u32 = 256;
 
@@ -42,7 +42,7 @@ enum Member {
 pub struct Classes {
     prng: Prng,
     member: Member,
-    /// Whether what concerns nobody else comes first, and whether system calls count as such.
+    /// Whether what concerns no other context comes first, and whether system calls count as such.
     runs_ahead: bool,
     calls_run_ahead: bool,
     /// Of the classes that are present; the highest goes on.
@@ -107,7 +107,7 @@ impl Classes {
         Some(found)
     }
 
-    /// What can be chosen; those that have asked for another only if there is nobody else.
+    /// What can be chosen; those that have asked for another only if there is no other.
     fn present(&self, view: &View<'_>) -> Present {
         let mut present = Present::new();
         let is_low = |who: &ContextId| self.lowered.contains(who);
@@ -170,7 +170,7 @@ impl Scheduler for Classes {
             .iter()
             .max_by_key(|(_, priority)| **priority)
             .and_then(|(class, _)| present.get(class))
-            .expect("there is always somebody to choose");
+            .expect("there is always a context to choose");
         let chosen = self.member(&best.1);
         self.lowered.retain(|who| *who != chosen);
         self.running = view.next_of(chosen).and_then(touch);
