@@ -5,6 +5,7 @@
 //! differently: it depends only on blocking, yielding and on the steps since the last switch. Whom the driver
 //! sets aside for spinning, and jumps of the clock, are deviations like any other.
 
+mod fault;
 mod profile;
 
 use raddle_stdx::Digest;
@@ -417,32 +418,6 @@ impl Driving {
             world.advance_time();
             self.list_runnable(world);
             self.list_candidates(world);
-        }
-    }
-
-    /// Lets the current context meet a fault in what it is about to do, if the scheduler wants one.
-    fn fault<W: World>(&mut self, world: &mut W, scheduler: &mut dyn Scheduler) {
-        let (current, at) = self.drive.last;
-        let Some(faults) = scheduler.faults() else {
-            return;
-        };
-        let possible = world.faulting().map(|world| world.possible(current));
-        let Some(possible) = possible.filter(|possible| !possible.is_empty()) else {
-            return;
-        };
-        let default = self.default_next(current);
-        let Some(fault) = faults.fault(&self.view(world, default), &possible) else {
-            return;
-        };
-        if world
-            .faulting()
-            .is_some_and(|world| world.meet(current, fault))
-        {
-            self.drive.schedule.deviations.push(Deviation {
-                context: world.contexts().get(current).path.to_vec(),
-                at,
-                turn: Turn::Fault(fault),
-            });
         }
     }
 
