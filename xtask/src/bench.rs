@@ -3,6 +3,7 @@
 use clap::Subcommand;
 
 mod against;
+mod clean;
 mod cpu;
 mod engine;
 mod explore;
@@ -20,6 +21,8 @@ mod scan_tables;
 pub(crate) enum Bench {
     /// This build beside another one: campaigns of programs and kernels, explanations, in alternating runs.
     Against(against::Against),
+    /// Correct programs of many idioms and languages: nothing may be reported.
+    Clean(clean::Clean),
     /// Speed of the engine: kernels, programs, restores.
     Engine,
     /// The search: schedules to the bug by scheduler, schedules per second, peers.
@@ -50,6 +53,7 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     }
     match bench {
         Bench::Against(against) => against.run(),
+        Bench::Clean(clean) => clean.run(),
         Bench::Engine => engine::run(),
         Bench::Explore(explore) => explore.run(),
         Bench::Harden(harden) => harden.run(),

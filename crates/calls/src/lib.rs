@@ -10,5 +10,5 @@ pub mod call;
 pub mod lookup;
 mod table;
 
-pub use call::{Call, Learns, MemoryChange, Unnoticed};
+pub use call::{Call, Interrupts, Learns, MemoryChange, Unnoticed};
 pub use lookup::{all, find, name, number, of};

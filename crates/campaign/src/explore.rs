@@ -72,6 +72,7 @@ fn run_alone<S: Stage>(stage: &mut S, options: &Options, rules: &S::Rules) -> Ru
         focus: &[],
         is_timed: false,
         is_stepwise: options.every_instruction,
+        faults: &[],
     };
     let mut scheduler = scheduler(Algorithm::Default, 0, material);
     stage.run(&mut *scheduler, rules, Watch::EVERYTHING)
@@ -208,6 +209,7 @@ impl<S: Stage> Campaign<'_, S> {
             profile: self.learning.profile.clone(),
             focus: self.focus.clone(),
             is_stepwise: self.options.every_instruction,
+            faults: self.options.faults.clone(),
             rules: self.rules.clone(),
         };
         Generation { shared, jobs }
@@ -318,6 +320,7 @@ impl<S: Stage> Campaign<'_, S> {
             schedules: self.report.schedules + more,
             distinct: to_u64(self.seen.len()),
             failures: to_u64(self.findings.len()),
+            first_failing: self.report.first_failing,
             points: to_u64(self.learning.points_len()),
             interrupted: self.report.interrupted,
             classes: to_u64(self.classes.len()),

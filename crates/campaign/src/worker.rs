@@ -53,6 +53,7 @@ impl<S: Subject> Worker for Explorer<S> {
             focus: &shared.focus,
             is_timed: job.is_timed,
             is_stepwise: shared.is_stepwise,
+            faults: &shared.faults,
         };
         let mut scheduler = scheduler(job.algorithm, job.seed, material);
         let making = stopwatch.lap();

@@ -239,6 +239,7 @@ fn add_first_thread(kernel: &mut Kernel, pid: Pid, tid: Tid) {
             has_yielded: false,
             yielded_at: None,
             torn: None,
+            fault: None,
             stopped_at_point: None,
             hooked_calls: Vec::new(),
             moving: None,

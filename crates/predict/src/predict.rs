@@ -200,6 +200,7 @@ impl<S: Stage> Predictor<'_, S> {
             focus: &[],
             is_timed: false,
             is_stepwise: false,
+            faults: &[],
         };
         let mut walk = scheduler(Algorithm::RandomWalk, seed, material);
         let learned = self.stage.run(&mut *walk, &self.rules, Watch::MEMORY);

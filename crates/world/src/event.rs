@@ -3,6 +3,7 @@
 use raddle_stdx::width::low_u8;
 
 use crate::context::ContextId;
+use crate::fault::Fault;
 use crate::location::{GRANULE_BYTES, Location};
 use crate::mark::Mark;
 use crate::site::Site;
@@ -222,6 +223,8 @@ pub enum EventKind {
     },
     /// An operation of the program or of a client begins, ends, or says what it was given or gave.
     Mark(Box<Mark>),
+    /// The system does something to the context that it may do and seldom does.
+    Fault(Fault),
 }
 
 #[cfg(test)]

@@ -54,6 +54,13 @@ pub struct Pending {
     pub kind: PendingKind,
 }
 
+impl Pending {
+    /// Whether it is a system call.
+    pub fn is_call(&self) -> bool {
+        matches!(self.kind, PendingKind::Syscall { .. })
+    }
+}
+
 /// The kind of the next operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PendingKind {

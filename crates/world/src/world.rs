@@ -2,6 +2,7 @@
 
 use crate::context::{ContextId, ContextTable};
 use crate::event::Event;
+use crate::fault::MeetFaults;
 use crate::rehearsal::Rehearse;
 use crate::site::Site;
 use crate::stop::{Pending, Stop, Until};
@@ -50,6 +51,10 @@ pub trait World {
     }
     /// Present if it can try out how a context would go on.
     fn rehearsing(&mut self) -> Option<&mut dyn Rehearse> {
+        None
+    }
+    /// Present if its contexts can meet faults.
+    fn faulting(&mut self) -> Option<&mut dyn MeetFaults> {
         None
     }
     /// Present if it is to say by itself who is not live, instead of being tried out.

@@ -5,7 +5,7 @@ mod dir;
 mod event;
 mod fd;
 mod file_args;
-mod futex;
+pub(crate) mod futex;
 mod memory;
 mod message;
 mod misc;

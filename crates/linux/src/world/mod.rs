@@ -4,6 +4,7 @@ mod calls;
 mod clients;
 mod describe;
 mod exceptions;
+mod faults;
 pub(crate) mod halt;
 mod private_call;
 mod rehearsal;
@@ -18,9 +19,9 @@ use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_symbols::{ModuleStore, SymbolSpace};
 use raddle_world::{
-    Choice, ContextId, ContextTable, Crash, Duration, Event, ImageId, Location, Pending,
-    PendingKind, Rehearse, Section, Site, Snapshot, Stop, TearInstructions, Until, VirtualTime,
-    World,
+    Choice, ContextId, ContextTable, Crash, Duration, Event, ImageId, Location, MeetFaults,
+    Pending, PendingKind, Rehearse, Section, Site, Snapshot, Stop, TearInstructions, Until,
+    VirtualTime, World,
 };
 use raddle_x86::{BYTES_MAX, Engine, Exit, Fault, Memory, NextAccess, Observe, Peek, Reg, Slice};
 use rustc_hash::FxHashMap;
@@ -51,6 +52,8 @@ pub struct LinuxWorld {
     marks: Marks,
     peek: Peek,
     observe: Observe,
+    /// Whether calls of the allocator are stops.
+    stops_at_allocations: bool,
     /// Program points that the caller set, besides those of hooks.
     points: FxHashMap<u64, Vec<ImageId>>,
 }
@@ -100,6 +103,7 @@ impl LinuxWorld {
             marks: Marks::default(),
             peek: Peek::default(),
             observe: Observe::None,
+            stops_at_allocations: false,
             points: FxHashMap::default(),
         })
     }
@@ -414,7 +418,7 @@ impl LinuxWorld {
             .hooks
             .at_point(&mut self.kernel, &mut self.engine, tid, pc);
         let mark = self.marks.at_point(&mut self.kernel, tid, pc);
-        let is_quiet = self.hooks.is_quiet() && mark != Some(true);
+        let is_quiet = self.hooks.is_quiet() && mark != Some(true) && !self.stops_at_allocations;
         let is_hook = is_hook || mark.is_some();
         let site = self.kernel.site(tid, pc);
         let is_point = self.is_point(site);
@@ -645,6 +649,10 @@ impl World for LinuxWorld {
     }
 
     fn tearing(&mut self) -> Option<&mut dyn TearInstructions> {
+        Some(self)
+    }
+
+    fn faulting(&mut self) -> Option<&mut dyn MeetFaults> {
         Some(self)
     }
 

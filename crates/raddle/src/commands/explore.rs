@@ -393,6 +393,7 @@ fn counts(options: &ExploreOptions, case: &Explored) -> serde_json::Value {
         "schedules": report.schedules,
         "distinct": report.distinct,
         "failing": report.failing,
+        "first_failing": report.first_failing,
         "contexts": report.contexts,
         "decisions": report.decisions,
         "points": report.points,

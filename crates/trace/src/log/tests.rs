@@ -55,6 +55,7 @@ fn kinds() -> Vec<EventKind> {
         EventKind::BarrierEnter { object },
         EventKind::BarrierLeave { object },
         EventKind::KnownCall,
+        EventKind::Fault(raddle_world::Fault::WakeOrder),
         EventKind::Publish { object },
         EventKind::Obtain { object },
         EventKind::Map { addr, size },

@@ -80,6 +80,7 @@ impl CampaignOptions {
             findings_max: FINDINGS_MAX,
             varies_time: false,
             every_instruction: false,
+            faults: Vec::new(),
             cancel: cancel.clone(),
             clock: self.timing.then_some(Instant::now as Clock),
         })

@@ -1,5 +1,6 @@
 //! The options of exploring programs.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,10 +10,29 @@ use raddle_campaign::{Cancel, Options};
 use raddle_explore::{About, HABITS, Program};
 use raddle_symbols::ModuleStore;
 use raddle_trace::{Checks, Inputs};
+use raddle_world::Fault;
 
 use super::oracle;
 use crate::commands::campaign::CampaignOptions;
 use crate::report_options::ReportOptions;
+
+/// What a word of `--faults` names.
+#[derive(Debug, Clone)]
+struct Faults(Vec<Fault>);
+
+fn faults(word: &str) -> Result<Faults, String> {
+    let chosen = Fault::ALL
+        .iter()
+        .filter(|(name, _)| word == "all" || *name == word);
+    let chosen: Vec<Fault> = chosen.map(|(_, fault)| *fault).collect();
+    if chosen.is_empty() {
+        let names = Fault::ALL.map(|(name, _)| name).join(", ");
+        return Err(format!(
+            "there is no such fault; choose `all` or some of {names}"
+        ));
+    }
+    Ok(Faults(chosen))
+}
 
 /// How to explore and how to tell about it.
 #[derive(Debug, Args)]
@@ -43,6 +63,11 @@ pub(crate) struct ExploreOptions {
     /// Never let a timer or time-out come while some thread could still run.
     #[arg(long)]
     no_time_jumps: bool,
+    /// Let threads meet what the system may do to them: `wake-up` (a wait for a condition ends for nothing),
+    /// `wake-order`, `short` (pipes and sockets move one byte), `interrupt` (EINTR, with handlers only), `memory` (malloc
+    /// gives NULL); several with commas, or `all`.
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = faults, conflicts_with = "exhaustive")]
+    faults: Vec<Faults>,
     /// The exit status that is right; default: that of the run without interruptions.
     #[arg(long, value_name = "STATUS")]
     expect_exit: Option<u8>,
@@ -81,6 +106,7 @@ impl ExploreOptions {
                 races: self.races,
                 varies_time: !self.no_time_jumps,
                 every_instruction: self.every_instruction,
+                faults: self.fault_kinds(),
                 ..self.campaign.campaign(&HABITS, cancel)?
             },
             about: Arc::new(About {
@@ -101,6 +127,17 @@ impl ExploreOptions {
             exhaustive: self.exhaustive,
             focus: self.campaign.focus()?,
         })
+    }
+
+    /// The faults that are asked for, each once.
+    fn fault_kinds(&self) -> Vec<Fault> {
+        let kinds: BTreeSet<Fault> = self
+            .faults
+            .iter()
+            .flat_map(|faults| &faults.0)
+            .copied()
+            .collect();
+        kinds.into_iter().collect()
     }
 
     /// To explore everything takes as many as it takes.
