@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use raddle_detect::Covered;
 use raddle_sched::{End, Profile, ReadsFromPair};
 use raddle_stdx::Prng;
 use raddle_stdx::width::to_u64;
@@ -11,6 +12,7 @@ use raddle_world::Site;
 
 use crate::algorithm::{Algorithm, Material, scheduler};
 use crate::cancel::Urgency;
+use crate::coverage::NamedCoverage;
 use crate::feedback::{Feedback, Pool};
 use crate::findings::Findings;
 use crate::generation::{Director, Generation, run_generations};
@@ -152,6 +154,7 @@ pub fn sample<S: Subject>(
         interrupted: BTreeSet::new(),
         findings: Findings::default(),
         races: BTreeMap::new(),
+        covered: Covered::default(),
     };
     let alone = Job {
         index: 0,
@@ -160,6 +163,7 @@ pub fn sample<S: Subject>(
         wishes: Vec::new(),
         is_timed: false,
         observes: true,
+        covers: subject.options().coverage,
     };
     campaign.merge(&[alone], vec![baseline]);
     let mut reporting = Reporting::<S> {
@@ -193,6 +197,7 @@ struct Campaign<'a, S: Stage> {
     interrupted: BTreeSet<Site>,
     findings: Findings<S>,
     races: BTreeMap<(Site, Site), Witnessed<S>>,
+    covered: Covered,
 }
 
 impl<S: Stage> Campaign<'_, S> {
@@ -233,7 +238,9 @@ impl<S: Stage> Campaign<'_, S> {
             algorithm,
             wishes,
             is_timed: has_timers && Prng::new(Prng::derive_seed(seed, 4)).chance(1, 2),
+            covers: self.options.coverage,
             observes: self.options.races
+                || self.options.coverage
                 || generation == 0
                 || index.is_multiple_of(self.habits.sample)
                 || (is_learning && index.is_multiple_of(self.habits.learning_sample)),
@@ -295,6 +302,9 @@ impl<S: Stage> Campaign<'_, S> {
             return;
         };
         self.report.shared_places = self.report.shared_places.max(learned.shared_places);
+        if let Some(covered) = learned.covered {
+            self.covered.absorb(covered);
+        }
         for group in &learned.meetings {
             self.learning.meet(group);
             self.feedback.learn(group, &learned.writers);
@@ -351,6 +361,9 @@ impl<S: Stage> Campaign<'_, S> {
                 }));
             },
         );
+        if self.options.coverage {
+            self.report.coverage = Some(NamedCoverage::of(stage, self.covered));
+        }
         let races: Vec<Witnessed<S>> = self.races.into_values().collect();
         self.report.races = stage.explain_races(&races, &self.rules);
         self.report

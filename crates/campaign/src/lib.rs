@@ -5,10 +5,11 @@
 //! Reading order: [`subject`] (what can be explored), [`outcome`] (what goes to a worker and comes back),
 //! [`mod@explore`] (the campaign), [`generation`] and `worker` (who does the work), [`algorithm`] and [`portfolio`] (what
 //! runs which schedule), [`learning`] and [`feedback`] (what the runs teach for the next ones), [`findings`],
-//! [`minimise`], [`serial`], [`failures`], [`cancel`] (ending early).
+//! [`minimise`], [`serial`], [`failures`], [`cancel`] (ending early), [`coverage`] (what happened, under names that last).
 
 pub mod algorithm;
 pub mod cancel;
+pub mod coverage;
 pub mod exhaustive;
 pub mod explore;
 pub mod failures;
@@ -30,6 +31,7 @@ mod worker;
 
 pub use algorithm::{Algorithm, Material, UnknownScheduler, scheduler};
 pub use cancel::{Cancel, Leave, Urgency};
+pub use coverage::{CodeName, NamedCoverage, Reach, Spaces};
 pub use exhaustive::{Exhaustive, NoteTransitions, Noted};
 pub use explore::{Begun, ReportOf, begin, explore, sample};
 pub use failures::{Failures, Kept, as_found_note};

@@ -2,6 +2,7 @@
 
 use crate::algorithm::Algorithm;
 use crate::cancel::{Cancel, Urgency};
+use crate::coverage::NamedCoverage;
 use crate::exhaustive::Exhaustive;
 use crate::spent::{Clock, Spent};
 use crate::subject::Found;
@@ -28,6 +29,8 @@ pub struct Options {
     pub every_instruction: bool,
     /// What contexts may meet in half of the schedules.
     pub faults: Vec<Fault>,
+    /// Whether the coverage of interleavings is counted in every schedule.
+    pub coverage: bool,
     /// Asks for an end: schedules under way are dropped.
     pub cancel: Cancel,
     /// Measures where the time of the schedules goes.
@@ -124,6 +127,8 @@ pub struct Report<R, T> {
     pub timed_stops: u64,
     /// Only if all interleavings were to be explored.
     pub exhaustive: Option<Exhaustive>,
+    /// What was covered, if that was counted.
+    pub coverage: Option<NamedCoverage>,
     /// What only this kind of subject counts.
     pub tally: T,
 }
@@ -156,6 +161,7 @@ impl<R, T: Default> Default for Report<R, T> {
             baseline_steps: 0,
             timed_stops: 0,
             exhaustive: None,
+            coverage: None,
             tally: T::default(),
         }
     }

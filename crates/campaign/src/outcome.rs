@@ -22,6 +22,9 @@ pub struct Job {
     pub wishes: AbstractSchedule,
     pub is_timed: bool,
     pub observes: bool,
+    /// Whether coverage is counted.
+    #[serde(default)]
+    pub covers: bool,
 }
 
 /// What all jobs of a generation share.
@@ -116,7 +119,7 @@ impl<F, R, T> Outcome<F, R, T> {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use raddle_detect::{Failure, Race};
+    use raddle_detect::{Covered, Failure, Race, Reach, Spaces};
     use raddle_sched::Wish;
     use raddle_trace::Limits;
     use raddle_world::ImageId;
@@ -155,6 +158,7 @@ mod tests {
             }],
             is_timed: true,
             observes: false,
+            covers: false,
         };
         assert_eq!(there_and_back(&job), job);
         let shared = Shared {
@@ -196,6 +200,10 @@ mod tests {
                 writers: BTreeSet::from([site()]),
                 shared_places: 1,
                 races: Vec::new(),
+                covered: Some(Covered {
+                    sites: BTreeMap::from([(site(), Reach::Feasible)]),
+                    spaces: Spaces::default(),
+                }),
             }),
             tally: (),
             spent: Spent {

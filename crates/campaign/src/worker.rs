@@ -60,6 +60,7 @@ impl<S: Subject> Worker for Explorer<S> {
         let watch = Watch {
             memory: job.observes,
             points: job.algorithm == Algorithm::Default,
+            coverage: job.covers,
         };
         let run = self.stage.run(&mut *scheduler, &shared.rules, watch);
         if run.drive.end == End::Abandoned {

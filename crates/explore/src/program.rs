@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use raddle_campaign::{
-    Budget, Digests, Effort, Explained, Focus, Found, Habits, Leave, News, Report, Smallest, Stage,
-    Subject, Watch,
+    Budget, CodeName, Digests, Effort, Explained, Focus, Found, Habits, Leave, News, Report,
+    Smallest, Stage, Subject, Watch,
 };
 use raddle_detect::{Failure, Race};
 use raddle_linux::LinuxWorld;
@@ -199,6 +199,30 @@ impl Stage for Session {
         place
             .unwrap_or_else(|| place_of(&symbols, site.pc()))
             .describe()
+    }
+
+    fn name_code(&mut self, site: Site) -> Option<CodeName> {
+        if self.foreign_image(site).is_some() || self.territory.is_library(site.pc()) {
+            return None;
+        }
+        self.restore();
+        let symbols = self.world.symbols(ContextId(0)).unwrap_or_default();
+        let mapping = symbols.mapping_at(site.pc())?;
+        let link = mapping.link(site.pc());
+        let function = mapping.module.symbols().function_at(link)?;
+        let build = mapping.module.build_id();
+        let place = place_of(&symbols, site.pc());
+        Some(CodeName {
+            build: build.map_or_else(|| mapping.name.to_string(), ToString::to_string),
+            function: function.name.to_string(),
+            offset: link.0.wrapping_sub(function.address.0),
+            file: if place.line > 0 {
+                place.file
+            } else {
+                String::new()
+            },
+            line: place.line,
+        })
     }
 
     fn as_found(&mut self, failing: &Outcome, rules: &Rules) -> Found<Recording> {

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod commands;
+mod coverage;
 mod diff_lines;
 mod event_json;
 mod event_text;

@@ -59,7 +59,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "predict",
         &[
-            "stdx", "symbols", "code", "world", "trace", "sched", "campaign",
+            "stdx", "symbols", "code", "world", "trace", "sched", "detect", "campaign",
         ],
     ),
     ("scan", &["stdx", "report", "config"]),

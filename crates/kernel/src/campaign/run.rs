@@ -205,6 +205,7 @@ impl Detectors<'_> {
                 Some(RaceMode::Close) => self.close.found(),
                 None => Vec::new(),
             },
+            covered: None,
         }
     }
 }

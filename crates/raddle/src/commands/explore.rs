@@ -162,6 +162,7 @@ pub(crate) fn run_cases(
 ) -> Result<Code, Failure> {
     let is_single = cases.len() == 1 && cases[0].test.is_none();
     let keeper = Keeper::open(&options.campaign.output)?;
+    options.check_coverage()?;
     let mut explored = Vec::new();
     let count = cases.len();
     for (case, number) in cases.into_iter().zip(1..) {
@@ -229,6 +230,7 @@ fn explore_case(
         result => result.map_err(|failure| failed(failure, interrupt))?,
     };
     write_recordings(keeper, &case.name, &mut report, &as_found);
+    options.add_coverage(&case.name, &mut report)?;
     let mut findings = findings(options, &report);
     if let Some(test) = &case.test {
         for finding in &mut findings {

@@ -81,6 +81,7 @@ impl CampaignOptions {
             varies_time: false,
             every_instruction: false,
             faults: Vec::new(),
+            coverage: false,
             cancel: cancel.clone(),
             clock: self.timing.then_some(Instant::now as Clock),
         })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_campaign::{Cancel, Options};
+use raddle_campaign::{Cancel, Options, Report};
 use raddle_explore::{About, HABITS, Program};
 use raddle_symbols::ModuleStore;
 use raddle_trace::{Checks, Inputs};
@@ -14,6 +14,7 @@ use raddle_world::Fault;
 
 use super::oracle;
 use crate::commands::campaign::CampaignOptions;
+use crate::coverage;
 use crate::report_options::ReportOptions;
 
 /// What a word of `--faults` names.
@@ -81,6 +82,10 @@ pub(crate) struct ExploreOptions {
     /// Instructions of one schedule before it counts as hanging; default: a multiple of a plain run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..))]
     max_steps: Option<u64>,
+    /// Count which unserializable interleavings happen, in every schedule, and add that to this file; `raddle coverage`
+    /// shows it.
+    #[arg(long, value_name = "FILE", conflicts_with = "exhaustive")]
+    coverage: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) report: ReportOptions,
     /// Symbols that were read: tests of one program have them in common.
@@ -107,6 +112,7 @@ impl ExploreOptions {
                 varies_time: !self.no_time_jumps,
                 every_instruction: self.every_instruction,
                 faults: self.fault_kinds(),
+                coverage: self.coverage.is_some(),
                 ..self.campaign.campaign(&HABITS, cancel)?
             },
             about: Arc::new(About {
@@ -138,6 +144,29 @@ impl ExploreOptions {
             .copied()
             .collect();
         kinds.into_iter().collect()
+    }
+
+    /// Tries the file of coverage before anything else is done.
+    ///
+    /// # Errors
+    /// If there is a file that has no coverage.
+    pub(crate) fn check_coverage(&self) -> anyhow::Result<()> {
+        self.coverage.as_deref().map_or(Ok(()), coverage::check)
+    }
+
+    /// Adds what a campaign has covered to the file.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written.
+    pub(crate) fn add_coverage<R, T>(
+        &self,
+        program: &str,
+        report: &mut Report<R, T>,
+    ) -> anyhow::Result<()> {
+        match (&self.coverage, report.coverage.take()) {
+            (Some(path), Some(covered)) => coverage::add(path, program, report.schedules, covered),
+            _ => Ok(()),
+        }
     }
 
     /// To explore everything takes as many as it takes.

@@ -11,7 +11,7 @@ use raddle_kernel::campaign::{
     Target,
 };
 use raddle_kernel::recording::KernelRecording;
-use raddle_predict::{CriticalReads, Predictions, predict};
+use raddle_predict::{Predictions, ProgramCode, predict};
 use raddle_report::render::{Case, Results};
 
 use super::{Analyses, Told, milliseconds, words};
@@ -107,12 +107,7 @@ impl KernelPredict {
                     keep_recording(keeper, finding, recording)
                 });
             };
-            anyhow::Ok(predict(
-                &test,
-                &what,
-                &mut |_| CriticalReads::default(),
-                news,
-            ))
+            anyhow::Ok(predict(&test, &what, &mut |_| ProgramCode::default(), news))
         });
         drop(line);
         let mut predictions = result?.map_err(start_failure)?;
@@ -161,7 +156,7 @@ impl KernelPredict {
         let findings = findings.map(|found| found.finding.clone()).collect();
         let summary = words::summary(predictions, elapsed);
         let mut closing = if self.analyses.predicted {
-            words::open(&predictions.predicted)
+            words::synchronisation(predictions) + &words::open(&predictions.predicted)
         } else {
             String::new()
         };
