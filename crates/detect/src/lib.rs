@@ -9,6 +9,6 @@ mod reading;
 mod shadow;
 
 pub use communication::Communication;
-pub use failure::{Effect, Failure, HeapFault, NotSerial, assertion_message};
+pub use failure::{Failure, HeapFault, NotSerial, assertion_message};
 pub use race::{Race, Races, Side};
 pub use reading::HandOver;
