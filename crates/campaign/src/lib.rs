@@ -21,6 +21,7 @@ pub mod learning;
 pub mod minimise;
 pub mod options;
 pub mod outcome;
+pub mod pairs;
 pub mod portfolio;
 pub mod serial;
 pub mod spent;

@@ -30,6 +30,8 @@ pub struct Marked {
     pub context: Arc<[u32]>,
     /// Its own steps before.
     pub steps: u64,
+    /// Everybody's steps before, if it has no code of its own: others work for it.
+    pub shared_steps: Option<u64>,
     pub mark: Mark,
 }
 
@@ -42,6 +44,8 @@ impl Marked {
         Some(Self {
             context: Arc::clone(&world.contexts().get(event.context).path),
             steps: event.step,
+            shared_steps: (event.site == Site::NOWHERE)
+                .then(|| world.contexts().iter().map(|(_, one)| one.steps).sum()),
             mark: Mark::clone(mark),
         })
     }

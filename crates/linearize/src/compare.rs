@@ -178,6 +178,7 @@ mod tests {
             results: vec![Value::Text(text.into())],
             begun: 0,
             ended: Some(1),
+            effort: crate::history::Effort::default(),
         }
     }
 

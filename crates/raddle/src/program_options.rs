@@ -114,6 +114,22 @@ impl ProgramOptions {
             .then_some(path)
     }
 
+    /// The one word that is given instead of a program.
+    pub(crate) fn single(&self) -> Option<PathBuf> {
+        match &self.command[..] {
+            [only] => Some(PathBuf::from(only)),
+            _ => None,
+        }
+    }
+
+    /// The files that are named instead of a program, if all of them end so.
+    pub(crate) fn only_files(&self, extension: &str) -> Option<Vec<PathBuf>> {
+        let files = self.command.iter().map(PathBuf::from);
+        let files = files.filter(|path| path.extension().is_some_and(|known| known == extension));
+        let files: Vec<PathBuf> = files.collect();
+        (files.len() == self.command.len()).then_some(files)
+    }
+
     /// The same surroundings for another program.
     pub(crate) fn of_command(&self, command: &[String]) -> Self {
         Self {

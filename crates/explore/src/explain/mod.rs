@@ -178,6 +178,9 @@ fn told(session: &mut Session, failure: &Failure, run: &Run, rules: &Rules) -> O
             ending::describe_end(session, failure, complaint, (run, rules), &mut finding);
         }
     }
+    if session.about.serial.is_some() && finding.serial.is_none() {
+        finding.serial = Some(ending::broken_off(session, failure));
+    }
     set_clocks(&mut finding);
     session.leave.still()?;
     // A run that goes on and on takes as long beside the failing one.

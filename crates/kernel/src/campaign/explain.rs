@@ -86,6 +86,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
                 .collect(),
             why,
             notes: self.notes(failure),
+            serial: failure.serial(),
             fingerprint: failure.fingerprint(),
             console: console(failure),
             ..Finding::new(failure.rule(), Severity::Error, Confidence::Confirmed)
