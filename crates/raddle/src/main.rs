@@ -22,6 +22,7 @@ mod program_options;
 mod project;
 mod report_options;
 mod sealed;
+mod suppressed;
 mod units;
 mod watch;
 

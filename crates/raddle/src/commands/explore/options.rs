@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use raddle_campaign::{Cancel, Options};
-use raddle_explore::{About, HABITS, Program};
+use raddle_explore::{About, Cut, HABITS, Program};
 use raddle_trace::{Checks, Inputs};
 
 use super::oracle;
@@ -18,8 +18,8 @@ use crate::report_options::ReportOptions;
 pub(crate) struct ExploreOptions {
     #[command(flatten)]
     pub(crate) campaign: CampaignOptions,
-    /// Where schedules begin: `first-thread`; `hint` for where the program calls `raddle_snapshot()` of raddle.h; or the
-    /// name of a function, such as `main`.
+    /// Where schedules begin: `first-thread`; `hint` for where the program calls `raddle_snapshot()` of raddle.h;
+    /// `listen` for the first time that a process waits for a client; or the name of a function, such as `main`.
     #[arg(long, value_name = "PLACE", default_value = "first-thread")]
     snapshot_at: String,
     /// Look for data races in every schedule, not only in a sample of them, and list those that look harmless.
@@ -55,6 +55,11 @@ pub(crate) struct ExploreOptions {
     /// Instructions of one schedule before it counts as hanging; default: a multiple of a plain run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..))]
     max_steps: Option<u64>,
+    /// Explore only the first part of a long run: every schedule ends after this many instructions. Crashes, data races,
+    /// heap errors and deadlocks up to there are found; hangs, exit statuses and outputs are not judged. Tests that are
+    /// longer than 200 million instructions are cut by themselves.
+    #[arg(long, value_name = "STEPS", value_parser = clap::value_parser!(u64).range(1000..), conflicts_with_all = ["max_steps", "exhaustive"])]
+    pub(crate) cut: Option<u64>,
     #[command(flatten)]
     pub(crate) report: ReportOptions,
 }
@@ -93,9 +98,15 @@ impl ExploreOptions {
             }),
             expected_exit: self.expect_exit.map(i32::from),
             steps_max: self.max_steps,
+            cut: self.cut.map_or(Cut::Never, Cut::At),
             exhaustive: self.exhaustive,
             focus: self.campaign.focus()?,
         })
+    }
+
+    /// Whether a test may be cut because it is long.
+    pub(crate) fn may_cut(&self) -> bool {
+        self.cut.is_none() && self.max_steps.is_none() && !self.exhaustive
     }
 
     /// To explore everything takes as many as it takes.
