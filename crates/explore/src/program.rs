@@ -63,10 +63,33 @@ pub struct Program {
     pub expected_exit: Option<i32>,
     /// Steps of one schedule at most; none for a multiple of the default order's.
     pub steps_max: Option<u64>,
+    /// What becomes of runs that are longer than that.
+    pub cut: Cut,
     /// Explore all interleavings instead of sampling them.
     pub exhaustive: bool,
     /// Decide only inside these functions and lines; empty for everywhere.
     pub focus: Vec<Focus>,
+}
+
+/// What becomes of long runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cut {
+    /// They are hanging.
+    #[default]
+    Never,
+    /// Runs end after so many steps; what happened before that is judged.
+    At(u64),
+    /// A program whose default order takes more steps than this is not explored.
+    Refuse(u64),
+}
+
+impl Cut {
+    fn steps(self) -> Option<u64> {
+        match self {
+            Self::Never => None,
+            Self::At(steps) | Self::Refuse(steps) => Some(steps),
+        }
+    }
 }
 
 /// What a campaign on a program found out.
@@ -116,14 +139,21 @@ impl Subject for Program {
         Rules {
             limits: Limits {
                 patience: PATIENCE,
-                steps: self.steps_max.unwrap_or(FIRST_STEPS),
+                steps: self.cut.steps().or(self.steps_max).unwrap_or(FIRST_STEPS),
             },
             expected_exit: self.expected_exit,
+            is_cut: self.cut != Cut::Never,
         }
     }
 
     /// The default order says which exit status is right and how long a run takes.
     fn rules(&self, _: &mut Session, baseline: &Run) -> Result<Rules, StartFailure> {
+        let is_long = baseline.drive.end == End::Hanging;
+        match self.cut {
+            Cut::Refuse(steps) if is_long => return Err(StartFailure::Long { steps }),
+            Cut::At(_) => return Ok(self.first_rules()),
+            _ => {}
+        }
         let status = match baseline.drive.end {
             End::Exited { status } if status & 0x7F == 0 && baseline.failure.is_none() => {
                 status >> 8 & 0xFF
@@ -139,6 +169,7 @@ impl Subject for Program {
                 patience: baseline.drive.steps.clamp(PATIENCE, PATIENCE_MAX),
             },
             expected_exit: Some(self.expected_exit.unwrap_or(status)),
+            is_cut: false,
         })
     }
 

@@ -35,14 +35,18 @@ pub enum StartFailure {
         describe_status(*status)
     )]
     EndedAlone { status: i32 },
+    #[error(
+        "the program does not end within {steps} instructions: give `--cut STEPS` to explore the first part of its run"
+    )]
+    Long { steps: u64 },
     #[error("the program waits for ever before its schedules begin: {0}")]
     Stuck(String),
     #[error(
-        "the program has no function `{0}`; `--snapshot-at` takes `first-thread`, `hint` or the name of a function"
+        "the program has no function `{0}`; `--snapshot-at` takes `first-thread`, `hint`, `listen` or the name of a function"
     )]
     NoSymbol(String),
     #[error(
-        "neither the program nor a library that it is linked with has the hint `raddle_snapshot()`: call it from raddle.h where schedules are to begin, or leave out `--snapshot-at hint`"
+        "none of the programs that ran, nor a library that one is linked with, has the hint `raddle_snapshot()`: call it from raddle.h where schedules are to begin, or leave out `--snapshot-at hint`"
     )]
     NoHint,
     #[error(

@@ -8,6 +8,7 @@ use raddle_world::{ContextId, Fault, HeldLocks, ThreadName};
 use raddle_x86::Cpu;
 
 use crate::call;
+use crate::credentials::Credentials;
 use crate::heap::Block;
 use crate::hooks::PendingCall;
 use crate::process::Pid;
@@ -32,6 +33,7 @@ impl Id for Tid {
 pub(crate) struct Thread {
     pub(crate) tid: Tid,
     pub(crate) process: Pid,
+    pub(crate) credentials: Arc<Credentials>,
     pub(crate) context: ContextId,
     pub(crate) cpu: Cpu,
     /// `comm`: at most 15 bytes.

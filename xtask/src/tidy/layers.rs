@@ -13,7 +13,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("stdx", &[]),
     ("annotations", &[]),
     ("calls", &[]),
-    ("config", &[]),
+    ("config", &["stdx"]),
     ("protocol", &[]),
     ("symbols", &["stdx"]),
     ("code", &["stdx", "symbols"]),

@@ -26,6 +26,7 @@ use raddle_world::{
 use raddle_x86::{BYTES_MAX, Engine, Exit, Fault, Memory, NextAccess, Observe, Peek, Reg, Slice};
 use rustc_hash::FxHashMap;
 
+use crate::execution_timer;
 use crate::hooks::Hooks;
 use crate::kernel::{Kernel, State};
 use crate::marks::Marks;
@@ -328,7 +329,8 @@ impl LinuxWorld {
         let now = kernel.state.now;
         let quiet = kernel
             .next_deadline()
-            .map_or(u64::MAX, |deadline| deadline.0.saturating_sub(now.0));
+            .map_or(u64::MAX, |deadline| deadline.0.saturating_sub(now.0))
+            .min(kernel.steps_before_execution_timer(tid));
         let is_excused = std::mem::take(&mut kernel.thread_mut(tid).is_excused);
         let is_guarded = !is_excused && self.is_guarded(tid);
         let steps_max = if is_excused { 1 } else { u64::MAX };
@@ -370,6 +372,7 @@ impl LinuxWorld {
         kernel.state.now = now.after(Duration(outcome.steps));
         kernel.state.contexts.get_mut(context).steps += outcome.steps;
         kernel.process_mut(pid).usage.steps += outcome.steps;
+        execution_timer::notice(kernel, pid);
         self.statistics.steps += outcome.steps;
         self.leave(tid, outcome.exit, until, *left)
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use raddle_campaign::{Cancel, Options, Report};
-use raddle_explore::{About, HABITS, Program};
+use raddle_explore::{About, Cut, HABITS, Program};
 use raddle_symbols::ModuleStore;
 use raddle_trace::{Checks, Inputs};
 use raddle_world::Fault;
@@ -40,8 +40,8 @@ fn faults(word: &str) -> Result<Faults, String> {
 pub(crate) struct ExploreOptions {
     #[command(flatten)]
     pub(crate) campaign: CampaignOptions,
-    /// Where schedules begin: `first-thread`; `hint` for where the program calls `raddle_snapshot()` of raddle.h; or the
-    /// name of a function, such as `main`.
+    /// Where schedules begin: `first-thread`; `hint` for where the program calls `raddle_snapshot()` of raddle.h;
+    /// `listen` for the first time that a process waits for a client; or the name of a function, such as `main`.
     #[arg(long, value_name = "PLACE", default_value = "first-thread")]
     snapshot_at: String,
     /// Look for data races in every schedule, not only in a sample of them, and list those that look harmless.
@@ -86,6 +86,11 @@ pub(crate) struct ExploreOptions {
     /// shows it.
     #[arg(long, value_name = "FILE", conflicts_with = "exhaustive")]
     coverage: Option<PathBuf>,
+    /// Explore only the first part of a long run: every schedule ends after this many instructions. Crashes, data races,
+    /// heap errors and deadlocks up to there are found; hangs, exit statuses and outputs are not judged. Tests that are
+    /// longer than 200 million instructions are cut by themselves.
+    #[arg(long, value_name = "STEPS", value_parser = clap::value_parser!(u64).range(1000..), conflicts_with_all = ["max_steps", "exhaustive"])]
+    pub(crate) cut: Option<u64>,
     #[command(flatten)]
     pub(crate) report: ReportOptions,
     /// Symbols that were read: tests of one program have them in common.
@@ -130,6 +135,7 @@ impl ExploreOptions {
             }),
             expected_exit: self.expect_exit.map(i32::from),
             steps_max: self.max_steps,
+            cut: self.cut.map_or(Cut::Never, Cut::At),
             exhaustive: self.exhaustive,
             focus: self.campaign.focus()?,
         })
@@ -167,6 +173,11 @@ impl ExploreOptions {
             (Some(path), Some(covered)) => coverage::add(path, program, report.schedules, covered),
             _ => Ok(()),
         }
+    }
+
+    /// Whether a test may be cut because it is long.
+    pub(crate) fn may_cut(&self) -> bool {
+        self.cut.is_none() && self.max_steps.is_none() && !self.exhaustive
     }
 
     /// To explore everything takes as many as it takes.
