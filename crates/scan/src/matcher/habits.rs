@@ -15,7 +15,7 @@ use crate::pdl::ast::Predicate;
 const OTHERS_MIN: usize = 3;
 /// The same for what is shown on request only, and the share of calls that must agree.
 const OTHERS_FEW: usize = 2;
-const FEW_PERCENT: usize = 66;
+const FEW_PERCENT: usize = 50;
 /// So many other calls may have a few exceptions.
 const MANY: usize = 10;
 const MANY_PERCENT: usize = 90;
@@ -353,7 +353,7 @@ impl Engine<'_> {
             all
         };
         let (many, percent) = if others == OTHERS_FEW {
-            (OTHERS_FEW * 2, FEW_PERCENT)
+            (OTHERS_FEW, FEW_PERCENT)
         } else {
             (MANY, MANY_PERCENT)
         };

@@ -439,12 +439,14 @@ impl Engine<'_> {
         if let Some(known) = self.mostly_held.borrow().get(&callee) {
             return *known;
         }
-        let found = self.count_held(callee, wanted);
+        let (under, all) = self.count_held(callee, wanted);
+        let found = under >= 1 && under * 2 >= all;
         self.mostly_held.borrow_mut().insert(callee, found);
         found
     }
 
-    pub(super) fn count_held(&self, callee: FnId, wanted: &[Lock]) -> bool {
+    /// Calls of the function that are seen to hold one of the locks, and all of them.
+    pub(super) fn count_held(&self, callee: FnId, wanted: &[Lock]) -> (u32, u32) {
         let (mut all, mut under) = (0_u32, 0_u32);
         for caller in self.calls.callers[at(callee.0)].iter().take(CALLERS_MAX) {
             for call in self.calls.of(*caller) {
@@ -463,7 +465,7 @@ impl Engine<'_> {
                 );
             }
         }
-        under >= 1 && under * 2 >= all
+        (under, all)
     }
 
     /// Locks that an assertion at `place`, a call of a lock assertion, speaks of.
@@ -574,5 +576,26 @@ impl Ask<'_, '_, '_> {
     pub(super) fn leaves_armed(&self) -> Option<bool> {
         let (place, started) = (self.place(0)?, self.place(1)?);
         Some(self.engine.left_armed(place).contains(&started))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_opposite_names_have_the_same_stem() {
+        let are_opposite = |maker: &str, other: &str| {
+            let own = stem(maker, DOING);
+            own.is_some() && own == stem(other, UNDOING)
+        };
+        assert!(are_opposite("meter_stats_init", "meter_stats_deinit"));
+        assert!(are_opposite(
+            "q_attach_mailbox_work",
+            "q_detach_mailbox_work"
+        ));
+        assert!(!are_opposite("meter_stats_init", "meter_exit"));
+        assert!(!are_opposite("init", "exit"));
+        assert!(!are_opposite("meter_read", "meter_exit"));
     }
 }

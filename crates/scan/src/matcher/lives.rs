@@ -3,6 +3,7 @@
 use super::Engine;
 use super::handlers::CALLERS_MAX;
 use crate::analyse::keys::{Key, KeyParts, View};
+use crate::analyse::locks::Lock;
 use crate::analyse::program::{EventId, FnId};
 use crate::analyse::types::Def;
 use crate::front::ast::{E, Expr};
@@ -17,15 +18,25 @@ impl Engine<'_> {
     /// Whether the pointer read at `place` is one that is read by `rcu_dereference()` elsewhere.
     pub(super) fn is_rcu_pointer(&self, place: EventId) -> bool {
         let key = self.accesses.key(place);
-        if !key.is_shared() || !(self.is_declared_rcu(key) || self.is_read_by_rcu(key)) {
+        let is_declared = self.is_declared_rcu(key);
+        if !key.is_shared() || !(is_declared || self.is_read_by_rcu(key)) {
             return false;
         }
-        // Under a lock that may be held the writers are kept away.
+        // Under a lock that may be held the writers are kept away. Where the declaration speaks, it must be theirs.
         let is_locked = self.held(place).ever.iter().any(|lock| {
             let family = self.program.table.family(self.flows.locks.family(*lock));
-            !family.rcu && !family.context
+            !family.rcu && !family.context && (!is_declared || self.is_lock_of_writers(key, *lock))
         });
         !is_locked && !self.is_fresh_at(place)
+    }
+
+    /// Whether some writer of the pointer holds the lock.
+    fn is_lock_of_writers(&self, key: Key, lock: Lock) -> bool {
+        let mut writes = self.accesses.writes(key).iter().take(CALLERS_MAX);
+        writes.any(|write| {
+            let held = self.held(*write).ever;
+            held.iter().any(|other| other.is_same_object(lock))
+        })
     }
 
     /// Whether the declaration says that readers follow the pointer under RCU.

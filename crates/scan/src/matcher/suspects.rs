@@ -49,8 +49,11 @@ const NEEDS_DEPTH: u32 = 3;
 const FUNCTIONS_MIN: u32 = 2;
 const ALL_PERCENT: u32 = 40;
 const WRITES_PERCENT: u32 = 60;
-/// Nothing but a lock makes a list safe: one other function that takes it is enough.
-const LIST_FUNCTIONS_MIN: u32 = 1;
+/// Nothing but a lock makes a list safe, and a lock beside a field is there for it: one other function that takes
+/// it is enough.
+const CLEAR_FUNCTIONS_MIN: u32 = 1;
+/// The share of callers that must hold what a function leaves to them.
+const CALLERS_PERCENT: u32 = 34;
 /// Others that must take a lock with interrupts off, and their share.
 const IRQ_OFF_MIN: u32 = 2;
 const IRQ_OFF_PERCENT: u32 = 60;
@@ -214,17 +217,26 @@ impl Engine<'_> {
 
     fn lacks_usual(&self, place: EventId, key: Key) -> bool {
         let is_write = self.program.event(place).kind == Kind::Write;
-        let functions_min = if self.is_list(key) {
-            LIST_FUNCTIONS_MIN
-        } else {
-            FUNCTIONS_MIN
-        };
+        let is_list = self.is_list(key);
         self.usual(key, place).iter().any(|usual| {
+            let functions_min = if is_list || self.is_of_same_struct(usual.lock, key) {
+                CLEAR_FUNCTIONS_MIN
+            } else {
+                FUNCTIONS_MIN
+            };
             usual.speaks(is_write, functions_min)
                 && !self.may_hold(place, usual.lock)
                 && !self.is_fresh_at(place)
                 && self.has_locked_writer(key, usual.lock, place)
         })
+    }
+
+    /// Whether the lock and the object are fields of one struct.
+    fn is_of_same_struct(&self, lock: Lock, key: Key) -> bool {
+        match (self.flows.locks.key(lock).parts(), key.parts()) {
+            (KeyParts::Field(one, _), KeyParts::Field(other, _)) => one == other,
+            _ => false,
+        }
     }
 
     /// Whether the object is the head of a list.
@@ -359,17 +371,27 @@ impl Engine<'_> {
 
     /// Whether the read is one that is only right in an RCU section, or under the lock of the writers.
     fn reads_under_rcu(&self, place: EventId) -> bool {
+        self.walks_by_rcu(place)
+            || self
+                .name_of_access(place)
+                .is_some_and(|text| matches!(text, b"rcu_dereference" | b"rcu_dereference_sched"))
+    }
+
+    /// Whether the list read at `place` is walked by an RCU loop: the lock of its writers is not asked for.
+    pub(super) fn walks_by_rcu(&self, place: EventId) -> bool {
+        self.name_of_access(place)
+            .is_some_and(|text| text.ends_with(b"_rcu") && self.program.table.is_loop(text))
+    }
+
+    /// The name of the call that makes a read.
+    fn name_of_access(&self, place: EventId) -> Option<&[u8]> {
         let event = self.program.event(place);
         if event.kind != Kind::Read || event.flags & BY_CALL == 0 {
-            return false;
+            return None;
         }
         let view = View::new(self.program, place.function);
-        let Some((name, _)) = view.unit.named_call(E(event.aux)) else {
-            return false;
-        };
-        let text = self.program.names.bytes(view.name(name));
-        matches!(text, b"rcu_dereference" | b"rcu_dereference_sched")
-            || (text.ends_with(b"_rcu") && self.program.table.is_loop(text))
+        let (name, _) = view.unit.named_call(E(event.aux))?;
+        Some(self.program.names.bytes(view.name(name)))
     }
 
     /// Calls without a lock that the callee needs and other callers hold, in order.
@@ -380,7 +402,7 @@ impl Engine<'_> {
                 for need in self.needs(callee, 0).iter() {
                     if need.lock != Lock::NONE
                         && !self.flows.acquires(callee, need.lock)
-                        && self.count_held(callee, &[need.lock])
+                        && self.is_often_held(callee, need.lock)
                     {
                         let without = self.calls_to(callee);
                         found.extend(without.filter(|place| !self.may_hold(*place, need.lock)));
@@ -392,6 +414,12 @@ impl Engine<'_> {
             found.dedup();
             found
         })
+    }
+
+    /// Whether a good part of the calls of the function is made under the lock.
+    fn is_often_held(&self, callee: FnId, lock: Lock) -> bool {
+        let (under, all) = self.count_held(callee, &[lock]);
+        under >= 1 && under * 100 >= all * CALLERS_PERCENT
     }
 
     /// Reads of RCU pointers and calls of functions that make them, without section or lock, in order.

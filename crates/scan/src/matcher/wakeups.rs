@@ -8,7 +8,7 @@ use crate::analyse::cfg::Cfg;
 use crate::analyse::keys::{Key, View};
 use crate::analyse::program::{EventId, FnId};
 use crate::front::ast::{E, Expr};
-use crate::front::event::Kind;
+use crate::front::event::{Kind, TOP};
 use crate::front::lex::{at, op};
 
 /// Changes of one object that are looked at.
@@ -27,6 +27,8 @@ pub(crate) struct Awaited {
     /// The sleeper goes on once the object is zero; nothing if the condition does not say.
     is_zero: Option<bool>,
     folder: u32,
+    /// The sleeper tests under a lock: who changes and wakes under one is not too early.
+    is_locked: bool,
 }
 
 /// What sleepers wait for, by object.
@@ -48,7 +50,10 @@ impl Ask<'_, '_, '_> {
         let mut awaited = engine.awaited_by(change);
         Some(
             cfg.reaches(woken.event, change.event)
-                && awaited.any(|awaited| Some(awaited.queue) == queue)
+                && awaited.any(|awaited| {
+                    Some(awaited.queue) == queue
+                        && !(awaited.is_locked && engine.is_one_section(woken, change))
+                })
                 && !engine.is_woken_after(change, queue)
                 && !engine.is_woken_change_before(woken, change),
         )
@@ -82,45 +87,83 @@ impl Ask<'_, '_, '_> {
 }
 
 impl Engine<'_> {
+    /// Whether one lock is held at both places.
+    fn is_one_section(&self, one: EventId, other: EventId) -> bool {
+        let held = self.held(other).always;
+        let mut own = self.held(one).always.into_iter();
+        own.any(|lock| held.iter().any(|other| other.is_same_object(lock)))
+    }
+
     fn waiters(&self) -> &Waiters {
         self.waiters.get_or_init(|| self.find_waiters())
     }
 
     fn find_waiters(&self) -> Waiters {
         let mut found = Waiters::default();
+        let waits = self.program.table.class("cond_wait").unwrap_or(0);
         let mut names: Vec<_> = self.calls.by_name.keys().copied().collect();
         names.sort_unstable();
         for name in names {
-            if !self.program.names.bytes(name).starts_with(b"wait_event") {
+            let is_locked = self.program.idiom(name).classes & waits != 0;
+            if !is_locked && !self.program.names.bytes(name).starts_with(b"wait_event") {
                 continue;
             }
             for (function, event) in &self.calls.by_name[&name] {
-                let view = View::new(self.program, *function);
-                let call = self.program.events(*function)[at(*event)].expr;
-                let Some((_, [queue, condition, ..])) = view.unit.named_call(call) else {
-                    continue;
+                let place = EventId {
+                    function: *function,
+                    event: *event,
                 };
-                let queue = view.key(*queue);
-                if !queue.is_shared() {
-                    continue;
-                }
-                let mut objects = Vec::new();
-                awaited_objects(self, &view, *condition, Some(false), &mut objects, 0);
-                let folder = self.folders[at(view.unit_number)];
-                for (key, is_zero) in objects {
-                    let known = found.entry(key).or_default();
-                    let awaited = Awaited {
-                        queue,
-                        is_zero,
-                        folder,
-                    };
-                    if !known.contains(&awaited) {
-                        known.push(awaited);
-                    }
-                }
+                self.add_waiter(place, is_locked, &mut found);
             }
         }
         found
+    }
+
+    /// One sleeper: the condition is an argument, or that of the loop around a wait for a condition variable.
+    fn add_waiter(&self, place: EventId, is_locked: bool, found: &mut Waiters) {
+        let view = View::new(self.program, place.function);
+        let event = self.program.event(place);
+        let Some((_, [queue, second, ..])) = view.unit.named_call(event.expr) else {
+            return;
+        };
+        let queue = view.key(*queue);
+        let condition = if is_locked {
+            self.condition_of_loop(place)
+        } else {
+            Some((*second, Some(false)))
+        };
+        let (true, Some((condition, is_zero))) = (queue.is_shared(), condition) else {
+            return;
+        };
+        let mut objects = Vec::new();
+        awaited_objects(self, &view, condition, is_zero, &mut objects, 0);
+        let folder = self.folders[at(view.unit_number)];
+        for (key, is_zero) in objects {
+            let known = found.entry(key).or_default();
+            let awaited = Awaited {
+                queue,
+                is_zero,
+                folder,
+                is_locked,
+            };
+            if !known.contains(&awaited) {
+                known.push(awaited);
+            }
+        }
+    }
+
+    /// The condition of the loop around a wait: the sleeper goes on once it is false.
+    fn condition_of_loop(&self, place: EventId) -> Option<(E, Option<bool>)> {
+        let events = self.program.events(place.function);
+        let mut parent = events[at(place.event)].parent;
+        while parent != TOP {
+            let head = events[at(parent)];
+            if head.kind == Kind::Loop {
+                return (head.expr != E::NONE).then_some((head.expr, Some(true)));
+            }
+            parent = head.parent;
+        }
+        None
     }
 
     /// Sleepers of the same folder that may go on because of the change at `place`.
