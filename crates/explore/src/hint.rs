@@ -15,7 +15,7 @@ pub(crate) struct Hints {
 }
 
 impl Hints {
-    /// Searches the code that a context can execute, if it has not been searched yet, and stops whoever comes to a hint.
+    /// Searches the code that a context can execute, if it has not been searched yet; contexts stop at the hints in it.
     pub(crate) fn look(&mut self, world: &mut LinuxWorld, who: ContextId) {
         let Some((map, _)) = world.memory(who) else {
             return;
@@ -43,7 +43,7 @@ impl Hints {
         self.sites.is_empty()
     }
 
-    /// Lets everybody pass again.
+    /// Lets contexts pass again.
     pub(crate) fn forget(&self, world: &mut LinuxWorld) {
         self.sites.iter().for_each(|site| world.remove_point(*site));
     }

@@ -137,7 +137,7 @@ fn run_to_points(
     reached
 }
 
-/// Runs everybody in turn until the place is reached; it is looked for whenever somebody stops.
+/// Runs all contexts in turn until the place is reached; it is looked for whenever one stops.
 fn run_in_turn(
     world: &mut LinuxWorld,
     until: Until,

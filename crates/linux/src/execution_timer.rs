@@ -66,6 +66,13 @@ impl ExecutionTimers {
         }
     }
 
+    /// Whether a timer of the process runs.
+    pub(crate) fn is_on(&self, pid: Pid) -> bool {
+        Which::BOTH
+            .iter()
+            .any(|which| self.0.contains_key(&(pid, *which)))
+    }
+
     /// Steps that a process may make before one of its timers expires.
     pub(crate) fn quiet(&self, pid: Pid, steps: u64) -> u64 {
         if self.0.is_empty() {

@@ -1,6 +1,7 @@
 //! Who may do what with a file (path_resolution(7), "Permissions").
 
-use super::inode::{Inode, InodeId};
+use super::inode::{Inode, InodeId, Source};
+use super::procfs::ProcDir;
 use crate::credentials::{Capability, Credentials};
 use crate::errno::Errno;
 use crate::kernel::Kernel;
@@ -16,7 +17,7 @@ pub(crate) const SET_USER: u32 = 0o4000;
 pub(crate) const SET_GROUP: u32 = 0o2000;
 const GROUP_EXECUTE: u32 = 0o010;
 
-/// Whether somebody may use an inode in all the ways of `wanted`.
+/// Whether a thread with these credentials may use an inode in all the ways of `wanted`.
 pub(crate) fn may(who: &Credentials, inode: &Inode, wanted: u32) -> bool {
     let class = if who.users.file == inode.uid {
         inode.mode >> 6
@@ -39,15 +40,22 @@ pub(crate) fn may(who: &Credentials, inode: &Inode, wanted: u32) -> bool {
 
 /// EACCES unless the thread may use the inode so.
 pub(crate) fn check(kernel: &Kernel, tid: Tid, id: InodeId, wanted: u32) -> Result<(), Errno> {
-    if may(
-        kernel.credentials(tid),
-        kernel.state.files.inode(id),
-        wanted,
-    ) {
+    let inode = kernel.state.files.inode(id);
+    if may(kernel.credentials(tid), inode, wanted) || is_own_list(kernel, tid, inode) {
         Ok(())
     } else {
         Err(Errno::EACCES)
     }
+}
+
+/// A process sees its own open files in /proc, also after it has given up the user that opened them.
+fn is_own_list(kernel: &Kernel, tid: Tid, inode: &Inode) -> bool {
+    let own = kernel.thread(tid).process;
+    let source = inode.directory().map(|directory| &directory.source);
+    matches!(
+        source,
+        Some(Source::Proc(ProcDir::Descriptors(pid) | ProcDir::DescriptorInfos(pid))) if *pid == own
+    )
 }
 
 /// Whether the thread may make entries in a directory.

@@ -14,7 +14,7 @@ pub(crate) struct Permission {
     pub(crate) mode: u32,
 }
 
-/// What somebody wants to do with an object.
+/// What a caller wants to do with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     Read,

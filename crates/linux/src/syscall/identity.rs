@@ -75,7 +75,7 @@ fn set_ids(call: &mut Call<'_>, which: Which, wanted: Wanted) -> SysResult {
     Ok(0)
 }
 
-/// A process that has become somebody else hides its memory from those it was before.
+/// A process with another user hides its memory from the user it had before.
 fn become_undumpable(call: &mut Call<'_>) {
     let process = call.kernel.process_of_mut(call.tid);
     process.is_dumpable = false;

@@ -109,7 +109,7 @@ fn semaphore_operations_are_all_or_nothing() {
     assert_eq!(world.ok(SEMCTL, &[id, 0, GET_VALUE]), 0);
     assert!(world.blocks(SEMOP, &[id, BUFFER, 2]));
     world.ok(SEMCTL, &[id, 0, 0]);
-    // Removed while somebody waited, and afterwards.
+    // Removed while a thread waited, and afterwards.
     let retried = world.call_as(TID, SEMOP, &[id, BUFFER, 2], true);
     assert_eq!(retried, Err(Trouble::Errno(Errno::EIDRM)));
     assert_eq!(world.errno(SEMOP, &[id, BUFFER, 2]), Errno::EINVAL);

@@ -18,12 +18,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::partial(
         "semop",
         semop,
-        "whoever is chosen to run takes a semaphore first, not whoever waited longest",
+        "a waiter that is chosen to run takes a semaphore before one that waited longer",
     ),
     Entry::partial(
         "semtimedop",
         semtimedop,
-        "whoever is chosen to run takes a semaphore first, not whoever waited longest",
+        "a waiter that is chosen to run takes a semaphore before one that waited longer",
     ),
     Entry::full("semctl", semctl),
 ];
@@ -85,7 +85,8 @@ fn operations(
         return Err(Errno::E2BIG);
     }
     let mut bytes = vec![0; to_usize(count) * 6];
-    kernel.read_user(tid, raddle_mem::GuestAddr(at), &mut bytes)?;
+    // Also asked for those who wait: their memory is not read for the caller.
+    kernel.peek_user(tid, raddle_mem::GuestAddr(at), &mut bytes)?;
     let half = |piece: &[u8], at: usize| u16::from_le_bytes([piece[at], piece[at + 1]]);
     Ok(bytes
         .chunks_exact(6)
@@ -152,7 +153,7 @@ fn carry_out(
     for operation in operations {
         set.last[usize::from(operation.index)] = pid.0;
     }
-    // What the caller did before it gave is known to whoever takes.
+    // What the caller did before it gave is known to the thread that takes.
     if operations.iter().any(|operation| operation.change <= 0) {
         serve::obtain(call.kernel, call.tid, semaphore_key(id));
     }

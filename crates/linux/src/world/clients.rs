@@ -25,7 +25,7 @@ impl LinuxWorld {
         self.kernel.act()
     }
 
-    /// Whether a thread sleeps until somebody connects: in accept, or in a call that waits for a listening socket.
+    /// Whether a thread sleeps until a client connects: in accept, or in a call that waits for a listening socket.
     pub fn waits_for_client(&self) -> bool {
         let kernel = self.kernel();
         let listens = |key: &WaitKey| match key {

@@ -46,7 +46,7 @@ fn has_signals(kernel: &Kernel, pid: Pid) -> bool {
     let process = kernel.process(pid);
     kernel.state.processes.len() > 1
         || kernel.state.timers.next_deadline().is_some()
-        || kernel.steps_before_execution_timer(Tid(pid.0)) != u64::MAX
+        || kernel.state.execution_timers.is_on(pid)
         || !process.pending.is_empty()
         || handlers(process).next().is_some()
 }
