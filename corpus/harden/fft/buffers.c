@@ -11,7 +11,7 @@ static struct times transform;
 static void *worker(void *unused)
 {
     (void)unused;
-    usleep(3000);
+    usleep(20000);
     __atomic_store_n(&transform.end, 1700, __ATOMIC_RELEASE);
     return NULL;
 }

@@ -11,7 +11,7 @@ public:
 
     void run()
     {
-        std::this_thread::sleep_for(std::chrono::milliseconds(3));
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
         end.store(1700, std::memory_order_release);
     }
 

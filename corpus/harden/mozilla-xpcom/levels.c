@@ -41,7 +41,7 @@ static int get(void)
 static void *init_thd(void *unused)
 {
     (void)unused;
-    usleep(3000);
+    usleep(20000);
     struct thread_data *thd = malloc(sizeof *thd);
     if (thd == NULL)
         abort();

@@ -29,7 +29,7 @@ int main()
 {
     auto data = std::make_unique<ThreadData>();
     std::thread init([&data] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(3));
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
         mThd.assign(data.get());
     });
     std::cout << "detached " << get() << "\n";

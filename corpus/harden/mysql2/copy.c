@@ -26,8 +26,7 @@ static size_t show_processlist(char *line, size_t size)
     size_t allocated = strlen(__atomic_load_n(&query, __ATOMIC_SEQ_CST));
     for (int i = 0; i < 100000000 && !written; i++)
         ;
-    memset(copy, 0, sizeof copy);
-    strncpy(copy, __atomic_load_n(&query, __ATOMIC_SEQ_CST), sizeof copy - 1);
+    snprintf(copy, sizeof copy, "%s", __atomic_load_n(&query, __ATOMIC_SEQ_CST));
     size_t copied = strlen(copy);
     assert(copied <= allocated); /* SITE */
     snprintf(line, size, "length %zu", copied - 1);

@@ -41,7 +41,7 @@ int main()
     std::string name = "a name that is too long to lie in the string itself";
     auto owned = std::make_unique<Bandwidth>();
     std::thread init([&owned] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(3));
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
         session.set(owned.get());
     });
     int limit = allocate(name.empty() ? 0 : 500);

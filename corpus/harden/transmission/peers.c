@@ -45,7 +45,7 @@ static void *init(void *unused)
         abort();
     bandwidth->magic = MAGIC;
     bandwidth->limit = 100;
-    usleep(3000);
+    usleep(20000);
     __atomic_store_n(&session.bandwidth, bandwidth, __ATOMIC_RELEASE);
     return NULL;
 }

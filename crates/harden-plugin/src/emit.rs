@@ -20,7 +20,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use raddle_harden::analysis::interproc::Mark;
 use raddle_harden::analysis::model::{InstId, SiteKind};
 use raddle_harden::analysis::plan::Plan;
-use raddle_harden::invariant::{Comparison, Expression};
 use raddle_harden::settings::{Mechanism, Settings};
 
 use crate::extract::{Acquired, Candidate, Check, Extracted};
@@ -28,6 +27,7 @@ use crate::ir::{Block, Builder, Module, Opcode, Predicate, Value};
 
 mod locks;
 mod log;
+mod oracles;
 mod pads;
 
 /// The failing edge releases locks before it pauses; known to the runtime.
@@ -338,33 +338,6 @@ impl Emitter<'_> {
             }
             Check::Mutex(lock) => self.mutex(work, lock),
             Check::Unchecked => {}
-        }
-    }
-
-    /// Whether a value is not what an inferred oracle says.
-    fn violates(&self, value: Value, expression: Expression) -> Value {
-        let long = self.module.int_type(64);
-        let value = self.builder.signed(value);
-        let compare = |how, number: i64| {
-            let number = long.constant(number.cast_unsigned());
-            self.builder.compare(how, value, number)
-        };
-        match expression {
-            Expression::Between(low, high) => {
-                let below = compare(Predicate::LLVMIntSLT, low);
-                self.builder.or(below, compare(Predicate::LLVMIntSGT, high))
-            }
-            Expression::Compare(comparison, number) => {
-                let violated_by = match comparison {
-                    Comparison::Equal => Predicate::LLVMIntNE,
-                    Comparison::NotEqual => Predicate::LLVMIntEQ,
-                    Comparison::Less => Predicate::LLVMIntSGE,
-                    Comparison::LessOrEqual => Predicate::LLVMIntSGT,
-                    Comparison::Greater => Predicate::LLVMIntSLE,
-                    Comparison::GreaterOrEqual => Predicate::LLVMIntSLT,
-                };
-                compare(violated_by, number)
-            }
         }
     }
 

@@ -14,6 +14,7 @@ use raddle_harden::settings::Settings;
 use crate::ir::{Module, Opcode, Personality, Place, Type, Value};
 use crate::names::{self, Callee, Lock};
 
+mod calls;
 mod candidates;
 mod locks;
 
@@ -534,52 +535,6 @@ impl Extractor<'_> {
             self.model.calls.insert(number, callee);
         } else if !inst.called().is_inline_asm() {
             self.model.unknown_calls.insert(number);
-        }
-    }
-
-    fn harmless_effect(&mut self, inst: Value, number: InstId, call: Call) -> Effect {
-        let to = match call {
-            Call::Pure => return Effect::None,
-            Call::Read => return self.read_effect(inst),
-            Call::Write { to } => to,
-        };
-        let arguments = inst.arguments();
-        let Some(&target) = arguments.get(to) else {
-            return Effect::Destroy;
-        };
-        if target.is_null() {
-            return Effect::None;
-        }
-        self.write_behind(target, number)
-    }
-
-    /// A call that reads behind its arguments: if there is one pointer among them and it is private, nothing shared.
-    fn read_effect(&mut self, inst: Value) -> Effect {
-        let pointers: Vec<Value> = inst
-            .arguments()
-            .into_iter()
-            .filter(|argument| argument.ty().is_pointer())
-            .collect();
-        let slot = match pointers[..] {
-            [pointer] => self.slot_of(pointer.underlying()),
-            _ => None,
-        };
-        slot.map_or(Effect::SharedRead, |slot| Effect::SlotRead { slot })
-    }
-
-    /// A write of some bytes behind a pointer.
-    fn write_behind(&mut self, target: Value, number: InstId) -> Effect {
-        self.note_access(target, number);
-        let object = target.underlying();
-        if let Some(slot) = self.slot_of(object) {
-            return Effect::SlotWrite {
-                slot,
-                cell: WHOLE_SLOT,
-            };
-        }
-        match self.fresh(object) {
-            Some(alloc) => Effect::FreshWrite { alloc },
-            None => Effect::Destroy,
         }
     }
 

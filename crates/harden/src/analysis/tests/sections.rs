@@ -74,10 +74,10 @@ fn what_the_user_vouches_for_may_stand_before_a_section_but_not_in_it() {
         ]);
         let second = line(vec![Take(9)]);
         function.insts[section] = second.insts[0].clone();
-        for (table, inst) in [(&second, section)] {
-            function.lock_uses.insert(inst, table.lock_uses[&0].clone());
-            function.objects.insert(inst, table.objects[&0].clone());
-        }
+        function
+            .lock_uses
+            .insert(section, second.lock_uses[&0].clone());
+        function.objects.insert(section, second.objects[&0].clone());
         function.shelters.push(Shelter::Anywhere);
         function.insts[write].effect = Effect::LoggedWrite { shelter: 0 };
         function.log_entries.insert(write, 1);
