@@ -184,6 +184,7 @@ mod tests {
 
     fn is_same(compare: Compare, concurrent: &str, serial: &str) -> bool {
         let rules = SerialRules {
+            slower_than: None,
             rules: vec![SerialRule {
                 operation: "list*".into(),
                 compare,

@@ -194,10 +194,8 @@ mod tests {
         };
         let mut programs = vec![vec![Do::Set(0), Do::Set(1)]; setters];
         programs.push(vec![Do::Work, Do::Work, Do::FailIf([1, 0])]);
-        let toy = Toy {
-            is_one_program: true,
-            ..Toy::new(programs)
-        };
+        let mut toy = Toy::new(programs);
+        toy.is_one_program = true;
         let fails = |seed: &u64| {
             let driven = drive(
                 &mut toy.clone(),
