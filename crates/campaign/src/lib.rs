@@ -21,6 +21,7 @@ pub mod learning;
 pub mod minimise;
 pub mod options;
 pub mod outcome;
+pub mod pairs;
 pub mod portfolio;
 pub mod serial;
 pub mod spent;
@@ -33,11 +34,11 @@ pub use algorithm::{Algorithm, Material, UnknownScheduler, scheduler};
 pub use cancel::{Cancel, Leave, Urgency};
 pub use coverage::{CodeName, NamedCoverage, Reach, Spaces};
 pub use exhaustive::{Exhaustive, NoteTransitions, Noted};
-pub use explore::{Begun, ReportOf, begin, explore, sample};
+pub use explore::{Begun, ReportOf, begin, explore, sample, sample_with};
 pub use failures::{Failures, Kept, as_found_note};
 pub use findings::{Findings, follow};
-pub use focus::Focus;
-pub use generation::{Director, Generation, Worker, run_generations};
+pub use focus::{Focus, of_site};
+pub use generation::{Crew, Director, Generation, Worker, run_generations, with_threads};
 pub use learning::Learning;
 pub use minimise::{Budget, Effort, Smallest};
 pub use options::{Listener, News, Options, Phase, Progress, Report};
@@ -48,3 +49,4 @@ pub use subject::{
     Explained, Found, FoundOf, Habits, Learned, OutcomeOf, RacyOf, Rules, Run, RunOf, Sighting,
     Stage, Subject, Symptom, Tally, Watch,
 };
+pub use worker::Explorer;

@@ -6,7 +6,7 @@ use crate::coverage::NamedCoverage;
 use crate::exhaustive::Exhaustive;
 use crate::spent::{Clock, Spent};
 use crate::subject::Found;
-use raddle_world::Unsupported;
+use raddle_world::{Fault, Unsupported};
 
 /// What to do, whatever is explored.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub struct Options {
     pub varies_time: bool,
     /// Whether every instruction is a decision point.
     pub every_instruction: bool,
+    /// What contexts may meet in half of the schedules.
+    pub faults: Vec<Fault>,
     /// Whether the coverage of interleavings is counted in every schedule.
     pub coverage: bool,
     /// Asks for an end: schedules under way are dropped.
@@ -58,6 +60,8 @@ pub struct Progress {
     pub schedules: u64,
     pub distinct: u64,
     pub failures: u64,
+    /// Number of the first schedule that failed.
+    pub first_failing: Option<u64>,
     /// Communication points, and those at which some context was interrupted.
     pub points: u64,
     pub interrupted: u64,

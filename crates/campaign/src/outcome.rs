@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use raddle_sched::{AbstractSchedule, End, Profile, ReadsFromPair};
 use raddle_trace::Schedule;
-use raddle_world::{Site, Unsupported};
+use raddle_world::{Fault, Site, Unsupported};
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::Algorithm;
@@ -35,6 +35,9 @@ pub struct Shared<R> {
     pub profile: Profile,
     pub focus: Vec<Range<Site>>,
     pub is_stepwise: bool,
+    /// What contexts may meet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
     pub rules: R,
 }
 
@@ -164,6 +167,7 @@ mod tests {
             profile: profile(),
             focus: vec![site()..site()],
             is_stepwise: false,
+            faults: vec![Fault::NoMemory],
             rules: Limits {
                 patience: 1,
                 steps: 2,

@@ -13,6 +13,6 @@ mod shadow;
 
 pub use communication::Communication;
 pub use coverage::{Coverage, Covered, Reach, Spaces};
-pub use failure::{Effect, Failure, HeapFault, NotSerial, assertion_message};
+pub use failure::{Failure, HeapFault, NotSerial, assertion_message};
 pub use race::{Race, Races, Side};
 pub use reading::HandOver;

@@ -1,6 +1,7 @@
 //! Profile, rank, force, report.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use raddle_campaign::{
     Algorithm, CodeName, Findings, Habits, Listener, Material, NamedCoverage, News, Options,
@@ -144,6 +145,7 @@ pub fn predict<S: Subject>(
         report,
         covered: subject.options().coverage.then(Covered::default),
     };
+    let focus = subject.focus(&mut predictor.stage)?;
     predictor.set_points();
     let code = code(&mut predictor.stage);
     let critical = &code.critical;
@@ -153,7 +155,9 @@ pub fn predict<S: Subject>(
     let profiled = predictor.report.schedules;
     let ranked = profile.ranked().into_iter();
     let is_wanted = |kind: Kind| what.only.is_empty() || what.only.contains(&kind.name());
-    let ranked = ranked.filter(|instances| is_wanted(instances[0].kind));
+    let ranked = ranked.filter(|instances| {
+        is_wanted(instances[0].kind) && takes_part(&instances[0].sites, &focus)
+    });
     let waiting = predictor.waiting_loops(&profile);
     let predicted = predictor.force_all(ranked.collect(), what.validates, news);
     let invariants = predictor.proposed(&profile, &predicted);
@@ -171,6 +175,14 @@ pub fn predict<S: Subject>(
         critical_reads: sizes.1,
         ..Predictions::nothing(predictor.finish(news))
     })
+}
+
+/// Whether one of the instructions lies in the code that was asked for, if any was.
+fn takes_part(sites: &[(Site, &'static str)], focus: &[Range<Site>]) -> bool {
+    focus.is_empty()
+        || sites
+            .iter()
+            .any(|(site, _)| focus.iter().any(|range| range.contains(site)))
 }
 
 impl<S: Stage> Predictor<'_, S> {
@@ -214,6 +226,7 @@ impl<S: Stage> Predictor<'_, S> {
             focus: &[],
             is_timed: false,
             is_stepwise: false,
+            faults: &[],
         };
         let mut walk = scheduler(Algorithm::RandomWalk, seed, material);
         let learned = self.stage.run(&mut *walk, &self.rules, Watch::MEMORY);

@@ -23,6 +23,7 @@ mod program_options;
 mod project;
 mod report_options;
 mod sealed;
+mod suppressed;
 mod units;
 mod watch;
 

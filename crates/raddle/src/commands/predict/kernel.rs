@@ -75,6 +75,7 @@ impl KernelPredict {
                 race_rules: rules.clone(),
                 contexts: None,
                 time_max: self.guest_time * 1_000_000,
+                judge: None,
                 origin: Origin {
                     machine: prepared.inputs.clone(),
                     modules,
