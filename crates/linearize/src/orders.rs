@@ -17,7 +17,7 @@ use crate::one_at_a_time::{OneAtATime, Turns};
 /// Steps in a row before the default order goes on to the next context.
 pub(crate) const PATIENCE: u64 = 100_000;
 /// Steps of the first serial order at most.
-pub(crate) const FIRST_STEPS: u64 = 2_000_000_000;
+const FIRST_STEPS: u64 = 2_000_000_000;
 /// Steps of a serial order before it counts as hanging, if the first one took fewer.
 const STEPS_MIN: u64 = 4_000_000;
 /// How much longer than the first one a serial order may take.
