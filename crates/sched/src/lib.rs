@@ -32,7 +32,7 @@ pub mod wrap;
 pub use delay::DelayBounded;
 pub use directed::{Budget, Directed, Hold, Spot, Verdict};
 pub use dpor::Dpor;
-pub use driver::{Drive, End, Policy, drive, drive_while};
+pub use driver::{Drive, End, Policy, Replaying, Slice, drive, drive_while};
 pub use focused::Focused;
 pub use follow::Follow;
 pub use pct::Pct;

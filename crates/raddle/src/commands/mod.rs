@@ -11,6 +11,8 @@ mod campaign;
 mod cargo_harden;
 mod cargo_test;
 mod cc;
+mod dap;
+mod doctor;
 mod explain;
 mod explore;
 mod harden;
@@ -18,6 +20,7 @@ mod kernel;
 mod kind;
 mod linearize;
 mod log;
+mod manual;
 mod predict;
 mod replay;
 mod report;
@@ -35,6 +38,10 @@ pub(crate) enum Command {
     Linearize(Box<linearize::Linearize>),
     Replay(replay::Replay),
     Log(log::Log),
+    Dap(dap::Dap),
+    Doctor(doctor::Doctor),
+    Completions(manual::Completions),
+    ManPages(manual::ManPages),
     Report(report::Report),
     #[command(hide = true)]
     SystemCalls(table::SystemCalls),
@@ -58,6 +65,10 @@ impl Command {
             Self::Linearize(command) => command.run(),
             Self::Replay(command) => command.run(),
             Self::Log(command) => command.run(),
+            Self::Dap(command) => command.run(),
+            Self::Doctor(command) => command.run(),
+            Self::Completions(command) => command.run(),
+            Self::ManPages(command) => command.run(),
             Self::Report(command) => command.run(),
             Self::Run(command) => command.run(),
             Self::SystemCalls(command) => command.run(),
