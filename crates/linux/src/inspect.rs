@@ -6,7 +6,7 @@ use std::ops::Range;
 use raddle_config::hooks::Effect;
 use raddle_mem::{AddressSpace, Frames, GuestAddr, PAGE_SIZE};
 use raddle_stdx::width::to_u64;
-use raddle_symbols::unwind::{Frame, RIP};
+use raddle_symbols::unwind::Frame;
 use raddle_symbols::{Registers, SymbolSpace};
 use raddle_world::{ContextId, Inspect, Loaded, Location, Site};
 use raddle_x86::{Cpu, Observe};
@@ -24,17 +24,9 @@ pub struct PendingCall {
     pub return_pc: u64,
 }
 
-/// DWARF numbers of the general registers in the order of the machine (RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI).
-const DWARF_NUMBERS: [u16; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
-
 /// The registers that unwinding needs.
 pub(crate) fn registers_of(cpu: &Cpu) -> Registers {
-    let mut registers = Registers::default();
-    for (number, value) in DWARF_NUMBERS.into_iter().zip(cpu.general()) {
-        registers.set(number, Some(*value));
-    }
-    registers.set(RIP, Some(cpu.rip));
-    registers
+    Registers::of_machine(cpu.general(), cpu.rip)
 }
 
 impl LinuxWorld {
@@ -181,6 +173,10 @@ impl Inspect for LinuxWorld {
 
     fn observe_memory(&mut self, wanted: bool) {
         self.set_observe(if wanted { Observe::Addr } else { Observe::None });
+    }
+
+    fn changed_bytes(&self) -> u64 {
+        to_u64(self.kernel().frames.changed().count() * PAGE_SIZE)
     }
 
     fn loaded(&mut self) -> Option<Loaded> {

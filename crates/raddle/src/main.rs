@@ -34,7 +34,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Find, explain, reproduce and survive concurrency bugs.
 #[derive(Debug, Parser)]
 #[command(name = "raddle", version, arg_required_else_help = true)]
-struct Arguments {
+pub(crate) struct Arguments {
     #[command(subcommand)]
     command: commands::Command,
 }

@@ -7,6 +7,7 @@
 
 mod fault;
 mod profile;
+mod replaying;
 
 use raddle_stdx::Digest;
 use raddle_trace::{Deviation, Limits, Phase, Position, Schedule, Turn};
@@ -18,6 +19,8 @@ use raddle_world::{
 use crate::reads_from_trace::{ReadsFromPair, ReadsFromTrace};
 use crate::scheduler::{Passing, Reason, Scheduler, View};
 use crate::waiting::Waiting;
+
+pub use replaying::{Replaying, Slice};
 
 /// Time jumps in a row that wake nobody: only periodic timers that nobody hears are left.
 const IDLE_JUMPS_MAX: u32 = 10_000;
@@ -182,6 +185,7 @@ struct Left {
     before: usize,
 }
 
+#[derive(Debug, Clone)]
 struct Driving {
     drive: Drive,
     limits: Limits,

@@ -35,7 +35,7 @@ pub use classes::Classes;
 pub use delay::DelayBounded;
 pub use directed::{Budget, Directed, Hold, Spot, Verdict};
 pub use dpor::Dpor;
-pub use driver::{Drive, End, Policy, drive, drive_while};
+pub use driver::{Drive, End, Policy, Replaying, Slice, drive, drive_while};
 pub use faulty::Faulty;
 pub use focused::Focused;
 pub use follow::Follow;

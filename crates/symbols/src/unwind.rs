@@ -27,7 +27,20 @@ pub const RIP: u16 = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Registers([Option<u64>; 17]);
 
+/// DWARF numbers of the general registers in the order of the machine (RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI).
+const DWARF_NUMBERS: [u16; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
+
 impl Registers {
+    /// Those of a processor: the general ones in the order of the machine, and the program counter.
+    pub fn of_machine(general: &[u64], pc: u64) -> Self {
+        let mut registers = Self::default();
+        for (number, value) in DWARF_NUMBERS.into_iter().zip(general) {
+            registers.set(number, Some(*value));
+        }
+        registers.set(RIP, Some(pc));
+        registers
+    }
+
     /// The value of a register; unknown ones and other numbers give `None`.
     pub fn get(&self, number: u16) -> Option<u64> {
         self.0.get(usize::from(number)).copied().flatten()

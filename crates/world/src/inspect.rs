@@ -43,6 +43,10 @@ pub trait Inspect: World {
     fn set_breakpoints(&mut self, at: &BTreeSet<u64>, are_set: bool);
     /// Whether every access to memory becomes an event from the next run on.
     fn observe_memory(&mut self, wanted: bool);
+    /// Bytes of memory that were changed since the newest snapshot, which it keeps as they were.
+    fn changed_bytes(&self) -> u64 {
+        0
+    }
     /// The program that is debugged, if it is one that a system has loaded.
     fn loaded(&mut self) -> Option<Loaded> {
         None

@@ -32,6 +32,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("trace", &["stdx", "config", "protocol", "world"]),
     ("sched", &["stdx", "world", "trace"]),
     ("detect", &["stdx", "world", "trace", "report"]),
+    ("debug", &["stdx", "symbols", "x86", "world", "sched"]),
     (
         "campaign",
         &["stdx", "world", "trace", "sched", "detect", "report"],

@@ -12,6 +12,8 @@ mod cargo_harden;
 mod cargo_test;
 mod cc;
 mod coverage;
+mod dap;
+mod doctor;
 mod explain;
 mod explore;
 mod harden;
@@ -19,6 +21,7 @@ mod kernel;
 mod kind;
 mod linearize;
 mod log;
+mod manual;
 mod predict;
 mod replay;
 mod report;
@@ -37,6 +40,10 @@ pub(crate) enum Command {
     Linearize(Box<linearize::Linearize>),
     Replay(replay::Replay),
     Log(log::Log),
+    Dap(dap::Dap),
+    Doctor(doctor::Doctor),
+    Completions(manual::Completions),
+    ManPages(manual::ManPages),
     Report(report::Report),
     #[command(hide = true)]
     SystemCalls(table::SystemCalls),
@@ -61,6 +68,10 @@ impl Command {
             Self::Linearize(command) => command.run(),
             Self::Replay(command) => command.run(),
             Self::Log(command) => command.run(),
+            Self::Dap(command) => command.run(),
+            Self::Doctor(command) => command.run(),
+            Self::Completions(command) => command.run(),
+            Self::ManPages(command) => command.run(),
             Self::Report(command) => command.run(),
             Self::Run(command) => command.run(),
             Self::SystemCalls(command) => command.run(),

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use raddle_campaign::Leave;
+use raddle_debug::Debugger;
 use raddle_explore::{
     About, DATA_RACE, Judge, Relaxed, Replayed, Replayer, changed_files, replay_relaxed,
 };
 use raddle_linearize::Linearize;
+use raddle_linux::LinuxWorld;
 use raddle_report::render::terminal;
 use raddle_report::words::counted;
+use raddle_sched::travel::Travel;
 use raddle_stdx::regular_file;
 use raddle_trace::{Enveloped, Inputs, Mapping, Recording};
 
@@ -80,10 +83,7 @@ impl Replay {
             )
             .into());
         }
-        let text = regular_file::read(&self.recording, RECORDING_BYTES_MAX)
-            .with_context(|| format!("cannot read the recording {path}"))?;
-        let mut recording = Recording::parse(&String::from_utf8_lossy(&text))
-            .map_err(|error| anyhow!("cannot replay {path}: {error}"))?;
+        let mut recording = read(&self.recording)?;
         if self.sealed {
             self.seal(&mut recording.inputs)?;
         }
@@ -99,13 +99,7 @@ impl Replay {
             let relaxed = replay_relaxed(&recording, judge).map_err(start_failure)?;
             return tell_relaxed(&recording, &relaxed, &changed);
         }
-        if !changed.is_empty() {
-            return Err(anyhow!(
-                "cannot replay {path}: since it was made, {}; bring the old files back, replay with `--relaxed`, or explore again",
-                changed.join(", and ")
-            )
-            .into());
-        }
+        check_files(&self.recording, &changed)?;
         let mut replayer = Replayer::start(&recording, judge).map_err(start_failure)?;
         let mut replayed = replayer.run();
         let is_judged = self.check(&recording, &replayed, &mut replayer)?;
@@ -252,6 +246,41 @@ impl Replay {
         };
         replay.run()
     }
+}
+
+/// Reads the recording of a program.
+pub(super) fn read(path: &Path) -> anyhow::Result<Recording> {
+    let shown = path.display();
+    let text = regular_file::read(path, RECORDING_BYTES_MAX)
+        .with_context(|| format!("cannot read the recording {shown}"))?;
+    Recording::parse(&String::from_utf8_lossy(&text))
+        .map_err(|error| anyhow!("cannot replay {shown}: {error}"))
+}
+
+/// An error if files have changed on which a recording depends.
+pub(super) fn check_files(path: &Path, changed: &[String]) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        changed.is_empty(),
+        "cannot replay {}: since it was made, {}; bring the old files back, replay with `--relaxed`, or explore again",
+        path.display(),
+        changed.join(", and ")
+    );
+    Ok(())
+}
+
+/// The run of a recording, to be looked into: it was had again once, bit for bit, and nothing was judged.
+pub(super) fn debugger<'r>(
+    path: &Path,
+    recording: &'r Recording,
+) -> Result<Debugger<Replayer<'r>>, Failure> {
+    check_files(path, &changed_files(recording))?;
+    let mut replayer = Replayer::start(recording, None).map_err(start_failure)?;
+    let replayed = replayer.run();
+    if !replayed.same_run {
+        check(recording, &replayed, &mut replayer)?;
+    }
+    let symbols = |world: &mut LinuxWorld, who| world.symbols(who);
+    Ok(Debugger::new(Travel::new(replayer), Box::new(symbols)))
 }
 
 /// Writes the events of the run, one line each.

@@ -14,7 +14,7 @@ use raddle_stdx::width::to_u64;
 use raddle_trace::{Enveloped, Recording};
 
 use super::explore::{oracle, start_failure};
-use super::kernel;
+use super::{kernel, replay};
 use crate::exit::{Code, Failure};
 use crate::keep::{RECORDING_BYTES_MAX, shell_word};
 use crate::{message, report_options};
@@ -84,7 +84,7 @@ impl Report {
             .with_context(|| format!("cannot read {path}"))?;
         let text = String::from_utf8_lossy(&text);
         if Recording::is_kind_of(&text) {
-            return Ok(vec![replayed(&self.input, &text)?]);
+            return Ok(vec![explained(&self.input)?]);
         }
         let findings = json::read(&text).with_context(|| format!("cannot use {path}"))?;
         Ok(findings)
@@ -92,18 +92,10 @@ impl Report {
 }
 
 /// Replays a recording and explains its failure.
-fn replayed(path: &Path, text: &str) -> Result<Finding, Failure> {
+pub(super) fn explained(path: &Path) -> Result<Finding, Failure> {
     let shown = path.display();
-    let recording =
-        Recording::parse(text).map_err(|error| anyhow!("cannot replay {shown}: {error}"))?;
-    let changed = changed_files(&recording);
-    if !changed.is_empty() {
-        return Err(anyhow!(
-            "cannot replay {shown}: since it was made, {}",
-            changed.join(", and ")
-        )
-        .into());
-    }
+    let recording = replay::read(path)?;
+    replay::check_files(path, &changed_files(&recording))?;
     let judge = oracle::judge(recording.expected.output.as_deref(), None);
     let mut replayer = Replayer::start(&recording, judge).map_err(start_failure)?;
     let replayed = replayer.run();

@@ -113,6 +113,22 @@ impl LineTable {
         })
     }
 
+    /// The rows that begin in a stretch of code; of several at one address the last, which [`Self::line_at`] gives.
+    pub(crate) fn statements(&self, code: Range<LinkAddr>) -> Vec<(LinkAddr, LinePlace)> {
+        let Some(sequence) = self.sequence_at.at(code.start.0) else {
+            return Vec::new();
+        };
+        let rows = &self.rows[self.sequences[sequence as usize].clone()];
+        let mut addresses: Vec<LinkAddr> = rows
+            .iter()
+            .map(|row| LinkAddr(row.address))
+            .filter(|address| code.contains(address))
+            .collect();
+        addresses.dedup();
+        let place = |address: LinkAddr| Some((address, self.line_at(address)?));
+        addresses.into_iter().filter_map(place).collect()
+    }
+
     pub(crate) fn file(&self, number: u32) -> Arc<str> {
         let name = self.files.get(to_usize(number.into()));
         name.map_or_else(|| Arc::from(""), Arc::clone)

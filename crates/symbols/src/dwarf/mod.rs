@@ -9,6 +9,7 @@
 mod function;
 mod line;
 mod local;
+mod shape;
 mod types;
 mod unit;
 mod variable;
@@ -25,11 +26,12 @@ use rustc_hash::FxHashMap;
 pub use function::{FunctionPlace, InlinedCall};
 pub use line::{LineMatches, LinePlace};
 pub use local::{Local, LocalPlace, LocalQuestion};
+pub use shape::{Part, Shape};
 pub use types::{Field, TypeRef};
 pub use variable::Variable;
 
 use crate::elf::{Elf, LinkAddr};
-use crate::error::{Incomplete, Part, Reason};
+use crate::error::{Incomplete, Part as ErrorPart, Reason};
 use crate::flat::{Flat, Span};
 use function::UnitFunctions;
 use line::LineTable;
@@ -142,6 +144,13 @@ impl DebugInfo {
         line::matches(tables, file, line)
     }
 
+    /// Where the statements of a stretch of code begin, by ascending address.
+    pub fn statements(&self, code: Range<LinkAddr>) -> Vec<(LinkAddr, LinePlace)> {
+        let table = self.unit_index_at(code.start);
+        let table = table.and_then(|unit| self.line_table(unit));
+        table.map_or_else(Vec::new, |table| table.statements(code))
+    }
+
     /// All places where functions of this name were inlined; see [`crate::demangle::names_match`].
     pub fn inlined_calls(&self, name: &str) -> Vec<InlinedCall> {
         let units = (0..self.main.units.len()).filter_map(|index| self.functions(index));
@@ -172,17 +181,18 @@ impl DebugInfo {
             |part, reason: Option<&Reason>| reason.map(|&reason| Incomplete { part, reason });
         let files = [Some(&self.main), self.shared.as_ref()];
         let units = files.into_iter().flatten().flat_map(|file| &file.broken);
-        let units = units.filter_map(|reason| reasons(Part::DebugUnits, Some(reason)));
+        let units = units.filter_map(|reason| reasons(ErrorPart::DebugUnits, Some(reason)));
         let lines = self.lines.iter().filter_map(OnceLock::get);
-        let lines = lines.filter_map(|table| reasons(Part::Lines, table.as_ref().err()));
+        let lines = lines.filter_map(|table| reasons(ErrorPart::Lines, table.as_ref().err()));
         let functions = self.functions.iter().filter_map(OnceLock::get);
-        let functions = functions.filter_map(|tree| reasons(Part::Functions, tree.as_ref().err()));
+        let functions =
+            functions.filter_map(|tree| reasons(ErrorPart::Functions, tree.as_ref().err()));
         let variables = self
             .variables
             .get()
             .into_iter()
             .flat_map(|index| &index.broken);
-        let variables = variables.filter_map(|reason| reasons(Part::Variables, Some(reason)));
+        let variables = variables.filter_map(|reason| reasons(ErrorPart::Variables, Some(reason)));
         units
             .chain(lines)
             .chain(functions)

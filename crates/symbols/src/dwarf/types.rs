@@ -55,18 +55,18 @@ impl DebugInfo {
 }
 
 /// What one entry says about a type.
-struct TypeEntry {
-    tag: DwTag,
+pub(super) struct TypeEntry {
+    pub(super) tag: DwTag,
     name: Option<String>,
-    size: Option<u64>,
-    target: Option<TypeRef>,
+    pub(super) size: Option<u64>,
+    pub(super) target: Option<TypeRef>,
 }
 
-struct Member {
+pub(super) struct Member {
     /// Empty for anonymous members and base classes, whose fields belong to the outer type.
-    name: String,
-    offset: u64,
-    type_ref: TypeRef,
+    pub(super) name: String,
+    pub(super) offset: u64,
+    pub(super) type_ref: TypeRef,
 }
 
 /// The type that an entry, or what it is the definition of, has.
@@ -228,7 +228,7 @@ impl<'a> View<'a> {
         Some((step, member.type_ref, offset - member.offset))
     }
 
-    fn type_entry(&self, type_ref: TypeRef) -> Option<TypeEntry> {
+    pub(super) fn type_entry(&self, type_ref: TypeRef) -> Option<TypeEntry> {
         let die = type_ref.0;
         let (unit, offset) = self.unit_of(die)?;
         let entry = unit.entry(offset).ok()?;
@@ -255,7 +255,7 @@ impl<'a> View<'a> {
         Ok(members)
     }
 
-    fn member(
+    pub(super) fn member(
         &self,
         is_shared: bool,
         unit: &Unit<'a>,
@@ -286,7 +286,7 @@ impl<'a> View<'a> {
     }
 
     /// Element counts, outermost first; zero where unknown.
-    fn dimensions(&self, array: TypeRef) -> Vec<u64> {
+    pub(super) fn dimensions(&self, array: TypeRef) -> Vec<u64> {
         let mut counts = Vec::new();
         let read = self.children(array, |_, entry| {
             if entry.tag() != gimli::DW_TAG_subrange_type {
@@ -307,7 +307,7 @@ impl<'a> View<'a> {
     }
 
     /// Calls `visit` with each direct child of an entry.
-    fn children(
+    pub(super) fn children(
         &self,
         parent: TypeRef,
         mut visit: impl FnMut(&Unit<'a>, &gimli::DebuggingInformationEntry<'_, '_, Slice<'a>>),
@@ -411,7 +411,7 @@ fn qualified(qualifier: &str, inner: String) -> String {
 }
 
 /// Types that only rename or qualify another type.
-fn is_transparent(tag: DwTag) -> bool {
+pub(super) fn is_transparent(tag: DwTag) -> bool {
     matches!(
         tag,
         gimli::DW_TAG_typedef
@@ -422,7 +422,7 @@ fn is_transparent(tag: DwTag) -> bool {
     )
 }
 
-fn is_pointer(tag: DwTag) -> bool {
+pub(super) fn is_pointer(tag: DwTag) -> bool {
     matches!(
         tag,
         gimli::DW_TAG_pointer_type

@@ -30,9 +30,9 @@ impl RegId for NoRegister {
     }
 }
 
-/// Registers on their way to gdb.
+/// Registers on their way to gdb; none of a thread that does not live at the moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Wire(pub(super) Cpu);
+pub(super) struct Wire(pub(super) Option<Cpu>);
 
 /// gdb's order of the general registers.
 const ORDER: [Reg; 16] = [
@@ -61,15 +61,21 @@ const X87_BYTES: usize = 8 * 10 + 8 * 4;
 /// for no libraries; that there is no call keeps it from starting one again.
 const NO_CALL: i64 = -1;
 
+/// All of them.
+const BYTES: usize = 16 * 8 + 8 + 4 + 6 * 4 + X87_BYTES + 16 * 16 + 4 + 2 * 8 + 8;
+
 impl Registers for Wire {
     type ProgramCounter = u64;
 
     fn pc(&self) -> u64 {
-        self.0.rip
+        self.0.as_ref().map_or(0, |cpu| cpu.rip)
     }
 
     fn gdb_serialize(&self, mut write_byte: impl FnMut(Option<u8>)) {
-        let cpu = &self.0;
+        let Some(cpu) = &self.0 else {
+            (0..BYTES).for_each(|_| write_byte(None));
+            return;
+        };
         let mut write = |bytes: &[u8]| bytes.iter().for_each(|byte| write_byte(Some(*byte)));
         for register in ORDER {
             write(&cpu.reg(register).to_le_bytes());
@@ -107,11 +113,11 @@ mod tests {
         cpu.set_reg(Reg::Rsp, 0x5555);
         cpu.set_fs_base(7);
         let mut bytes = Vec::new();
-        Wire(cpu).gdb_serialize(|byte| bytes.push(byte.unwrap_or(0)));
-        assert_eq!(
-            bytes.len(),
-            16 * 8 + 8 + 4 + 24 + X87_BYTES + 256 + 4 + 16 + 8
-        );
+        Wire(Some(cpu)).gdb_serialize(|byte| bytes.push(byte.unwrap_or(0)));
+        assert_eq!(bytes.len(), BYTES);
+        let mut unknown = 0;
+        Wire(None).gdb_serialize(|byte| unknown += usize::from(byte.is_none()));
+        assert_eq!(unknown, BYTES);
         assert_eq!(&bytes[7 * 8..7 * 8 + 2], &[0x55, 0x55]);
         assert_eq!(&bytes[128..130], &[0x22, 0x11]);
         // CS, SS and DS of a program.

@@ -1,43 +1,51 @@
 //! `--gdb PORT` of `raddle replay` and `raddle kernel replay`: serves a recorded run to gdb, forwards and backwards.
 //!
-//! Reading order: [`serve`], [`target`] (what gdb asks for), [`registers`] and [`libraries`] (how it wants them).
+//! Reading order: [`Server`], [`target`] (what gdb asks for), [`registers`] and [`libraries`] (how it wants them).
 
 mod libraries;
 mod registers;
 mod target;
 
-use std::net::TcpListener;
-
-use anyhow::{Context, anyhow};
 use gdbstub::common::Signal;
 use gdbstub::conn::ConnectionExt;
 use gdbstub::stub::run_blocking::{BlockingEventLoop, Event, WaitForStopReasonError};
 use gdbstub::stub::{GdbStub, MultiThreadStopReason};
 use gdbstub::target::Target;
 use raddle_sched::travel::{Rerun, Travel};
+use thiserror::Error;
 
-use crate::message;
 use target::Session;
 
-/// Waits for one gdb and serves it until it leaves. Port 0 lets the system choose; `options` are what else gdb
-/// should be called with.
-pub(crate) fn serve<R: Rerun>(run: R, port: u16, options: &str) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(("127.0.0.1", port))
-        .with_context(|| format!("cannot listen on port {port} of this machine"))?;
-    let port = listener.local_addr()?.port();
-    message::note(&format!(
-        "waiting for gdb: gdb {options} -ex 'target remote :{port}'"
-    ));
-    let mut session = Session::new(Travel::new(run));
-    let (stream, _) = listener.accept().context("gdb could not connect")?;
-    stream.set_nodelay(true)?;
-    let connection: Box<dyn ConnectionExt<Error = std::io::Error>> = Box::new(stream);
-    GdbStub::new(connection)
-        .run_blocking::<Loop<R>>(&mut session)
-        .map_err(|error| anyhow!("the conversation with gdb broke off: {error}"))?;
-    Ok(())
+/// The conversation did not come to its end.
+#[derive(Debug, Error)]
+#[error("the conversation with gdb broke off: {0}")]
+pub struct BrokenOff(String);
+
+/// A connection to gdb.
+pub type Connection = Box<dyn ConnectionExt<Error = std::io::Error>>;
+
+/// A recorded run that waits for gdb.
+#[derive(Debug)]
+pub struct Server<R>(Session<R>);
+
+impl<R: Rerun> Server<R> {
+    /// Runs through the recording once.
+    pub fn new(run: R) -> Self {
+        Self(Session::new(Travel::new(run)))
+    }
+
+    /// Serves one gdb until it leaves.
+    ///
+    /// # Errors
+    /// If the connection breaks.
+    pub fn serve(mut self, connection: Connection) -> Result<(), BrokenOff> {
+        let served = GdbStub::new(connection).run_blocking::<Loop<R>>(&mut self.0);
+        served.map_err(|error| BrokenOff(error.to_string()))?;
+        Ok(())
+    }
 }
 
+/// gdb's event loop over a run.
 struct Loop<R>(std::marker::PhantomData<R>);
 
 type Waited<R> = Result<
@@ -47,7 +55,7 @@ type Waited<R> = Result<
 
 impl<R: Rerun> BlockingEventLoop for Loop<R> {
     type Target = Session<R>;
-    type Connection = Box<dyn ConnectionExt<Error = std::io::Error>>;
+    type Connection = Connection;
     type StopReason = MultiThreadStopReason<u64>;
 
     /// Replays are short: what was asked for is done when gdb wants to know.

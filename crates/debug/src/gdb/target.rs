@@ -60,6 +60,18 @@ impl<R: Rerun> Session<R> {
         }
     }
 
+    /// Words for a thread that does not live now.
+    fn label_of_absent(&self, who: ContextId) -> String {
+        let mut all = self.travel.all_threads().iter();
+        let label = all.find(|(id, _)| *id == who).map(|(_, label)| label);
+        let label = label.map_or("", String::as_str);
+        if self.travel.has_begun(who) {
+            format!("{label}, ended")
+        } else {
+            format!("{label}, not begun")
+        }
+    }
+
     /// Does what gdb asked for and says where that ended.
     pub(super) fn go(&mut self) -> MultiThreadStopReason<u64> {
         let halted = match self.wish {
@@ -134,8 +146,9 @@ impl<R: Rerun> Target for Session<R> {
 
 impl<R: Rerun> MultiThreadBase for Session<R> {
     fn read_registers(&mut self, registers: &mut Wire, tid: Tid) -> TargetResult<(), Self> {
-        let cpu = self.travel.world().cpu(context(tid));
-        *registers = Wire(cpu.ok_or(TargetError::NonFatal)?.clone());
+        let who = context(tid);
+        let cpu = self.travel.world().cpu(who);
+        *registers = Wire(cpu.filter(|_| self.travel.is_live(who)).cloned());
         Ok(())
     }
 
@@ -159,12 +172,13 @@ impl<R: Rerun> MultiThreadBase for Session<R> {
     }
 
     fn list_active_threads(&mut self, register: &mut dyn FnMut(Tid)) -> Result<(), Self::Error> {
-        // The first one is what gdb selects when it connects.
+        // The first one is what gdb selects when it connects. Threads that have not begun, or have ended, are listed, too:
+        // gdb would give them other numbers each time they come back.
         let current = self.travel.current();
         register(tid(current));
-        for (who, _) in self.travel.threads() {
-            if who != current {
-                register(tid(who));
+        for (who, _) in self.travel.all_threads() {
+            if *who != current {
+                register(tid(*who));
             }
         }
         Ok(())
@@ -182,9 +196,10 @@ impl<R: Rerun> MultiThreadBase for Session<R> {
 impl<R: Rerun> ThreadExtraInfo for Session<R> {
     fn thread_extra_info(&self, tid: Tid, buffer: &mut [u8]) -> Result<usize, Self::Error> {
         let who = context(tid);
-        let threads = self.travel.threads();
-        let found = threads.iter().find(|(id, _)| *id == who);
-        let text = found.map_or("", |(_, text)| text.as_str()).as_bytes();
+        let live = self.travel.threads();
+        let label = live.into_iter().find(|(id, _)| *id == who);
+        let text = label.map_or_else(|| self.label_of_absent(who), |(_, label)| label);
+        let text = text.as_bytes();
         let count = text.len().min(buffer.len());
         buffer[..count].copy_from_slice(&text[..count]);
         Ok(count)
