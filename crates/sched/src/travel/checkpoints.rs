@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn short_journeys_leave_no_checkpoints() {
-        assert_eq!(journey(GAP_MIN, |_| 0), []);
+        assert_eq!(journey(GAP_MIN, |_| 0), Vec::<u64>::new());
     }
 
     #[test]
