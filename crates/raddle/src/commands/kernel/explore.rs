@@ -364,9 +364,8 @@ impl Explore {
 /// What comparing with serial orders came to, for the end of a summary.
 fn compared_words(compared: Figures) -> String {
     let mut words = format!(
-        "; {} of calls compared with serial orders, {} of which no serial order explains",
-        counted(compared.histories, "history"),
-        compared.deviating
+        "; {} histories of calls compared with serial orders, {} of which no serial order explains",
+        compared.histories, compared.deviating
     );
     if compared.undecided > 0 {
         words.push_str(&format!(
