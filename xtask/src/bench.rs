@@ -3,6 +3,7 @@
 use clap::Subcommand;
 
 mod against;
+mod clean;
 mod cpu;
 mod engine;
 mod explore;
@@ -14,11 +15,14 @@ mod predict;
 mod replay;
 mod results;
 mod scan;
+mod scan_tables;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
     /// This build beside another one: campaigns of programs and kernels, explanations, in alternating runs.
     Against(against::Against),
+    /// Correct programs of many idioms and languages: nothing may be reported.
+    Clean(clean::Clean),
     /// Speed of the engine: kernels, programs, restores.
     Engine,
     /// The search: schedules to the bug by scheduler, schedules per second, peers.
@@ -49,6 +53,7 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     }
     match bench {
         Bench::Against(against) => against.run(),
+        Bench::Clean(clean) => clean.run(),
         Bench::Engine => engine::run(),
         Bench::Explore(explore) => explore.run(),
         Bench::Harden(harden) => harden.run(),

@@ -19,6 +19,20 @@ pub struct Call {
     pub has_order: bool,
     pub memory: MemoryChange,
     pub unnoticed: Unnoticed,
+    /// It moves as many bytes between its second argument and the file in its first as its third says, or fewer.
+    pub transfers: bool,
+    pub interrupts: Interrupts,
+}
+
+/// When a signal handler ends a call with EINTR (signal(7)); of calls that sleep for a time it is not said, since they
+/// tell how much is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interrupts {
+    Never,
+    /// If the handler was installed without SA_RESTART.
+    UnlessRestarted,
+    /// Whatever the handler was installed with.
+    Always,
 }
 
 /// What a call that has succeeded has learned of.
@@ -110,6 +124,16 @@ impl Call {
         self
     }
 
+    pub(crate) const fn transfers(mut self) -> Self {
+        self.transfers = true;
+        self.interrupts(Interrupts::UnlessRestarted)
+    }
+
+    pub(crate) const fn interrupts(mut self, when: Interrupts) -> Self {
+        self.interrupts = when;
+        self
+    }
+
     pub(crate) const fn unnoticed(mut self, when: Unnoticed) -> Self {
         self.unnoticed = when;
         self
@@ -127,6 +151,8 @@ pub(crate) const fn call(number: u32, name: &'static str) -> Call {
         has_order: true,
         memory: MemoryChange::Nothing,
         unnoticed: Unnoticed::Never,
+        transfers: false,
+        interrupts: Interrupts::Never,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a Linux system call is: its number, its name, and what it means for others than its caller.
 //!
-//! The table is data and stands once ([`of`], [`all`]). Whoever wants to know whether a call creates a context or hands
+//! The table is data and stands once ([`of`], [`all`]). Code that wants to know whether a call creates a context or hands
 //! bytes to a file asks for the property of its row and keeps no list of numbers. This crate knows no machine, no
 //! personality and no schedule: how a call is *served* is the business of the world that serves it.
 //!
@@ -10,5 +10,5 @@ pub mod call;
 pub mod lookup;
 mod table;
 
-pub use call::{Call, Learns, MemoryChange, Unnoticed};
+pub use call::{Call, Interrupts, Learns, MemoryChange, Unnoticed};
 pub use lookup::{all, find, name, number, of};

@@ -1,17 +1,19 @@
 //! Every system call of Linux on x86-64, one row each, also those that our personality does not support.
 
-use crate::call::{Call, Learns, MemoryChange, Unnoticed, call};
+use crate::call::{Call, Interrupts, Learns, MemoryChange, Unnoticed, call};
 
 /// The table. Only this file knows numbers; everything else asks by name or by property.
 pub(crate) const TABLE: &[Call] = &[
-    call(0, "read").learns(Learns::File),
-    call(1, "write").sends(),
+    call(0, "read").learns(Learns::File).transfers(),
+    call(1, "write").sends().transfers(),
     call(2, "open"),
     call(3, "close"),
     call(4, "stat"),
     call(5, "fstat"),
     call(6, "lstat"),
-    call(7, "poll").learns(Learns::PollList),
+    call(7, "poll")
+        .learns(Learns::PollList)
+        .interrupts(Interrupts::Always),
     call(8, "lseek"),
     call(9, "mmap")
         .unordered()
@@ -36,7 +38,9 @@ pub(crate) const TABLE: &[Call] = &[
     call(20, "writev").sends(),
     call(21, "access"),
     call(22, "pipe"),
-    call(23, "select").learns(Learns::SelectSet),
+    call(23, "select")
+        .learns(Learns::SelectSet)
+        .interrupts(Interrupts::Always),
     call(24, "sched_yield").unordered(),
     call(25, "mremap"),
     call(26, "msync"),
@@ -58,9 +62,11 @@ pub(crate) const TABLE: &[Call] = &[
     call(40, "sendfile"),
     call(41, "socket"),
     call(42, "connect").learns(Learns::File),
-    call(43, "accept").learns(Learns::File),
-    call(44, "sendto").sends(),
-    call(45, "recvfrom").learns(Learns::File),
+    call(43, "accept")
+        .learns(Learns::File)
+        .interrupts(Interrupts::UnlessRestarted),
+    call(44, "sendto").sends().transfers(),
+    call(45, "recvfrom").learns(Learns::File).transfers(),
     call(46, "sendmsg").sends(),
     call(47, "recvmsg").learns(Learns::File),
     call(48, "shutdown"),
@@ -79,7 +85,9 @@ pub(crate) const TABLE: &[Call] = &[
     call(58, "vfork").learns(Learns::NewProcess).creates(),
     call(59, "execve"),
     call(60, "exit").unordered(),
-    call(61, "wait4").learns(Learns::Children),
+    call(61, "wait4")
+        .learns(Learns::Children)
+        .interrupts(Interrupts::UnlessRestarted),
     call(62, "kill"),
     call(63, "uname"),
     call(64, "semget"),
@@ -250,7 +258,9 @@ pub(crate) const TABLE: &[Call] = &[
     call(229, "clock_getres"),
     call(230, "clock_nanosleep").unordered(),
     call(231, "exit_group").unordered(),
-    call(232, "epoll_wait").learns(Learns::File),
+    call(232, "epoll_wait")
+        .learns(Learns::File)
+        .interrupts(Interrupts::Always),
     call(233, "epoll_ctl"),
     call(234, "tgkill"),
     call(235, "utimes"),
@@ -288,8 +298,12 @@ pub(crate) const TABLE: &[Call] = &[
     call(267, "readlinkat"),
     call(268, "fchmodat"),
     call(269, "faccessat"),
-    call(270, "pselect6").learns(Learns::SelectSet),
-    call(271, "ppoll").learns(Learns::PollList),
+    call(270, "pselect6")
+        .learns(Learns::SelectSet)
+        .interrupts(Interrupts::Always),
+    call(271, "ppoll")
+        .learns(Learns::PollList)
+        .interrupts(Interrupts::Always),
     call(272, "unshare"),
     call(273, "set_robust_list").concerns_caller(),
     call(274, "get_robust_list"),
@@ -299,14 +313,18 @@ pub(crate) const TABLE: &[Call] = &[
     call(278, "vmsplice"),
     call(279, "move_pages"),
     call(280, "utimensat"),
-    call(281, "epoll_pwait").learns(Learns::File),
+    call(281, "epoll_pwait")
+        .learns(Learns::File)
+        .interrupts(Interrupts::Always),
     call(282, "signalfd"),
     call(283, "timerfd_create"),
     call(284, "eventfd"),
     call(285, "fallocate"),
     call(286, "timerfd_settime"),
     call(287, "timerfd_gettime"),
-    call(288, "accept4").learns(Learns::File),
+    call(288, "accept4")
+        .learns(Learns::File)
+        .interrupts(Interrupts::UnlessRestarted),
     call(289, "signalfd4"),
     call(290, "eventfd2"),
     call(291, "epoll_create1"),

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use raddle_sched::{
-    AbstractSchedule, DelayBounded, Focused, Pct, Pike, Pos, PreemptionBounded, Profile,
-    RandomWalk, ReadsFrom, Scheduler, Stepwise, Timed, Urw, urw::sample_interest,
+    AbstractSchedule, Classes, DelayBounded, Faulty, Focused, Pct, Pike, Pos, PreemptionBounded,
+    Profile, RandomWalk, ReadsFrom, Scheduler, Stepwise, Timed, Urw, urw::sample_interest,
 };
 use raddle_stdx::Prng;
-use raddle_world::Site;
+use raddle_world::{Fault, Site};
 use serde::{Deserialize, Serialize};
 
 /// Jumps of the clock in one schedule, where timers run.
@@ -36,6 +36,7 @@ pub enum Algorithm {
     },
     RandomWalk,
     Pos,
+    Classes,
     Urw,
     Surw,
     ReadsFrom,
@@ -43,7 +44,7 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// What `--scheduler` can name, besides the whole portfolio.
-    pub const NAMES: [(&'static str, Self); 12] = [
+    pub const NAMES: [(&'static str, Self); 13] = [
         ("delay", Self::Delay { number: 0 }),
         ("preemption", Self::Preemption { number: 0 }),
         ("pct2", Self::Pct { depth: 2 }),
@@ -53,6 +54,7 @@ impl Algorithm {
         ("pike", Self::PIKE),
         ("random", Self::RandomWalk),
         ("pos", Self::Pos),
+        ("classes", Self::Classes),
         ("urw", Self::Urw),
         ("surw", Self::Surw),
         ("reads-from", Self::ReadsFrom),
@@ -101,6 +103,8 @@ pub struct Material<'a> {
     pub is_timed: bool,
     /// Whether every instruction is a decision point.
     pub is_stepwise: bool,
+    /// What contexts may meet.
+    pub faults: &'a [Fault],
 }
 
 /// Makes the scheduler of a job.
@@ -111,6 +115,12 @@ pub fn scheduler(algorithm: Algorithm, seed: u64, material: Material<'_>) -> Box
     }
     if algorithm == Algorithm::Default {
         return scheduler;
+    }
+    let fault_seed = Prng::derive_seed(seed, 5);
+    // Half of the schedules are as if there were none.
+    if !material.faults.is_empty() && fault_seed & 1 == 0 {
+        let kinds = material.faults.to_vec();
+        scheduler = Box::new(Faulty::new(scheduler, fault_seed, kinds));
     }
     if !material.focus.is_empty() {
         scheduler = Box::new(Focused::new(scheduler, material.focus.to_vec()));
@@ -144,6 +154,7 @@ fn plain(algorithm: Algorithm, seed: u64, material: Material<'_>) -> Box<dyn Sch
         Algorithm::Pike { points, steps } => Box::new(Pike::new(seed, points, steps)),
         Algorithm::RandomWalk => Box::new(RandomWalk::new(seed, profile)),
         Algorithm::Pos => Box::new(Pos::new(seed)),
+        Algorithm::Classes => Box::new(Classes::new(seed)),
         Algorithm::Urw => Box::new(Urw::new(seed, profile, Vec::new())),
         Algorithm::Surw => {
             let mut prng = Prng::new(Prng::derive_seed(seed, 1));

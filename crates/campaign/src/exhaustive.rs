@@ -149,6 +149,7 @@ impl<S: NoteTransitions> Search<S> {
             schedules: report.schedules,
             distinct: self.dpor.interleavings(),
             failures: to_u64(self.findings.len()),
+            first_failing: report.first_failing,
             points: to_u64(self.points.len()),
             interrupted: self.points_interrupted(),
             classes: to_u64(self.classes.len()),

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use raddle_detect::Covered;
 use raddle_sched::{End, Profile, ReadsFromPair};
 use raddle_stdx::Prng;
 use raddle_stdx::width::to_u64;
@@ -11,9 +12,10 @@ use raddle_world::Site;
 
 use crate::algorithm::{Algorithm, Material, scheduler};
 use crate::cancel::Urgency;
+use crate::coverage::NamedCoverage;
 use crate::feedback::{Feedback, Pool};
 use crate::findings::Findings;
-use crate::generation::{Director, Generation, run_generations};
+use crate::generation::{Crew, Director, Generation, run_generations, with_threads};
 use crate::learning::Learning;
 use crate::options::{Listener, News, Options, Phase, Progress, Report};
 use crate::outcome::{Job, Outcome, Shared};
@@ -72,6 +74,7 @@ fn run_alone<S: Stage>(stage: &mut S, options: &Options, rules: &S::Rules) -> Ru
         focus: &[],
         is_timed: false,
         is_stepwise: options.every_instruction,
+        faults: &[],
     };
     let mut scheduler = scheduler(Algorithm::Default, 0, material);
     stage.run(&mut *scheduler, rules, Watch::EVERYTHING)
@@ -132,46 +135,98 @@ pub fn sample<S: Subject>(
     begun: Begun<S>,
     news: &mut Listener<'_, RecordingOf<S>>,
 ) -> Result<ReportOf<S>, S::StartFailure> {
-    let Begun {
-        mut stage,
-        rules,
-        baseline,
-    } = begun;
-    let mut campaign = Campaign {
-        options: subject.options(),
-        habits: subject.habits(),
-        focus: subject.focus(&mut stage)?,
-        rules,
-        report: Report::default(),
-        learning: Learning::default(),
-        feedback: Feedback::default(),
-        seen: BTreeSet::new(),
-        classes: BTreeSet::new(),
-        pairs: BTreeSet::new(),
-        interrupted: BTreeSet::new(),
-        findings: Findings::default(),
-        races: BTreeMap::new(),
-    };
-    let alone = Job {
-        index: 0,
-        seed: 0,
-        algorithm: Algorithm::Default,
-        wishes: Vec::new(),
-        is_timed: false,
-        observes: true,
-    };
-    campaign.merge(&[alone], vec![baseline]);
-    let mut reporting = Reporting::<S> {
-        campaign: &mut campaign,
-        stage: &mut stage,
-        planned: Vec::new(),
-        news,
-    };
-    reporting.keep_new();
     let workers = subject.options().workers;
-    run_generations(workers, &|| Explorer::start(subject), &mut reporting);
-    campaign.report.note_end(&subject.options().cancel);
-    Ok(campaign.finish(&mut stage, news))
+    let mut sampling = Sampling::begin(subject, begun, news)?;
+    with_threads(workers, &|| Explorer::start(subject), |crew| {
+        sampling.go_on(crew, news);
+    });
+    Ok(sampling.end(news))
+}
+
+/// The same with a crew of the caller's.
+///
+/// # Errors
+/// If there is nothing where the user wants decisions to be made.
+pub fn sample_with<S: Subject>(
+    subject: &S,
+    begun: Begun<S>,
+    crew: &mut dyn Crew<Explorer<S>>,
+    news: &mut Listener<'_, RecordingOf<S>>,
+) -> Result<ReportOf<S>, S::StartFailure> {
+    let mut sampling = Sampling::begin(subject, begun, news)?;
+    sampling.go_on(crew, news);
+    Ok(sampling.end(news))
+}
+
+/// A campaign with its stage, which stands still while the crew works.
+struct Sampling<'a, S: Subject> {
+    campaign: Campaign<'a, S::Stage>,
+    stage: S::Stage,
+}
+
+impl<'a, S: Subject> Sampling<'a, S> {
+    fn begin(
+        subject: &'a S,
+        begun: Begun<S>,
+        news: &mut Listener<'_, RecordingOf<S>>,
+    ) -> Result<Self, S::StartFailure> {
+        let Begun {
+            mut stage,
+            rules,
+            baseline,
+        } = begun;
+        let mut campaign = Campaign {
+            options: subject.options(),
+            habits: subject.habits(),
+            focus: subject.focus(&mut stage)?,
+            rules,
+            report: Report::default(),
+            learning: Learning::default(),
+            feedback: Feedback::default(),
+            seen: BTreeSet::new(),
+            classes: BTreeSet::new(),
+            pairs: BTreeSet::new(),
+            interrupted: BTreeSet::new(),
+            findings: Findings::default(),
+            races: BTreeMap::new(),
+            covered: Covered::default(),
+        };
+        let alone = Job {
+            index: 0,
+            seed: 0,
+            algorithm: Algorithm::Default,
+            wishes: Vec::new(),
+            is_timed: false,
+            observes: true,
+            covers: subject.options().coverage,
+        };
+        campaign.merge(&[alone], vec![baseline]);
+        let mut sampling = Self { campaign, stage };
+        sampling.reporting(news).keep_new();
+        Ok(sampling)
+    }
+
+    fn reporting<'s, 'n>(
+        &'s mut self,
+        news: &'s mut Listener<'n, RecordingOf<S>>,
+    ) -> Reporting<'s, 'a, 'n, S> {
+        Reporting {
+            campaign: &mut self.campaign,
+            stage: &mut self.stage,
+            planned: Vec::new(),
+            news,
+        }
+    }
+
+    fn go_on(&mut self, crew: &mut dyn Crew<Explorer<S>>, news: &mut Listener<'_, RecordingOf<S>>) {
+        run_generations(crew, &mut self.reporting(news));
+    }
+
+    fn end(mut self, news: &mut Listener<'_, RecordingOf<S>>) -> ReportOf<S> {
+        let campaign = &mut self.campaign;
+        campaign.report.note_end(&campaign.options.cancel);
+        self.campaign.finish(&mut self.stage, news)
+    }
 }
 
 /// A race, and the run that shows it best.
@@ -192,6 +247,7 @@ struct Campaign<'a, S: Stage> {
     interrupted: BTreeSet<Site>,
     findings: Findings<S>,
     races: BTreeMap<(Site, Site), Witnessed<S>>,
+    covered: Covered,
 }
 
 impl<S: Stage> Campaign<'_, S> {
@@ -208,6 +264,7 @@ impl<S: Stage> Campaign<'_, S> {
             profile: self.learning.profile.clone(),
             focus: self.focus.clone(),
             is_stepwise: self.options.every_instruction,
+            faults: self.options.faults.clone(),
             rules: self.rules.clone(),
         };
         Generation { shared, jobs }
@@ -231,7 +288,9 @@ impl<S: Stage> Campaign<'_, S> {
             algorithm,
             wishes,
             is_timed: has_timers && Prng::new(Prng::derive_seed(seed, 4)).chance(1, 2),
+            covers: self.options.coverage,
             observes: self.options.races
+                || self.options.coverage
                 || generation == 0
                 || index.is_multiple_of(self.habits.sample)
                 || (is_learning && index.is_multiple_of(self.habits.learning_sample)),
@@ -293,6 +352,9 @@ impl<S: Stage> Campaign<'_, S> {
             return;
         };
         self.report.shared_places = self.report.shared_places.max(learned.shared_places);
+        if let Some(covered) = learned.covered {
+            self.covered.absorb(covered);
+        }
         for group in &learned.meetings {
             self.learning.meet(group);
             self.feedback.learn(group, &learned.writers);
@@ -318,6 +380,7 @@ impl<S: Stage> Campaign<'_, S> {
             schedules: self.report.schedules + more,
             distinct: to_u64(self.seen.len()),
             failures: to_u64(self.findings.len()),
+            first_failing: self.report.first_failing,
             points: to_u64(self.learning.points_len()),
             interrupted: self.report.interrupted,
             classes: to_u64(self.classes.len()),
@@ -348,6 +411,9 @@ impl<S: Stage> Campaign<'_, S> {
                 }));
             },
         );
+        if self.options.coverage {
+            self.report.coverage = Some(NamedCoverage::of(stage, self.covered));
+        }
         let races: Vec<Witnessed<S>> = self.races.into_values().collect();
         self.report.races = stage.explain_races(&races, &self.rules);
         self.report

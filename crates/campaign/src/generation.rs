@@ -1,4 +1,4 @@
-//! Generations of jobs on several workers.
+//! Generations of jobs on several workers, who are a [`Crew`].
 //!
 //! A generation is a list of jobs that is fixed before it begins; what its runs teach is merged in the order of
 //! their numbers after it has ended. Each worker has a world of its own and takes the next job when it is free.
@@ -46,57 +46,92 @@ pub trait Director<W: Worker> {
     fn take(&mut self, outcomes: Vec<W::Outcome>) -> bool;
 }
 
+/// Those who do the jobs of a generation: threads of this process, or workers on other machines.
+///
+/// A crew decides who does a job and when, never what comes of it.
+pub trait Crew<W: Worker> {
+    /// Has the jobs of a generation done, and gives the outcomes of those that were, in the order of the jobs. `watch` is
+    /// told from time to time how many were begun.
+    fn run(
+        &mut self,
+        generation: Generation<W::Shared, W::Job>,
+        watch: &mut dyn FnMut(usize),
+    ) -> Vec<W::Outcome>;
+}
+
+/// Runs generations until the director ends them or no worker is left.
+pub fn run_generations<W: Worker>(crew: &mut dyn Crew<W>, director: &mut dyn Director<W>) {
+    for number in 0.. {
+        let size = SIZES[number.min(SIZES.len() - 1)];
+        let Some(generation) = director.plan(number, size) else {
+            break;
+        };
+        let done = crew.run(generation, &mut |begun| director.watch(begun));
+        let is_without_workers = done.is_empty();
+        if !director.take(done) || is_without_workers {
+            break;
+        }
+    }
+}
+
 struct Issue<S, J> {
     generation: Generation<S, J>,
     next: AtomicUsize,
 }
 
-/// Runs generations until the director ends them or no worker is left. A worker for which `start` gives nothing
-/// does not take part; the others do its share.
-pub fn run_generations<W: Worker>(
+/// Jobs with what they share, as threads get them.
+type IssueOf<W> = Arc<Issue<<W as Worker>::Shared, <W as Worker>::Job>>;
+
+/// Threads of this process, each with a worker of its own.
+struct Threads<W: Worker> {
+    queues: Vec<mpsc::Sender<IssueOf<W>>>,
+    shares: mpsc::Receiver<Share<W::Outcome>>,
+}
+
+/// Has `act` done with a crew of threads. A worker for which `start` gives nothing does not take part; the others do its
+/// share.
+pub fn with_threads<W: Worker, R>(
     workers: usize,
     start: &(dyn Fn() -> Option<W> + Sync),
-    director: &mut dyn Director<W>,
-) {
+    act: impl FnOnce(&mut dyn Crew<W>) -> R,
+) -> R {
     std::thread::scope(|scope| {
-        let (outcomes_in, outcomes) = mpsc::channel();
+        let (shares_in, shares) = mpsc::channel();
         let mut queues = Vec::new();
         for _ in 0..workers.max(1) {
-            let (queue, issues) = mpsc::channel::<Arc<Issue<W::Shared, W::Job>>>();
-            let outcomes_in = outcomes_in.clone();
+            let (queue, issues) = mpsc::channel::<IssueOf<W>>();
+            let shares_in = shares_in.clone();
             scope.spawn(move || {
                 if let Some(worker) = start() {
-                    work(worker, &issues, &outcomes_in);
+                    work(worker, &issues, &shares_in);
                 }
             });
             queues.push(queue);
         }
-        drop(outcomes_in);
-        for number in 0.. {
-            let size = SIZES[number.min(SIZES.len() - 1)];
-            let Some(generation) = director.plan(number, size) else {
-                break;
-            };
-            let issue = Arc::new(Issue {
-                generation,
-                next: AtomicUsize::new(0),
-            });
-            for queue in &queues {
-                // It fails for a worker that could not start.
-                drop(queue.send(Arc::clone(&issue)));
-            }
-            let mut done = collect(&outcomes, &issue, director);
-            done.sort_by_key(|(index, _)| *index);
-            let done: Vec<W::Outcome> = done
-                .into_iter()
-                .filter_map(|(_, outcome)| outcome)
-                .collect();
-            let is_without_workers = done.is_empty();
-            if !director.take(done) || is_without_workers {
-                break;
-            }
+        act(&mut Threads { queues, shares })
+    })
+}
+
+impl<W: Worker> Crew<W> for Threads<W> {
+    fn run(
+        &mut self,
+        generation: Generation<W::Shared, W::Job>,
+        watch: &mut dyn FnMut(usize),
+    ) -> Vec<W::Outcome> {
+        let issue = Arc::new(Issue {
+            generation,
+            next: AtomicUsize::new(0),
+        });
+        for queue in &self.queues {
+            // It fails for a worker that could not start.
+            drop(queue.send(Arc::clone(&issue)));
         }
-    });
+        let mut done = collect::<W>(&self.shares, &issue, watch);
+        done.sort_by_key(|(index, _)| *index);
+        done.into_iter()
+            .filter_map(|(_, outcome)| outcome)
+            .collect()
+    }
 }
 
 /// Jobs that one worker took, with their outcomes.
@@ -106,7 +141,7 @@ type Share<O> = Vec<(usize, Option<O>)>;
 fn collect<W: Worker>(
     shares: &mpsc::Receiver<Share<W::Outcome>>,
     issue: &Issue<W::Shared, W::Job>,
-    director: &mut dyn Director<W>,
+    watch: &mut dyn FnMut(usize),
 ) -> Share<W::Outcome> {
     let jobs = issue.generation.jobs.len();
     let mut done = Vec::with_capacity(jobs);
@@ -114,7 +149,7 @@ fn collect<W: Worker>(
         match shares.recv_timeout(LOOK) {
             Ok(share) => done.extend(share),
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                director.watch(issue.next.load(Ordering::Relaxed).min(jobs));
+                watch(issue.next.load(Ordering::Relaxed).min(jobs));
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
         }
@@ -126,7 +161,7 @@ fn collect<W: Worker>(
 /// schedule.
 fn work<W: Worker>(
     mut worker: W,
-    issues: &mpsc::Receiver<Arc<Issue<W::Shared, W::Job>>>,
+    issues: &mpsc::Receiver<IssueOf<W>>,
     shares: &mpsc::Sender<Share<W::Outcome>>,
 ) {
     for issue in issues {
@@ -193,7 +228,9 @@ mod tests {
     fn outcomes_come_in_the_order_of_the_jobs_whoever_did_them() {
         let results = [1, 2, 7].map(|workers| {
             let mut director = Three::default();
-            run_generations(workers, &|| Some(Adder { base: 0 }), &mut director);
+            with_threads(workers, &|| Some(Adder { base: 0 }), |crew| {
+                run_generations(crew, &mut director);
+            });
             assert_eq!(director.sizes, [8, 24, 64, 64]);
             director.taken
         });
@@ -205,7 +242,7 @@ mod tests {
     #[test]
     fn without_workers_it_ends() {
         let mut director = Three::default();
-        run_generations::<Adder>(2, &|| None, &mut director);
+        with_threads::<Adder, _>(2, &|| None, |crew| run_generations(crew, &mut director));
         assert_eq!(director.taken, Vec::<u64>::new());
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::algorithm::Algorithm;
 use crate::cancel::{Cancel, Urgency};
+use crate::coverage::NamedCoverage;
 use crate::exhaustive::Exhaustive;
 use crate::spent::{Clock, Spent};
 use crate::subject::Found;
-use raddle_world::Unsupported;
+use raddle_world::{Fault, Unsupported};
 
 /// What to do, whatever is explored.
 #[derive(Debug, Clone)]
@@ -26,6 +27,10 @@ pub struct Options {
     pub varies_time: bool,
     /// Whether every instruction is a decision point.
     pub every_instruction: bool,
+    /// What contexts may meet in half of the schedules.
+    pub faults: Vec<Fault>,
+    /// Whether the coverage of interleavings is counted in every schedule.
+    pub coverage: bool,
     /// Asks for an end: schedules under way are dropped.
     pub cancel: Cancel,
     /// Measures where the time of the schedules goes.
@@ -55,6 +60,8 @@ pub struct Progress {
     pub schedules: u64,
     pub distinct: u64,
     pub failures: u64,
+    /// Number of the first schedule that failed.
+    pub first_failing: Option<u64>,
     /// Communication points, and those at which some context was interrupted.
     pub points: u64,
     pub interrupted: u64,
@@ -120,6 +127,8 @@ pub struct Report<R, T> {
     pub timed_stops: u64,
     /// Only if all interleavings were to be explored.
     pub exhaustive: Option<Exhaustive>,
+    /// What was covered, if that was counted.
+    pub coverage: Option<NamedCoverage>,
     /// What only this kind of subject counts.
     pub tally: T,
 }
@@ -152,6 +161,7 @@ impl<R, T: Default> Default for Report<R, T> {
             baseline_steps: 0,
             timed_stops: 0,
             exhaustive: None,
+            coverage: None,
             tally: T::default(),
         }
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use raddle_sched::{AbstractSchedule, End, Profile, ReadsFromPair};
 use raddle_trace::Schedule;
-use raddle_world::{Site, Unsupported};
+use raddle_world::{Fault, Site, Unsupported};
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::Algorithm;
@@ -22,6 +22,9 @@ pub struct Job {
     pub wishes: AbstractSchedule,
     pub is_timed: bool,
     pub observes: bool,
+    /// Whether coverage is counted.
+    #[serde(default)]
+    pub covers: bool,
 }
 
 /// What all jobs of a generation share.
@@ -32,6 +35,9 @@ pub struct Shared<R> {
     pub profile: Profile,
     pub focus: Vec<Range<Site>>,
     pub is_stepwise: bool,
+    /// What contexts may meet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
     pub rules: R,
 }
 
@@ -113,7 +119,7 @@ impl<F, R, T> Outcome<F, R, T> {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use raddle_detect::{Failure, Race};
+    use raddle_detect::{Covered, Failure, Race, Reach, Spaces};
     use raddle_sched::Wish;
     use raddle_trace::Limits;
     use raddle_world::ImageId;
@@ -152,6 +158,7 @@ mod tests {
             }],
             is_timed: true,
             observes: false,
+            covers: false,
         };
         assert_eq!(there_and_back(&job), job);
         let shared = Shared {
@@ -160,6 +167,7 @@ mod tests {
             profile: profile(),
             focus: vec![site()..site()],
             is_stepwise: false,
+            faults: vec![Fault::NoMemory],
             rules: Limits {
                 patience: 1,
                 steps: 2,
@@ -192,6 +200,10 @@ mod tests {
                 writers: BTreeSet::from([site()]),
                 shared_places: 1,
                 races: Vec::new(),
+                covered: Some(Covered {
+                    sites: BTreeMap::from([(site(), Reach::Feasible)]),
+                    spaces: Spaces::default(),
+                }),
             }),
             tally: (),
             spent: Spent {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::ops::Range;
 
+use raddle_detect::Covered;
 use raddle_detect::communication::Meetings;
 use raddle_report::Finding;
 use raddle_sched::{Drive, Profile, Scheduler};
@@ -17,6 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::cancel::Leave;
+use crate::coverage::CodeName;
 use crate::minimise::{Effort, Smallest};
 use crate::options::Options;
 use crate::outcome::{Digests, Outcome};
@@ -74,6 +76,8 @@ pub struct Watch {
     pub memory: bool,
     /// Every visit of a point, for what schedulers need to know of the size of a run.
     pub points: bool,
+    /// Which unserializable interleavings happen; only if memory is watched.
+    pub coverage: bool,
 }
 
 impl Watch {
@@ -81,16 +85,19 @@ impl Watch {
     pub const NOTHING: Self = Self {
         memory: false,
         points: false,
+        coverage: false,
     };
     /// As the default order is watched before anything is known.
     pub const EVERYTHING: Self = Self {
         memory: true,
         points: true,
+        coverage: false,
     };
     /// Memory accesses only.
     pub const MEMORY: Self = Self {
         memory: true,
         points: false,
+        coverage: false,
     };
 }
 
@@ -102,6 +109,8 @@ pub struct Learned<R> {
     pub writers: BTreeSet<Site>,
     pub shared_places: u64,
     pub races: Vec<R>,
+    /// Only if coverage was watched.
+    pub covered: Option<Covered>,
 }
 
 /// A schedule that was run, as the stage that ran it knows it.
@@ -184,6 +193,13 @@ pub trait Stage: Sized + Debug {
 
     /// An instruction in words.
     fn describe(&mut self, site: Site) -> String;
+
+    /// An instruction under a name that it keeps in every run of the same build; none if the kind of subject has no
+    /// such names.
+    fn name_code(&mut self, site: Site) -> Option<CodeName> {
+        let _ = site;
+        None
+    }
 
     /// A failure that was neither replayed nor made small nor explained.
     fn as_found(&mut self, failing: &OutcomeOf<Self>, rules: &Self::Rules) -> FoundOf<Self>;

@@ -11,7 +11,8 @@ use crate::spent::{Clock, Stopwatch};
 use crate::subject::{OutcomeOf, Stage, Subject, Symptom, Watch};
 
 /// A worker.
-pub(crate) struct Explorer<S: Subject> {
+#[derive(Debug)]
+pub struct Explorer<S: Subject> {
     stage: S::Stage,
     clock: Option<Clock>,
     /// Points that the stage knows.
@@ -23,12 +24,25 @@ pub(crate) struct Explorer<S: Subject> {
 impl<S: Subject> Explorer<S> {
     /// The first stage started, and starting is deterministic.
     pub(crate) fn start(subject: &S) -> Option<Self> {
-        Some(Self {
-            stage: subject.start().ok()?,
+        Self::try_start(subject).ok()
+    }
+
+    /// The same where the first stage stood on another machine.
+    ///
+    /// # Errors
+    /// If the subject does not come to the place where its schedules begin.
+    pub fn try_start(subject: &S) -> Result<Self, S::StartFailure> {
+        Ok(Self {
+            stage: subject.start()?,
             clock: subject.options().clock,
             points: 0,
             seen: BTreeSet::new(),
         })
+    }
+
+    /// Forgets which failures it has seen: the jobs that come next may be earlier ones.
+    pub fn forget_failures(&mut self) {
+        self.seen.clear();
     }
 }
 
@@ -53,12 +67,14 @@ impl<S: Subject> Worker for Explorer<S> {
             focus: &shared.focus,
             is_timed: job.is_timed,
             is_stepwise: shared.is_stepwise,
+            faults: &shared.faults,
         };
         let mut scheduler = scheduler(job.algorithm, job.seed, material);
         let making = stopwatch.lap();
         let watch = Watch {
             memory: job.observes,
             points: job.algorithm == Algorithm::Default,
+            coverage: job.covers,
         };
         let run = self.stage.run(&mut *scheduler, &shared.rules, watch);
         if run.drive.end == End::Abandoned {

@@ -165,14 +165,14 @@ impl Functions {
 
 /// What can hold a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(crate) enum Place {
     Register(Register),
     /// A local variable, by its offset from the frame pointer.
     Slot(i64),
 }
 
 /// Registers that point to the stack: they mean nothing but themselves.
-fn frame(graph: &FlowGraph) -> RegisterSet {
+pub(crate) fn frame(graph: &FlowGraph) -> RegisterSet {
     let rsp = RegisterSet::one(Register::RSP);
     if graph.has_frame_pointer {
         rsp.with(Register::RBP)
@@ -182,7 +182,7 @@ fn frame(graph: &FlowGraph) -> RegisterSet {
 }
 
 /// The instructions whose value a place may hold before another one: the nearest on every path.
-fn definitions(graph: &FlowGraph, (block, index): At, place: Place) -> BTreeSet<At> {
+pub(crate) fn definitions(graph: &FlowGraph, (block, index): At, place: Place) -> BTreeSet<At> {
     let mut found = BTreeSet::new();
     let mut is_seen = vec![false; graph.blocks.len()];
     let mut open = vec![(block, index)];

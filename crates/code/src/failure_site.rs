@@ -126,7 +126,7 @@ pub struct FailureSites {
 }
 
 /// Registers that hold arguments: System V ABI for x86-64, section 3.2.3.
-const ARGUMENTS: [Register; 6] = [
+pub(crate) const ARGUMENTS: [Register; 6] = [
     Register::RDI,
     Register::RSI,
     Register::RDX,

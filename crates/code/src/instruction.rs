@@ -19,6 +19,8 @@ pub struct Instruction {
     /// What it does to memory in one indivisible step: LOCK forms and XCHG with memory.
     pub atomic: Option<Atomic>,
     pub accesses: Vec<Access>,
+    /// Whether its result is its operand, at most in another width.
+    pub is_copy: bool,
     /// The address that a LEA or a memory operand relative to the instruction pointer names.
     pub fixed_operand: Option<LinkAddr>,
     pub reads: RegisterSet,
@@ -198,6 +200,7 @@ impl Disassembler {
             special: special(&raw),
             atomic: None,
             accesses: Vec::new(),
+            is_copy: is_copy(&raw),
             fixed_operand: raw
                 .is_ip_rel_memory_operand()
                 .then(|| LinkAddr(raw.ip_rel_memory_address())),
@@ -288,6 +291,19 @@ fn flow(raw: &iced_x86::Instruction) -> Flow {
         FlowControl::Interrupt if raw.code() == Code::Int_imm8 => Flow::Syscall,
         FlowControl::Interrupt | FlowControl::Exception => Flow::Stop,
     }
+}
+
+fn is_copy(raw: &iced_x86::Instruction) -> bool {
+    matches!(
+        raw.mnemonic(),
+        Mnemonic::Mov
+            | Mnemonic::Movzx
+            | Mnemonic::Movsx
+            | Mnemonic::Movsxd
+            | Mnemonic::Cbw
+            | Mnemonic::Cwde
+            | Mnemonic::Cdqe
+    )
 }
 
 fn atomic(raw: &iced_x86::Instruction) -> Option<Atomic> {

@@ -6,8 +6,10 @@
 //! Reading order: [`instruction`] (what one instruction does), [`flow_graph`] (the blocks of a function), [`dominator`],
 //! [`natural_loop`], [`slice`](mod@slice) (what feeds a register), [`spin`] (loops that only wait);
 //! [`control_dependence`], [`dependence`] (slices with distances), [`failure_site`] (where programs notice that something
-//! is wrong, and the reads that decide it), [`condition`] (what would happen if such a read gave another value).
+//! is wrong, and the reads that decide it), [`condition`] (what would happen if such a read gave another value),
+//! [`address_flow`] (which reads become indices and lengths).
 
+pub mod address_flow;
 pub mod condition;
 pub mod control_dependence;
 pub mod dependence;
@@ -22,6 +24,7 @@ pub mod register;
 pub mod slice;
 pub mod spin;
 
+pub use address_flow::{IndexRead, IndexReads, Role};
 pub use condition::{Fate, Goal, fate};
 pub use control_dependence::ControlDependence;
 pub use dependence::{Distances, Function, Functions};

@@ -46,7 +46,7 @@ pub enum Effect {
     Wait,
     /// Gives a token (semaphore).
     Post,
-    /// Initialises `object`, or waits for whoever does.
+    /// Initialises `object`, or waits for the thread that does.
     Once,
     /// Meets the other parties.
     Barrier,

@@ -10,6 +10,7 @@ pub mod harden;
 pub mod hooks;
 pub mod kernel;
 pub mod scan;
+pub mod suppress;
 
 /// The only version there is so far.
 pub const VERSION: u32 = 1;
@@ -22,6 +23,9 @@ pub struct Config {
     /// Functions of the project that mean synchronisation or allocation.
     #[serde(default)]
     pub hooks: Vec<hooks::Hook>,
+    /// Findings of runs to leave out.
+    #[serde(default)]
+    pub suppress: Vec<suppress::Suppression>,
     /// What `raddle scan` reads.
     #[serde(default)]
     pub scan: scan::Scan,

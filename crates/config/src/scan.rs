@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+pub use crate::suppress::Suppression;
+
 /// The `[scan]` table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -16,24 +18,6 @@ pub struct Scan {
     /// Findings to leave out.
     pub suppress: Vec<Suppression>,
     pub idioms: Idioms,
-}
-
-/// Leaves findings out; all given parts must fit.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Suppression {
-    /// Kind of finding.
-    pub kind: Option<String>,
-    /// Fingerprint, or the beginning of one.
-    pub fingerprint: Option<String>,
-    /// File, with `*` for any characters.
-    pub file: Option<String>,
-    /// Function of any step.
-    pub function: Option<String>,
-    /// Shared object.
-    pub object: Option<String>,
-    /// Why; shown in the summary with `--all`.
-    pub reason: String,
 }
 
 /// Names of functions and macros, and what they mean. The shipped tables have the same form.
@@ -73,7 +57,7 @@ pub struct LockFamily {
     pub sleeps: bool,
     /// Readers share it.
     pub shared: bool,
-    /// It protects readers from reclamation only, and excludes nobody.
+    /// It protects readers from reclamation only, and excludes no other thread.
     pub rcu: bool,
     /// Holding it means interrupts or preemption are off; there is no lock object.
     pub context: bool,

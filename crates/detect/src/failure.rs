@@ -1,5 +1,7 @@
 //! What counts as wrong at the end of a run.
 
+use raddle_report::SerialOrders;
+use raddle_report::serial::Effect;
 use raddle_stdx::Digest;
 use raddle_world::{Crash, Site};
 use serde::{Deserialize, Serialize};
@@ -41,35 +43,26 @@ pub enum Failure {
 /// How a run deviates from all serial orders of its operations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotSerial {
-    pub effect: Effect,
     /// What deviates, without values that differ between runs: the identity of the bug.
     pub what: String,
     /// One line: what deviates and how.
     pub title: String,
     /// One sentence: why that is wrong.
     pub why: String,
-    /// The table of serial orders and the differences to the nearest one, a line each.
-    pub table: Vec<String>,
+    /// The table of serial orders and the differences to the nearest one.
+    pub serial: SerialOrders,
 }
 
-/// What a client notices of an operation that went wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Effect {
-    /// A wrong result.
-    Semantic,
-    /// An error that the operation itself reports.
-    Error,
-    /// Nothing yet: the state is wrong, and a later operation will show it.
-    Latent,
-}
-
-impl Effect {
+impl NotSerial {
     /// Kebab-case name of the kind.
-    pub fn kind(self) -> &'static str {
-        match self {
-            Self::Semantic => "not-linearizable",
-            Self::Error => "unexpected-error",
-            Self::Latent => "latent-error",
+    pub fn kind(&self) -> &'static str {
+        match self.serial.effect {
+            _ if self.serial.is_latent == Some(true) => "latent-error",
+            Effect::Error => "unexpected-error",
+            Effect::Performance => "slow-operation",
+            Effect::Crash | Effect::Deadlock | Effect::Hang | Effect::Semantic => {
+                "not-linearizable"
+            }
         }
     }
 }
@@ -135,7 +128,7 @@ impl Failure {
             Self::Assertion { .. } => "assertion",
             Self::WrongExit { .. } => "wrong-exit",
             Self::WrongOutput { .. } => "wrong-output",
-            Self::NotSerial(how) => how.effect.kind(),
+            Self::NotSerial(how) => how.kind(),
             Self::Heap { fault, .. } => fault.kind(),
             Self::Deadlock { .. } => "deadlock",
             Self::Hang { .. } => "hang",

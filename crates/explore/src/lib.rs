@@ -33,7 +33,7 @@ pub use checkpoint::changed_files;
 pub use explain::DATA_RACE;
 pub use judge::{Judge, Marked};
 pub use portfolio::PORTFOLIO;
-pub use program::{HABITS, Program, ProgramReport, explore};
+pub use program::{Cut, HABITS, Program, ProgramReport, explore};
 pub use relaxed::{Relaxed, replay_relaxed};
 pub use replay::{Replayed, Replayer, TraceLine};
 pub use session::{About, Session, StartFailure};

@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use raddle_campaign::{
-    Budget, Digests, Effort, Explained, Focus, Found, Habits, Leave, News, Report, Smallest, Stage,
-    Subject, Watch,
+    Budget, CodeName, Digests, Effort, Explained, Focus, Found, Habits, Leave, News, Report,
+    Smallest, Stage, Subject, Watch,
 };
 use raddle_detect::{Failure, Race};
 use raddle_linux::LinuxWorld;
 use raddle_sched::{End, Scheduler};
 use raddle_trace::{Limits, Observer, Recording};
-use raddle_world::{ContextId, Site, World};
+use raddle_world::{ContextId, Fault, Site, World};
 
 use crate::explain;
 use crate::judge::Rules;
@@ -22,6 +22,8 @@ use crate::stack::{own_place, place_of};
 
 /// Steps in a row before the default order goes on to the next context.
 const PATIENCE: u64 = 100_000;
+/// The same for programs that are larger: a context that waits in a loop which is not seen through costs so much.
+const PATIENCE_MAX: u64 = 4_000_000;
 /// Steps of the default order at most.
 const FIRST_STEPS: u64 = 2_000_000_000;
 /// Steps of a schedule before it counts as hanging, if the default order took fewer.
@@ -61,10 +63,33 @@ pub struct Program {
     pub expected_exit: Option<i32>,
     /// Steps of one schedule at most; none for a multiple of the default order's.
     pub steps_max: Option<u64>,
+    /// What becomes of runs that are longer than that.
+    pub cut: Cut,
     /// Explore all interleavings instead of sampling them.
     pub exhaustive: bool,
     /// Decide only inside these functions and lines; empty for everywhere.
     pub focus: Vec<Focus>,
+}
+
+/// What becomes of long runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cut {
+    /// They are hanging.
+    #[default]
+    Never,
+    /// Runs end after so many steps; what happened before that is judged.
+    At(u64),
+    /// A program whose default order takes more steps than this is not explored.
+    Refuse(u64),
+}
+
+impl Cut {
+    fn steps(self) -> Option<u64> {
+        match self {
+            Self::Never => None,
+            Self::At(steps) | Self::Refuse(steps) => Some(steps),
+        }
+    }
 }
 
 /// What a campaign on a program found out.
@@ -105,6 +130,8 @@ impl Subject for Program {
         let leave = Leave::to_explore(&self.options.cancel);
         let mut session = Session::start(&self.about, leave)?;
         session.clock = self.options.clock;
+        let may_lack_memory = self.options.faults.contains(&Fault::NoMemory);
+        session.world.stop_at_allocations(may_lack_memory);
         Ok(session)
     }
 
@@ -112,15 +139,21 @@ impl Subject for Program {
         Rules {
             limits: Limits {
                 patience: PATIENCE,
-                steps: self.steps_max.unwrap_or(FIRST_STEPS),
+                steps: self.cut.steps().or(self.steps_max).unwrap_or(FIRST_STEPS),
             },
             expected_exit: self.expected_exit,
+            is_cut: self.cut != Cut::Never,
         }
     }
 
     /// The default order says which exit status is right and how long a run takes.
     fn rules(&self, _: &mut Session, baseline: &Run) -> Result<Rules, StartFailure> {
-        let first = self.first_rules();
+        let is_long = baseline.drive.end == End::Hanging;
+        match self.cut {
+            Cut::Refuse(steps) if is_long => return Err(StartFailure::Long { steps }),
+            Cut::At(_) => return Ok(self.first_rules()),
+            _ => {}
+        }
         let status = match baseline.drive.end {
             End::Exited { status } if status & 0x7F == 0 && baseline.failure.is_none() => {
                 status >> 8 & 0xFF
@@ -131,9 +164,12 @@ impl Subject for Program {
         Ok(Rules {
             limits: Limits {
                 steps: self.steps_max.unwrap_or(steps.max(HANG_STEPS_MIN)),
-                ..first.limits
+                // Who needs as long as the whole default order must be able to come before all others: a process that
+                // executes another program makes 200,000 steps before that program begins.
+                patience: baseline.drive.steps.clamp(PATIENCE, PATIENCE_MAX),
             },
             expected_exit: Some(self.expected_exit.unwrap_or(status)),
+            is_cut: false,
         })
     }
 
@@ -194,6 +230,30 @@ impl Stage for Session {
         place
             .unwrap_or_else(|| place_of(&symbols, site.pc()))
             .describe()
+    }
+
+    fn name_code(&mut self, site: Site) -> Option<CodeName> {
+        if self.foreign_image(site).is_some() || self.territory.is_library(site.pc()) {
+            return None;
+        }
+        self.restore();
+        let symbols = self.world.symbols(ContextId(0)).unwrap_or_default();
+        let mapping = symbols.mapping_at(site.pc())?;
+        let link = mapping.link(site.pc());
+        let function = mapping.module.symbols().function_at(link)?;
+        let build = mapping.module.build_id();
+        let place = place_of(&symbols, site.pc());
+        Some(CodeName {
+            build: build.map_or_else(|| mapping.name.to_string(), ToString::to_string),
+            function: function.name.to_string(),
+            offset: link.0.wrapping_sub(function.address.0),
+            file: if place.line > 0 {
+                place.file
+            } else {
+                String::new()
+            },
+            line: place.line,
+        })
     }
 
     fn as_found(&mut self, failing: &Outcome, rules: &Rules) -> Found<Recording> {

@@ -12,10 +12,10 @@ use raddle_campaign::minimise::orders_at;
 use raddle_campaign::{Budget, Learned, Learning, Leave, Material, Watch, scheduler};
 use raddle_detect::Race;
 use raddle_report::Finding;
-use raddle_sched::{Clock, Given, Scheduler, View};
+use raddle_sched::{Clock, Faults, Given, Scheduler, View};
 use raddle_symbols::SymbolSpace;
 use raddle_trace::{Path, Phase, Recording, Turn};
-use raddle_world::{Context, ContextId, Site};
+use raddle_world::{Context, ContextId, Fault, Site};
 
 use crate::explain;
 use crate::judge::{Judge, Rules};
@@ -144,6 +144,7 @@ fn try_portfolio(
             focus: &[],
             is_timed: learning.profile.timed_stops > 0 && turn % 4 == 3,
             is_stepwise: false,
+            faults: &[],
         };
         let mut scheduler = scheduler(algorithm, turn, material);
         let outcome = run_schedule(session, &mut *scheduler, rules, Watch::NOTHING);
@@ -221,8 +222,8 @@ struct Marked {
 }
 
 impl Marked {
-    /// The switch or jump that belongs here; those before it are passed over.
-    fn take(&mut self, view: &View<'_>, is_clock: bool) -> Option<Turn> {
+    /// The turn of this kind that belongs here; those before it are passed over.
+    fn take(&mut self, view: &View<'_>, is_wanted: fn(&Turn) -> bool) -> Option<Turn> {
         let visit = self.visits.note(view);
         let coming = self
             .coming
@@ -232,7 +233,7 @@ impl Marked {
                 && mark.standing == Standing::of(view.at)
                 && mark.is_torn == (view.at.phase == Phase::Torn)
                 && mark.visit == visit
-                && (mark.turn == Turn::Clock) == is_clock
+                && is_wanted(&mark.turn)
         };
         let found = coming.iter().position(is_here)?;
         let mark = coming.drain(..=found).next_back()?;
@@ -243,7 +244,7 @@ impl Marked {
 
 impl Scheduler for Marked {
     fn pick(&mut self, view: &View<'_>) -> ContextId {
-        let Some(turn) = self.take(view, false) else {
+        let Some(turn) = self.take(view, |turn| matches!(turn, Turn::Context(_))) else {
             return view.default;
         };
         let mut runnable = view.runnable.iter();
@@ -256,6 +257,10 @@ impl Scheduler for Marked {
         Some(self)
     }
 
+    fn faults(&mut self) -> Option<&mut dyn Faults> {
+        Some(self)
+    }
+
     fn given(&mut self) -> Option<&mut dyn Given> {
         Some(self)
     }
@@ -263,7 +268,17 @@ impl Scheduler for Marked {
 
 impl Clock for Marked {
     fn jumps(&mut self, view: &View<'_>) -> bool {
-        self.take(view, true).is_some()
+        self.take(view, |turn| *turn == Turn::Clock).is_some()
+    }
+}
+
+impl Faults for Marked {
+    fn fault(&mut self, view: &View<'_>, possible: &[Fault]) -> Option<Fault> {
+        let turn = self.take(view, |turn| matches!(turn, Turn::Fault(_)))?;
+        match turn {
+            Turn::Fault(fault) if possible.contains(&fault) => Some(fault),
+            _ => None,
+        }
     }
 }
 

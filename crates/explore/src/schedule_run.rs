@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use raddle_campaign::{Learned, Spent, Stopwatch, Watch};
-use raddle_detect::{Communication, Race, Races};
+use raddle_detect::{Communication, Coverage, Race, Races};
 use raddle_linux::{LinuxWorld, Observe};
 use raddle_sched::Scheduler;
 use raddle_stdx::width::to_u64;
@@ -100,7 +100,7 @@ pub(crate) fn run_under(
     let mut spent = Spent::default();
     session.restore();
     spent.restore = stopwatch.lap();
-    let mut observer = Observer::new(session, watch.memory);
+    let mut observer = Observer::new(session, watch);
     let mut atomics = std::mem::take(&mut session.atomics);
     let clock = session.clock;
     let drive = session.drive(scheduler, rules.limits, look, &mut |world, events| {
@@ -113,9 +113,9 @@ pub(crate) fn run_under(
     });
     session.atomics = atomics;
     spent.run = stopwatch.lap().saturating_sub(spent.detect);
-    let learned = watch.memory.then(|| observer.learned(session));
     let judged_by = (rules, session.about.judge.as_ref());
     let failure = judge(&session.world, &drive, judged_by, &observer.writing);
+    let learned = watch.memory.then(|| observer.learned(session));
     spent.detect += stopwatch.lap();
     Run {
         failure,
@@ -136,16 +136,18 @@ struct Observer {
     writing: Writing,
     /// Only if memory is observed.
     attribution: Option<Attribution>,
+    coverage: Option<Coverage>,
 }
 
 impl Observer {
-    fn new(session: &Session, observes: bool) -> Self {
+    fn new(session: &Session, watch: Watch) -> Self {
         Self {
             communication: Communication::default(),
             facts: Facts::default(),
             races: Races::default(),
             writing: Writing::default(),
-            attribution: observes.then(|| Attribution::new(&session.territory)),
+            attribution: watch.memory.then(|| Attribution::new(&session.territory)),
+            coverage: watch.coverage.then(Coverage::default),
         }
     }
 
@@ -176,10 +178,13 @@ impl Observer {
         if event.is_exact() {
             self.facts.event(&event);
             self.races.event(&event, &self.facts);
+            if let Some(coverage) = &mut self.coverage {
+                coverage.event(&event, &self.facts);
+            }
         }
     }
 
-    fn learned(&self, session: &Session) -> Learned<Race> {
+    fn learned(self, session: &Session) -> Learned<Race> {
         Learned {
             meetings: self
                 .communication
@@ -195,6 +200,7 @@ impl Observer {
                 })
                 .copied()
                 .collect(),
+            covered: self.coverage.map(Coverage::finish),
         }
     }
 }

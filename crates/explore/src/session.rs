@@ -11,7 +11,7 @@ use raddle_linux::{
     HeapWatch, LinuxWorld, Mapping, Observe, Setup, StartError, Watch, describe_status,
 };
 use raddle_sched::{Drive, Scheduler, drive_while};
-use raddle_symbols::Module;
+use raddle_symbols::{Module, ModuleStore};
 use raddle_trace::facts::InferredLocks;
 use raddle_trace::{Checks, Inputs, Limits, Recording, SerialRules};
 use raddle_world::{ContextId, Event, ImageId, SeededChoices, Site, Snapshot, Unsupported, World};
@@ -35,14 +35,18 @@ pub enum StartFailure {
         describe_status(*status)
     )]
     EndedAlone { status: i32 },
+    #[error(
+        "the program does not end within {steps} instructions: give `--cut STEPS` to explore the first part of its run"
+    )]
+    Long { steps: u64 },
     #[error("the program waits for ever before its schedules begin: {0}")]
     Stuck(String),
     #[error(
-        "the program has no function `{0}`; `--snapshot-at` takes `first-thread`, `hint` or the name of a function"
+        "the program has no function `{0}`; `--snapshot-at` takes `first-thread`, `hint`, `listen` or the name of a function"
     )]
     NoSymbol(String),
     #[error(
-        "neither the program nor a library that it is linked with has the hint `raddle_snapshot()`: call it from raddle.h where schedules are to begin, or leave out `--snapshot-at hint`"
+        "none of the programs that ran, nor a library that one is linked with, has the hint `raddle_snapshot()`: call it from raddle.h where schedules are to begin, or leave out `--snapshot-at hint`"
     )]
     NoHint,
     #[error(
@@ -113,6 +117,8 @@ pub struct About {
     pub serial: Option<SerialRules>,
     /// Has the last word on a run that ended as it should.
     pub judge: Option<Judge>,
+    /// The symbols of its files, read once for all workers.
+    pub modules: Arc<ModuleStore>,
 }
 
 impl About {
@@ -127,6 +133,7 @@ impl About {
             oracle: recording.expected.oracle.clone(),
             serial: recording.expected.serial.clone(),
             judge,
+            modules: Arc::default(),
         })
     }
 }
@@ -166,7 +173,8 @@ impl Session {
             ..
         } = &**about;
         let mut world = LinuxWorld::new(setup(inputs))?;
-        world.set_hooks(raddle_config::hooks::with_standard(&inputs.hooks));
+        let hooks = raddle_config::hooks::with_standard(&inputs.hooks);
+        world.set_hooks_with(hooks, Arc::clone(&about.modules));
         world.set_watch(Watch {
             heap: HeapWatch {
                 is_on: checks.heap || checks.red_zones,

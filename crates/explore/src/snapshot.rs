@@ -4,7 +4,7 @@ use raddle_campaign::Leave;
 use raddle_linux::{Act, LinuxWorld};
 use raddle_world::{ContextId, PendingKind, Site, Stop, Until, World, successor};
 
-use crate::hint;
+use crate::hint::Hints;
 use crate::session::StartFailure;
 
 /// Steps before the snapshot after which we give up.
@@ -14,8 +14,6 @@ const READY_SECONDS: u64 = 100;
 const NANOSECONDS: u64 = 1_000_000_000;
 /// Steps in a row before another context has its turn, or before anybody who wants an end is heard.
 const SLICE: u64 = 1_000_000;
-/// The entry of the auxiliary vector that says where a program begins.
-const AT_ENTRY: u64 = 9;
 
 /// Where schedules begin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,6 +27,8 @@ pub enum SnapshotAt {
     Hint,
     /// Where clients begin to speak to a server.
     Clients,
+    /// Where a process first waits for a client.
+    Listen,
     /// At the entry of a function.
     Symbol(String),
 }
@@ -42,6 +42,7 @@ impl std::str::FromStr for SnapshotAt {
             "test-thread" => Self::TestThread,
             "hint" => Self::Hint,
             "clients" => Self::Clients,
+            "listen" => Self::Listen,
             symbol => Self::Symbol(symbol.to_owned()),
         })
     }
@@ -54,6 +55,7 @@ impl std::fmt::Display for SnapshotAt {
             Self::TestThread => f.write_str("test-thread"),
             Self::Hint => f.write_str("hint"),
             Self::Clients => f.write_str("clients"),
+            Self::Listen => f.write_str("listen"),
             Self::Symbol(name) => f.write_str(name),
         }
     }
@@ -73,15 +75,35 @@ pub(crate) fn reach(
             let target = find_symbol(world, name)?;
             run_to_points(world, &[target], &format!("`{name}`"), leave)
         }
-        SnapshotAt::Hint => {
-            run_to_entry(world, leave)?;
-            let symbols = world.symbols(ContextId(0)).unwrap_or_default();
-            let targets = hint::snapshots(&symbols);
-            if targets.is_empty() {
-                return Err(StartFailure::NoHint);
-            }
-            run_to_points(world, &targets, "`raddle_snapshot()`", leave)
+        SnapshotAt::Hint => run_to_hint(world, leave),
+        SnapshotAt::Listen => {
+            let until = Until::Sync { steps_max: SLICE };
+            let what = "a wait for a client";
+            run_in_turn(world, until, what, leave, |world, _, _| {
+                world.waits_for_client()
+            })
         }
+    }
+}
+
+/// Runs all contexts to a hint of any program that one of them executes.
+fn run_to_hint(world: &mut LinuxWorld, leave: &Leave) -> Result<(), StartFailure> {
+    let mut hints = Hints::default();
+    // Programs and libraries come by calls, so a stop at each call is before their code has run.
+    let until = Until::Sync { steps_max: SLICE };
+    let what = "`raddle_snapshot()`";
+    hints.look(world, ContextId(0));
+    let reached = run_in_turn(world, until, what, leave, |world, who, stop| {
+        if matches!(stop, Stop::Point { site } if hints.is_hint(*site)) {
+            return true;
+        }
+        hints.look(world, who);
+        false
+    });
+    hints.forget(world);
+    match reached {
+        Err(StartFailure::NotReached { .. }) if hints.is_empty() => Err(StartFailure::NoHint),
+        reached => reached,
     }
 }
 
@@ -91,24 +113,6 @@ fn find_symbol(world: &mut LinuxWorld, name: &str) -> Result<u64, StartFailure> 
     found.extend(symbols.addresses_of_path(name));
     let first = found.first().copied();
     first.ok_or_else(|| StartFailure::NoSymbol(name.to_owned()))
-}
-
-/// Lets the dynamic loader map all libraries.
-fn run_to_entry(world: &mut LinuxWorld, leave: &Leave) -> Result<(), StartFailure> {
-    let first = ContextId(0);
-    let auxv = world.auxv(first).unwrap_or_default();
-    let words: Vec<u64> = auxv
-        .chunks_exact(8)
-        .filter_map(|word| word.try_into().ok().map(u64::from_le_bytes))
-        .collect();
-    let entry = words.chunks_exact(2).find(|pair| pair[0] == AT_ENTRY);
-    let now = world.registers(first).and_then(|registers| registers.pc());
-    match entry {
-        Some(&[_, entry]) if Some(entry) != now => {
-            run_to_points(world, &[entry], "its entry", leave)
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Runs everybody in turn until somebody stands before one of these instructions.
@@ -121,18 +125,26 @@ fn run_to_points(
     let image = world.image(ContextId(0));
     let targets: Vec<Site> = targets.iter().map(|pc| Site::new(image, *pc)).collect();
     targets.iter().for_each(|site| world.add_point(*site));
-    let reached = run_until(world, &targets, what, leave);
+    let until = Until::Point { steps_max: SLICE };
+    let reached = run_in_turn(
+        world,
+        until,
+        what,
+        leave,
+        |_, _, stop| matches!(stop, Stop::Point { site } if targets.contains(site)),
+    );
     targets.iter().for_each(|site| world.remove_point(*site));
     reached
 }
 
-fn run_until(
+/// Runs all contexts in turn until the place is reached; it is looked for whenever one stops.
+fn run_in_turn(
     world: &mut LinuxWorld,
-    targets: &[Site],
+    until: Until,
     what: &str,
     leave: &Leave,
+    mut is_reached: impl FnMut(&mut LinuxWorld, ContextId, &Stop) -> bool,
 ) -> Result<(), StartFailure> {
-    let steps_max = SLICE;
     let mut last = ContextId(0);
     while world.statistics().steps < STEPS_MAX {
         if leave.is_over() {
@@ -144,13 +156,13 @@ fn run_until(
             wait(world)?;
             continue;
         };
-        match world.run(next, Until::Point { steps_max }) {
+        match world.run(next, until) {
             Stop::WorldDone { status } => {
                 let what = what.to_owned();
                 return Err(StartFailure::NotReached { what, status });
             }
             Stop::Unsupported(what) => return Err(StartFailure::Unsupported(what)),
-            Stop::Point { site } if targets.contains(&site) => return Ok(()),
+            stop if is_reached(world, next, &stop) => return Ok(()),
             _ => {}
         }
         last = next;

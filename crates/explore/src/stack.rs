@@ -125,7 +125,7 @@ fn expand(symbols: &SymbolSpace, pc: u64) -> Vec<Line> {
     // Where the program has debug information, code without lines was built elsewhere.
     let has_lines = symbols
         .module_at(pc)
-        .is_some_and(|(module, _)| module.debug_info().is_some());
+        .is_some_and(|(module, _)| module.has_debug_info());
     let is_of_system = symbols
         .mapping_at(pc)
         .is_some_and(|mapping| is_system_library(&mapping.name));

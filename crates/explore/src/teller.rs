@@ -10,7 +10,7 @@ use raddle_report::{Action, Edge, EdgeKind, Frame, Locks, Place, Step, Word};
 use raddle_stdx::width::to_u64;
 use raddle_trace::Facts;
 use raddle_trace::facts::LockChange;
-use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, LockMode, Site, World};
+use raddle_world::{Access, AccessKind, ContextId, Event, EventKind, Fault, LockMode, Site, World};
 
 use crate::attribution::{Attribution, Own};
 use crate::history::History;
@@ -175,6 +175,7 @@ impl Teller {
                     self.add(event.site, step);
                 }
             }
+            EventKind::Fault(fault) => self.fault(world, event, *fault),
             EventKind::SyscallEnter { number, arguments } => {
                 let standing = self.whereabouts.calling(world, event);
                 let place = standing.as_ref().map(|here| here.place.clone());
@@ -279,6 +280,28 @@ impl Teller {
         let step = self.step(world, event, action, 0, standing);
         let step = Step {
             object: Some(format!("`{channel}`")),
+            address: None,
+            ..step
+        };
+        self.add(event.site, step);
+    }
+
+    /// The system does something that it may do and seldom does.
+    fn fault(&mut self, world: &mut LinuxWorld, event: &Event, fault: Fault) {
+        let Some(standing) = self.whereabouts.calling(world, event) else {
+            return;
+        };
+        let what = match fault {
+            Fault::SpuriousWakeUp => "is woken from its wait though nothing has changed",
+            Fault::WakeOrder => "wakes the last who waits, not the first",
+            Fault::ShortTransfer => "gets only one byte through",
+            Fault::Interrupted => "has its call interrupted by a signal (EINTR)",
+            Fault::NoMemory => "is given no memory (NULL)",
+        };
+        let action = Action::Fault { what: what.into() };
+        let step = self.step(world, event, action, 0, standing);
+        let step = Step {
+            object: None,
             address: None,
             ..step
         };

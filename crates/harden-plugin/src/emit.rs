@@ -27,6 +27,7 @@ use crate::ir::{Block, Builder, Module, Opcode, Predicate, Value};
 
 mod locks;
 mod log;
+mod oracles;
 mod pads;
 
 /// The failing edge releases locks before it pauses; known to the runtime.
@@ -329,6 +330,11 @@ impl Emitter<'_> {
                     .compare(Predicate::LLVMIntEQ, *value, value.ty().null());
                 self.checked(work, wrong);
                 candidate.inst.erase();
+            }
+            Check::Invariant(value, expression) => {
+                self.builder.before(candidate.inst);
+                let wrong = self.violates(*value, *expression);
+                self.checked(work, wrong);
             }
             Check::Mutex(lock) => self.mutex(work, lock),
             Check::Unchecked => {}

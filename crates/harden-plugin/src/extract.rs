@@ -8,11 +8,13 @@ use raddle_harden::analysis::model::{
     Acquire, Block, Effect, Function, Inst, InstId, LockHow, Operand, Shape, Site, WHOLE_SLOT,
 };
 use raddle_harden::calls::Call;
+use raddle_harden::invariant::Expression;
 use raddle_harden::settings::Settings;
 
 use crate::ir::{Module, Opcode, Personality, Place, Type, Value};
 use crate::names::{self, Callee, Lock};
 
+mod calls;
 mod candidates;
 mod locks;
 
@@ -35,6 +37,10 @@ pub(crate) struct Extracted {
     pub(crate) insts: Vec<Value>,
     pub(crate) cells: Vec<Cell>,
     pub(crate) acquires: BTreeMap<InstId, GiveBack>,
+    /// Calls that give something back.
+    pub(crate) releases: BTreeSet<InstId>,
+    /// What acquisitions take and releases give back: equal for the same object.
+    pub(crate) object_names: BTreeMap<InstId, u64>,
     pub(crate) candidates: Vec<Candidate>,
     /// Ordinary writes to memory that others may know.
     pub(crate) stores: BTreeSet<InstId>,
@@ -96,6 +102,8 @@ pub(crate) enum Check {
     Pointers(Vec<Value>),
     /// The oracle's argument is zero.
     Oracle(Value),
+    /// A value that was read just before is not as it always was.
+    Invariant(Value, Expression),
     /// An output that nothing checks.
     Unchecked,
     Mutex(Lock),
@@ -135,6 +143,8 @@ pub(crate) fn extract(
         insts: Vec::new(),
         cells: Vec::new(),
         acquires: BTreeMap::new(),
+        releases: BTreeSet::new(),
+        object_names: BTreeMap::new(),
         candidates: Vec::new(),
         stores: BTreeSet::new(),
         log_bytes: BTreeMap::new(),
@@ -158,6 +168,8 @@ pub(crate) fn extract(
     extractor.number();
     extractor.fill();
     extractor.find_candidates();
+    let objects = extractor.model.objects.iter();
+    extractor.out.object_names = objects.map(|(&inst, object)| (inst, object.name)).collect();
     extractor.out.body = Some(Body {
         idom: dominators::immediate(&extractor.model),
         function: extractor.model,
@@ -224,6 +236,7 @@ impl Extractor<'_> {
         }
         model.link();
         model.lock_uses = std::mem::take(&mut self.model.lock_uses);
+        model.objects = std::mem::take(&mut self.model.objects);
         model.calls = std::mem::take(&mut self.model.calls);
         model.small_slots = std::mem::take(&mut self.model.small_slots);
         model.unknown_calls = std::mem::take(&mut self.model.unknown_calls);
@@ -350,11 +363,19 @@ impl Extractor<'_> {
             .slot_privacy
             .entry(object.key())
             .or_insert_with(|| object.is_private_slot());
-        if !is_private {
-            return None;
-        }
+        is_private.then(|| self.slot_number(object))
+    }
+
+    /// The slot of which an intrinsic says when it lives, private or not. Where it begins to live nothing of its contents
+    /// counts any more, and where it began inside the region nothing that lives longer can lie in its place.
+    fn lifetime_slot(&mut self, object: Value) -> Option<usize> {
+        (object.is_instruction() && object.opcode() == Opcode::LLVMAlloca)
+            .then(|| self.slot_number(object))
+    }
+
+    fn slot_number(&mut self, object: Value) -> usize {
         if let Some(&known) = self.slots.get(&object.key()) {
-            return Some(known);
+            return known;
         }
         let next = self.slots.len();
         self.slots.insert(object.key(), next);
@@ -365,7 +386,7 @@ impl Extractor<'_> {
         {
             self.model.small_slots.insert(next);
         }
-        Some(next)
+        next
     }
 
     fn load_effect(&mut self, inst: Value) -> Effect {
@@ -438,7 +459,13 @@ impl Extractor<'_> {
             }
             Callee::Unlock if !inst.arguments().is_empty() => {
                 self.note_lock(inst.arguments()[0], number, LockHow::Releases);
-                Effect::Destroy
+                self.out.releases.insert(number);
+                Effect::Release
+            }
+            Callee::Free if !inst.arguments().is_empty() => {
+                self.note_object(inst.arguments()[0], number);
+                self.out.releases.insert(number);
+                Effect::Release
             }
             Callee::RustLock => {
                 self.note_lock(inst.arguments()[0], number, LockHow::Takes);
@@ -450,6 +477,7 @@ impl Extractor<'_> {
                 )
             }
             Callee::Alloc { free } if inst.ty().is_pointer() => {
+                self.note_object(inst, number);
                 self.acquire(number, free, Acquired::Result, Acquire::Memory)
             }
             Callee::Harmless(call) => self.harmless_effect(inst, number, call),
@@ -510,38 +538,6 @@ impl Extractor<'_> {
         }
     }
 
-    fn harmless_effect(&mut self, inst: Value, number: InstId, call: Call) -> Effect {
-        let to = match call {
-            Call::Pure => return Effect::None,
-            Call::Read => return Effect::SharedRead,
-            Call::Write { to } => to,
-        };
-        let arguments = inst.arguments();
-        let Some(&target) = arguments.get(to) else {
-            return Effect::Destroy;
-        };
-        if target.is_null() {
-            return Effect::None;
-        }
-        self.write_behind(target, number)
-    }
-
-    /// A write of some bytes behind a pointer.
-    fn write_behind(&mut self, target: Value, number: InstId) -> Effect {
-        self.note_access(target, number);
-        let object = target.underlying();
-        if let Some(slot) = self.slot_of(object) {
-            return Effect::SlotWrite {
-                slot,
-                cell: WHOLE_SLOT,
-            };
-        }
-        match self.fresh(object) {
-            Some(alloc) => Effect::FreshWrite { alloc },
-            None => Effect::Destroy,
-        }
-    }
-
     /// The allocation of this function that returned an object.
     fn fresh(&self, object: Value) -> Option<InstId> {
         let alloc = *self.inst_numbers.get(&object.key())?;
@@ -570,10 +566,9 @@ impl Extractor<'_> {
         let is_begin = name.starts_with("llvm.lifetime.start");
         if is_begin || name.starts_with("llvm.lifetime.end") {
             let object = inst.arguments().last().copied().map(Value::underlying);
-            return match object.and_then(|object| self.slot_of(object)) {
+            return match object.and_then(|object| self.lifetime_slot(object)) {
                 Some(slot) if is_begin => Effect::SlotBegin { slot },
                 Some(slot) => Effect::SlotEnd { slot },
-                // An escaped slot: its contents may be known elsewhere.
                 None => Effect::Destroy,
             };
         }

@@ -361,6 +361,11 @@ impl Type {
         llvm!(LLVMGetTypeKind(self.0)) == LLVMTypeKind::LLVMIntegerTypeKind
     }
 
+    /// Bits of an integer.
+    pub(crate) fn bits(self) -> u32 {
+        llvm!(LLVMGetIntTypeWidth(self.0))
+    }
+
     pub(crate) fn is_first_class_scalar(self) -> bool {
         matches!(
             llvm!(LLVMGetTypeKind(self.0)),

@@ -22,6 +22,8 @@ pub(crate) enum Callee {
     Alloc {
         free: String,
     },
+    /// Frees the memory that is its first argument.
+    Free,
     /// A library function that a region may hold.
     Harmless(Call),
     Other,
@@ -100,6 +102,9 @@ const ALLOCATORS: &[(&str, &str)] = &[
     ("_Znwm", "_ZdlPv"),
     ("_Znam", "_ZdaPv"),
 ];
+
+/// `operator delete` with a size.
+const SIZED_DELETES: &[&str] = &["_ZdlPvm", "_ZdaPvm"];
 
 /// A lock function, its unlock, how it takes, and the function of the runtime that watches for a deadlock. The runtime
 /// has a second one for sites that are only watched, whose name ends in `_watch`.
@@ -277,6 +282,9 @@ pub(crate) fn classify(name: &str, settings: &Settings) -> Callee {
     if LOCKS.iter().any(|(_, unlock, ..)| *unlock == name) {
         return Callee::Unlock;
     }
+    if ALLOCATORS.iter().any(|(_, free)| *free == name) || SIZED_DELETES.contains(&name) {
+        return Callee::Free;
+    }
     if let Some(call) = calls::known(name) {
         return Callee::Harmless(call);
     }
@@ -314,6 +322,9 @@ fn configured(name: &str, settings: &Settings) -> Option<Callee> {
     }
     if settings.harmless.iter().any(|known| known == name) {
         return Some(Callee::Harmless(Call::Read));
+    }
+    if settings.allocators.iter().any(|known| known.free == name) {
+        return Some(Callee::Free);
     }
     settings
         .allocators

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use raddle_harden::analysis::guard::{self, Guards};
 use raddle_harden::analysis::interproc::{self, Body, Mark, Marks, Program};
-use raddle_harden::analysis::model::{BlockId, Effect, InstId, Shelter, Site, SiteKind};
+use raddle_harden::analysis::model::{BlockId, Effect, Function, InstId, Shelter, Site, SiteKind};
 use raddle_harden::analysis::plan::{self, Plan, Pruned};
 use raddle_harden::analysis::summary::{self, Summary};
 use raddle_harden::calls;
@@ -91,6 +91,10 @@ fn run(module: Module) -> Result<bool, String> {
         for name in ["sigaction", "signal", "sigprocmask", "pthread_sigmask"] {
             changed |= module.redirect(name, &format!("raddle_harden_{name}"));
         }
+    }
+    if settings.mode == Mode::Survival {
+        let unlock = "pthread_rwlock_unlock";
+        changed |= module.redirect(unlock, &format!("raddle_harden_{unlock}"));
     }
     if changed && !module.is_valid() {
         return Err(format!(
@@ -448,5 +452,23 @@ fn logged(program: &Program, decisions: &Decisions) -> BTreeSet<(usize, InstId)>
             calls.extend(below.into_iter().map(|inst| (callee, inst)));
         }
     }
+    let twins: Vec<(usize, InstId)> = logged
+        .iter()
+        .flat_map(|&(index, inst)| {
+            let function = &program.bodies[index].function;
+            twins(function, inst).map(move |twin| (index, twin))
+        })
+        .collect();
+    logged.extend(twins);
     logged
+}
+
+/// The acquisitions of the same object: its release takes the entry of one of them out of the log, so all must have one.
+fn twins(function: &Function, acquire: InstId) -> impl Iterator<Item = InstId> {
+    let object = function.objects.get(&acquire);
+    function.objects.iter().filter_map(move |(&other, named)| {
+        let is_acquire = matches!(function.insts[other].effect, Effect::Acquire(_));
+        let is_same = object.is_some_and(|object| object.name == named.name);
+        (is_acquire && is_same).then_some(other)
+    })
 }

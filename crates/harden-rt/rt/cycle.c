@@ -21,6 +21,8 @@
 #define CHAIN_MAX 64
 #define WAITERS 1024
 #define OWNERS 4096
+/* Readers of one lock that are known at a time. */
+#define READERS 8
 
 struct waiter {
     uint32_t thread;
@@ -29,11 +31,13 @@ struct waiter {
     struct raddle_site *site;
 };
 
-/* Who took a lock last, and where; a lock that falls onto the same place takes it over. */
+/* Who took a lock last, and where, and which threads hold it for reading; a lock that falls onto the same place takes it
+   over. */
 struct owner {
     void *lock;
     struct raddle_site *site;
     uint32_t thread;
+    uint32_t readers[READERS];
 };
 
 static struct waiter waiters[WAITERS];
@@ -59,13 +63,38 @@ static struct owner *owner_slot(const void *lock)
     return &owners[((uintptr_t)lock >> 3) * 0x9e3779b97f4a7c15u >> 52];
 }
 
+static void swap_reader(struct owner *owner, uint32_t from, uint32_t to)
+{
+    for (size_t i = 0; i < READERS; i++) {
+        uint32_t expected = from;
+        if (__atomic_compare_exchange_n(&owner->readers[i], &expected, to, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return;
+    }
+}
+
 /* On the fast path of every lock that is watched. */
-HIDDEN void owner_note(void *lock, struct raddle_site *site)
+HIDDEN void owner_note(void *lock, enum lock_kind kind, struct raddle_site *site)
 {
     struct owner *owner = owner_slot(lock);
+    if (kind == LOCK_READ || kind == LOCK_WRITE) {
+        if (owner->lock != lock)
+            for (size_t i = 0; i < READERS; i++)
+                __atomic_store_n(&owner->readers[i], 0, __ATOMIC_RELAXED);
+        if (kind == LOCK_READ)
+            swap_reader(owner, 0, self_tid());
+    }
     owner->site = site;
     owner->thread = self_tid();
     owner->lock = lock;
+}
+
+/* This thread gives a reader-writer lock back. */
+int raddle_harden_pthread_rwlock_unlock(pthread_rwlock_t *lock)
+{
+    struct owner *owner = owner_slot(lock);
+    if (owner->lock == lock)
+        swap_reader(owner, self_tid(), 0);
+    return pthread_rwlock_unlock(lock);
 }
 
 HIDDEN struct waiter *waiter_begin(void *lock, enum lock_kind kind, struct raddle_site *site)
@@ -129,28 +158,42 @@ static intptr_t futex_of(uint32_t thread)
     }
 }
 
-static uint32_t noted_owner(const void *lock)
+/* The threads that hold a lock, as far as that is known. */
+struct holders {
+    uint32_t threads[READERS];
+    int count;
+    int is_known;
+    int is_certain;
+};
+
+static void add_holder(struct holders *holders, uint32_t thread)
 {
-    const struct owner *owner = owner_slot(lock);
-    return owner->lock == lock ? owner->thread : 0;
+    if (thread != 0 && holders->count < READERS)
+        holders->threads[holders->count++] = thread;
 }
 
-/* The thread that holds a lock; 0 nobody. Of several readers the last one counts, if hardened code saw it. */
-static uint32_t holder_of(const void *lock, enum lock_kind kind, int *is_known, int *is_certain)
+static struct holders holders_of(const void *lock, enum lock_kind kind)
 {
-    *is_known = *is_certain = 1;
-    if (kind == LOCK_MUTEX)
-        return (uint32_t)__atomic_load_n(&((const pthread_mutex_t *)lock)->__data.__owner, __ATOMIC_RELAXED);
+    struct holders holders = {.is_known = 1, .is_certain = 1};
+    if (kind == LOCK_MUTEX) {
+        add_holder(&holders,
+                   (uint32_t)__atomic_load_n(&((const pthread_mutex_t *)lock)->__data.__owner, __ATOMIC_RELAXED));
+        return holders;
+    }
+    const struct owner *owner = owner_slot(lock);
     if (kind == LOCK_READ || kind == LOCK_WRITE) {
         const pthread_rwlock_t *rwlock = lock;
-        uint32_t writer = (uint32_t)__atomic_load_n(&rwlock->__data.__cur_writer, __ATOMIC_RELAXED);
-        if (writer != 0)
-            return writer;
+        add_holder(&holders, (uint32_t)__atomic_load_n(&rwlock->__data.__cur_writer, __ATOMIC_RELAXED));
+        if (holders.count > 0)
+            return holders;
+        for (size_t i = 0; i < READERS && owner->lock == lock; i++)
+            add_holder(&holders, __atomic_load_n(&owner->readers[i], __ATOMIC_RELAXED));
+    } else if (owner->lock == lock) {
+        add_holder(&holders, owner->thread);
     }
-    uint32_t noted = noted_owner(lock);
-    *is_certain = 0;
-    *is_known = noted != 0;
-    return noted;
+    holders.is_certain = 0;
+    holders.is_known = holders.count > 0;
+    return holders;
 }
 
 struct step {
@@ -163,52 +206,71 @@ struct step {
 struct chain {
     struct step steps[CHAIN_MAX];
     int length;
+    /* The lock behind the last step, if nothing is known of who holds it. */
+    const void *unknown;
 };
 
-/* Follows lock -> holder -> what it waits for, until it comes back to this thread. */
-static enum answer follow(const void *lock, enum lock_kind kind, struct chain *chain)
+static enum answer follow(const void *lock, enum lock_kind kind, int is_lock, struct chain *chain);
+
+/* On from a thread to the lock that it waits for. */
+static enum answer follow_thread(uint32_t thread, struct chain *chain)
 {
-    uint32_t self = self_tid();
-    int is_lock = 1;
-    for (chain->length = 0; chain->length < CHAIN_MAX;) {
-        int is_known, is_certain;
-        uint32_t holder = holder_of(lock, kind, &is_known, &is_certain);
-        if (!is_known)
-            return UNKNOWN;
-        if (holder == 0)
-            return NO_CYCLE;
-        struct owner *owner = owner_slot(lock);
-        int is_noted = owner->lock == lock && owner->thread == holder;
-        chain->steps[chain->length++] =
-            (struct step){is_certain && (is_lock || is_noted), holder, lock, is_noted ? owner->site : NULL};
-        if (holder == self)
-            return CYCLE;
-        struct waiter *waiter = waiter_of(holder);
-        if (waiter != NULL) {
-            lock = waiter->lock;
-            kind = waiter->kind;
-            is_lock = 1;
-            if (lock == NULL)
-                return NO_CYCLE;
-            continue;
-        }
-        intptr_t word = futex_of(holder);
-        if (word == -1)
-            return UNKNOWN;
-        /* A futex word is aligned to 4; a mutex to 8. */
-        if (word == 0 || word % 8 != 0)
-            return NO_CYCLE;
-        lock = (const void *)word;
-        kind = LOCK_MUTEX;
-        is_lock = 0;
+    struct waiter *waiter = waiter_of(thread);
+    if (waiter != NULL) {
+        const void *lock = waiter->lock;
+        return lock == NULL ? NO_CYCLE : follow(lock, waiter->kind, 1, chain);
     }
-    return NO_CYCLE;
+    intptr_t word = futex_of(thread);
+    if (word == -1)
+        return UNKNOWN;
+    /* A futex word is aligned to 4; a mutex to 8. */
+    if (word == 0 || word % 8 != 0)
+        return NO_CYCLE;
+    return follow((const void *)word, LOCK_MUTEX, 0, chain);
+}
+
+/* Follows lock -> holder -> what it waits for, until it comes back to this thread. A lock that several threads hold is
+   waited for until the last of them gives it back, so each of them may close a cycle. The chain holds the way so far. */
+static enum answer follow(const void *lock, enum lock_kind kind, int is_lock, struct chain *chain)
+{
+    struct holders holders = holders_of(lock, kind);
+    enum answer answer = holders.is_known ? NO_CYCLE : UNKNOWN;
+    int before = chain->length;
+    if (before == CHAIN_MAX)
+        return NO_CYCLE;
+    if (!holders.is_known)
+        chain->unknown = lock;
+    const struct owner *owner = owner_slot(lock);
+    for (int i = 0; i < holders.count; i++) {
+        uint32_t holder = holders.threads[i];
+        int is_noted = owner->lock == lock && owner->thread == holder;
+        chain->length = before;
+        chain->steps[chain->length++] = (struct step){holders.is_certain && (is_lock || is_noted), holder, lock,
+                                                      is_noted ? owner->site : NULL};
+        if (holder == self_tid())
+            return CYCLE;
+        /* A thread that is on the way already closes a cycle, but not one of this thread's. */
+        int is_seen = 0;
+        for (int j = 0; j < before; j++)
+            is_seen |= chain->steps[j].holder == holder;
+        enum answer found = is_seen ? NO_CYCLE : follow_thread(holder, chain);
+        if (found == CYCLE)
+            return CYCLE;
+        if (found == UNKNOWN) {
+            answer = UNKNOWN;
+            break;
+        }
+    }
+    if (answer == NO_CYCLE)
+        chain->length = before;
+    return answer;
 }
 
 HIDDEN enum answer cycle_through(const void *lock, enum lock_kind kind)
 {
     struct chain chain;
-    return follow(lock, kind, &chain);
+    chain.length = 0;
+    return follow(lock, kind, 1, &chain);
 }
 
 static void line_place(struct line *line, const struct raddle_site *site)
@@ -231,7 +293,7 @@ static uint64_t reported[REPORTED];
 
 static int is_new(const struct chain *chain)
 {
-    uint64_t name = 1;
+    uint64_t name = 1 + (uintptr_t)chain->unknown;
     for (int i = 0; i < chain->length; i++)
         name += ((uint64_t)chain->steps[i].holder << 32 ^ (uintptr_t)chain->steps[i].lock) * 0x9e3779b97f4a7c15u;
     for (size_t i = 0; i < REPORTED; i++) {
@@ -246,19 +308,29 @@ static int is_new(const struct chain *chain)
     return 0;
 }
 
-/* One line: each thread, the lock it waits for, and where the next one took that. */
+/* One line: each thread, the lock it waits for, and where the next one took that. If the chain ends at a lock whose owner
+   is not known, the line says that, and that it is a suspicion. */
 HIDDEN void cycle_report(const void *lock, enum lock_kind kind, struct raddle_site *site)
 {
     struct chain chain;
-    if (on_deadlock == ON_DEADLOCK_WAIT || follow(lock, kind, &chain) != CYCLE || !is_new(&chain))
+    chain.length = 0;
+    chain.unknown = NULL;
+    if (on_deadlock == ON_DEADLOCK_WAIT)
+        return;
+    enum answer answer = follow(lock, kind, 1, &chain);
+    int is_certain = answer == CYCLE;
+    if (answer == NO_CYCLE || (answer == UNKNOWN && chain.unknown == NULL) || !is_new(&chain))
         return;
     LINE(line, LONG_LINE_BYTES);
     line_site(&line, site);
-    line_text(&line, " of ");
-    line_number(&line, (uint64_t)chain.length);
-    line_text(&line, chain.length == 1 ? " thread cannot be recovered from: " : " threads cannot be recovered from: ");
+    if (answer == CYCLE) {
+        line_text(&line, " of ");
+        line_number(&line, (uint64_t)chain.length);
+        line_text(&line, chain.length == 1 ? " thread cannot be recovered from: " : " threads cannot be recovered from: ");
+    } else {
+        line_text(&line, " suspected: ");
+    }
     uint32_t waits = self_tid();
-    int is_certain = 1;
     for (int i = 0; i < chain.length; i++) {
         is_certain &= chain.steps[i].is_certain;
         line_text(&line, i == 0 ? "thread " : "; thread ");
@@ -270,6 +342,13 @@ HIDDEN void cycle_report(const void *lock, enum lock_kind kind, struct raddle_si
         line_text(&line, " at ");
         line_place(&line, chain.steps[i].taken_at);
         waits = chain.steps[i].holder;
+    }
+    if (answer == UNKNOWN) {
+        line_text(&line, chain.length == 0 ? "thread " : "; thread ");
+        line_number(&line, waits);
+        line_text(&line, " waits for lock ");
+        line_hex(&line, (uintptr_t)chain.unknown);
+        line_text(&line, ", whose owner is unknown");
     }
     line_write(&line);
     count(DEADLOCKS);

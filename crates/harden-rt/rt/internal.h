@@ -70,6 +70,8 @@ extern HIDDEN int on_deadlock;
 
 /* A cycle is told when it has lasted this long: until then another of its threads may go back. */
 #define CYCLE_LASTS_NS 150000000u
+/* A wait for a lock with an unknown owner is told when it has lasted so many times lock_timeout_ns. */
+#define UNKNOWN_LASTS 4
 /* So many failures of trylock in a row are a wait. */
 #define TRIES_MIN 256u
 
@@ -79,7 +81,7 @@ struct waiter;
 
 HIDDEN enum answer cycle_through(const void *lock, enum lock_kind kind);
 HIDDEN void cycle_report(const void *lock, enum lock_kind kind, struct raddle_site *site);
-HIDDEN void owner_note(void *lock, struct raddle_site *site);
+HIDDEN void owner_note(void *lock, enum lock_kind kind, struct raddle_site *site);
 HIDDEN struct waiter *waiter_begin(void *lock, enum lock_kind kind, struct raddle_site *site);
 HIDDEN void waiter_end(struct waiter *waiter);
 HIDDEN void forget_threads(void);

@@ -64,6 +64,8 @@ static int wait_for(void *lock, struct raddle_site *site, const struct kind *kin
             result = DEADLOCK;
             break;
         }
+        if (answer == UNKNOWN && !may_fail && now - start > UNKNOWN_LASTS * lock_timeout_ns)
+            cycle_report(lock, kind->number, site);
         if (answer != CYCLE) {
             in_cycle_since = 0;
         } else if (in_cycle_since == 0) {
@@ -86,7 +88,7 @@ static int take(void *lock, struct raddle_site *site, const struct kind *kind, i
     if (result == EBUSY)
         result = wait_for(lock, site, kind, may_fail);
     if (result == 0 || result == EOWNERDEAD)
-        owner_note(lock, site);
+        owner_note(lock, kind->number, site);
     return result;
 }
 
@@ -222,7 +224,7 @@ static int try_lock(pthread_mutex_t *lock, struct raddle_site *site, int may_fai
     tried = result == EBUSY ? lock : NULL;
     tries = 0;
     if (result == 0 || result == EOWNERDEAD)
-        owner_note(lock, site);
+        owner_note(lock, LOCK_MUTEX, site);
     return result;
 }
 

@@ -14,6 +14,8 @@
 #include <sys/mman.h>
 
 #define ENTRIES 512
+/* Entries among which that of an object is looked for. */
+#define LOOKED_AT 256
 
 struct entry {
     /* What was at this address; or, if size is 0, what `value`, a function, is called with. */
@@ -85,12 +87,31 @@ void raddle_harden_log_undo(void *object, void (*undo)(void *))
     entry->size = 0;
 }
 
+/* The program itself gives `object` back: its entry, one of the latest, is taken out. Points that were passed since then
+   lie inside a section that ends here, so no region that begins at one of them goes on, and no length noted there is used
+   again. */
+void raddle_harden_log_drop(const void *object)
+{
+    if (entries == NULL || object == NULL)
+        return;
+    uint64_t end = raddle_harden_log_position;
+    for (uint64_t back = 1; back <= LOOKED_AT && back <= end; back++) {
+        struct entry *entry = &entries[(end - back) % ENTRIES];
+        if (entry->size != 0 || entry->at != (uintptr_t)object)
+            continue;
+        for (uint64_t at = end - back; at + 1 < end; at++)
+            entries[at % ENTRIES] = entries[(at + 1) % ENTRIES];
+        raddle_harden_log_position--;
+        return;
+    }
+}
+
 /* Undoes, latest first, what was logged since the log had this length. What lay in frames that are gone stays: entries
    between the end of the stack then and the frame of our caller. */
 void raddle_harden_roll_back(uint64_t length)
 {
     uintptr_t live = (uintptr_t)__builtin_dwarf_cfa();
-    if (raddle_harden_log_position - length > ENTRIES) {
+    if (raddle_harden_log_position > length && raddle_harden_log_position - length > ENTRIES) {
         LINE(line, LINE_BYTES);
         line_text(&line, "raddle-harden: internal error: the log is too short; the program is ended");
         line_write(&line);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::plan::Reach;
+use crate::invariant::Invariant;
 
 /// Name of the environment variable.
 pub const VARIABLE: &str = "RADDLE_HARDEN_SETTINGS";
@@ -28,6 +29,8 @@ pub struct Settings {
     pub undo: Undo,
     pub locks: Vec<LockFunctions>,
     pub allocators: Vec<AllocFunctions>,
+    /// Inferred oracles.
+    pub invariants: Vec<Invariant>,
     /// JSON lines, one per site, are appended here.
     pub report: Option<String>,
     /// Debug information was asked for by us, not by the user: remove it afterwards.
@@ -61,6 +64,7 @@ impl Default for Settings {
             undo: Undo::Proven,
             locks: Vec::new(),
             allocators: Vec::new(),
+            invariants: Vec::new(),
             report: None,
             strip_debug: false,
             yields_bitcode: false,

@@ -158,6 +158,12 @@ impl Program {
         Ok(bytes)
     }
 
+    /// Where the data area begins in the bytes for the agent.
+    pub(crate) fn data_offset(bytes: &[u8]) -> Option<u64> {
+        let offset: [u8; 4] = bytes.get(12..16)?.try_into().ok()?;
+        Some(u64::from(u32::from_le_bytes(offset)))
+    }
+
     /// The input that makes the agent tell where modules are, and end.
     pub fn tells_modules() -> Vec<u8> {
         let mut bytes = header(0, MODULES, low_u32(to_u64(HEADER)), 0, 0);

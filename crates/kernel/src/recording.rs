@@ -1,7 +1,8 @@
 //! The recording of a failing run of a kernel: everything needed to have it again, in one small readable file.
 
 use raddle_stdx::Digest;
-use raddle_trace::{Enveloped, Limits, Schedule};
+use raddle_trace::recording::SERIAL_ORDERS;
+use raddle_trace::{Enveloped, Limits, Schedule, SerialRules};
 use serde::{Deserialize, Serialize};
 
 use crate::campaign::Rules;
@@ -55,6 +56,9 @@ pub struct KernelRecording {
     /// What a replay needs beside what every recording needs; see [`Enveloped::ABILITIES`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
+    /// How calls were compared with those of serial orders, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<SerialRules>,
     /// What went wrong, as one line.
     pub failure: String,
     pub fingerprint: String,
@@ -78,6 +82,7 @@ impl Enveloped for KernelRecording {
     const EXTENSION: &'static str = "kraddle";
     const FORMAT: u32 = 4;
     const SEMANTICS: u32 = SEMANTICS;
+    const ABILITIES: &'static [&'static str] = &[SERIAL_ORDERS];
 
     fn semantics(&self) -> u32 {
         self.semantics
@@ -107,6 +112,7 @@ mod tests {
         KernelRecording {
             semantics: SEMANTICS,
             needs: Vec::new(),
+            serial: None,
             failure: "oops".into(),
             fingerprint: "ab".into(),
             machine: MachineInputs {

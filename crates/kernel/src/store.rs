@@ -76,7 +76,7 @@ impl BootSnapshot {
 
     /// The loadable modules of a guest that has just booted, with the address of their text.
     ///
-    /// A guest of its own is asked for them, so that no test depends on whether somebody wants to know.
+    /// A guest of its own is asked for them, so that no test depends on whether they were asked for.
     pub fn modules(&self) -> &BTreeMap<String, u64> {
         self.modules.get_or_init(|| {
             let Ok(mut world) = self.world() else {

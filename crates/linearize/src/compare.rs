@@ -178,11 +178,13 @@ mod tests {
             results: vec![Value::Text(text.into())],
             begun: 0,
             ended: Some(1),
+            effort: crate::history::Effort::default(),
         }
     }
 
     fn is_same(compare: Compare, concurrent: &str, serial: &str) -> bool {
         let rules = SerialRules {
+            slower_than: None,
             rules: vec![SerialRule {
                 operation: "list*".into(),
                 compare,

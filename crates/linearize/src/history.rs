@@ -28,6 +28,22 @@ pub struct Operation {
     pub begun: usize,
     /// When it was over; none if it never was.
     pub ended: Option<usize>,
+    pub effort: Effort,
+}
+
+/// Between which steps an operation was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Effort {
+    pub from: u64,
+    pub to: u64,
+    /// Whether these are the steps of everybody: a client without code lets others work.
+    pub is_shared: bool,
+}
+
+impl Effort {
+    pub fn steps(self) -> u64 {
+        self.to.saturating_sub(self.from)
+    }
 }
 
 impl Operation {
@@ -44,8 +60,8 @@ impl Operation {
     /// `put(1, one)`.
     pub fn asked(&self) -> String {
         let arguments: Vec<String> = self.call.arguments.iter().map(Value::to_string).collect();
-        if arguments.is_empty() && self.call.name.contains(' ') {
-            // A request of a client is a whole sentence.
+        if arguments.is_empty() && self.call.name.contains([' ', '(']) {
+            // A request of a client is a whole sentence, a system call has its arguments in it.
             return self.call.name.clone();
         }
         format!("{}({})", self.call.name, arguments.join(", "))
@@ -95,6 +111,11 @@ impl History {
                         results: Vec::new(),
                         begun: at,
                         ended: None,
+                        effort: Effort {
+                            from: marked.shared_steps.unwrap_or(marked.steps),
+                            to: u64::MAX,
+                            is_shared: marked.shared_steps.is_some(),
+                        },
                     });
                     let index = list.len() - 1;
                     open.insert(Arc::clone(client), (index, *is_probe));
@@ -112,7 +133,9 @@ impl History {
                 }
                 Mark::End => {
                     if let Some((index, is_probe)) = open.remove(client) {
-                        history.list(is_probe)[index].ended = Some(at);
+                        let operation = &mut history.list(is_probe)[index];
+                        operation.ended = Some(at);
+                        operation.effort.to = marked.shared_steps.unwrap_or(marked.steps);
                     }
                 }
             }
@@ -179,6 +202,7 @@ pub(crate) mod tests {
         Marked {
             context: Arc::from([client]),
             steps: 0,
+            shared_steps: None,
             mark,
         }
     }

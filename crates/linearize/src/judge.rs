@@ -1,10 +1,9 @@
 //! The whole as a judge of runs: a run whose operations no serial order explains is wrong.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use raddle_campaign::Leave;
-use raddle_detect::{Failure, NotSerial};
+use raddle_detect::Failure;
 use raddle_explore::{About, Judge, StartFailure};
 use raddle_protocol::Scripts;
 use raddle_stdx::width::to_u64;
@@ -13,15 +12,22 @@ use thiserror::Error;
 
 use crate::compare::{Comparison, RuleError};
 use crate::history::{History, Operation};
-use crate::orders::{Orders, SerialRun, SerialWorld};
-use crate::search::{Outcome, search};
-use crate::verdict::not_serial;
+use crate::orders::{SerialRun, SerialWorld};
+use crate::verdicts::{Figures, Verdicts};
 
 /// Why runs cannot be compared with serial orders.
 #[derive(Debug, Error)]
 pub enum CannotJudge {
     #[error(transparent)]
     Start(#[from] StartFailure),
+    #[error(transparent)]
+    Kernel(#[from] raddle_kernel::campaign::StartFailure),
+    #[error("no thread of the machine can be had for serial orders: {0}")]
+    NoThread(std::io::Error),
+    #[error(
+        "only tests written as `.ktest` files can be compared: a program that brings its own test has no calls that raddle knows"
+    )]
+    NoTestCase,
     #[error(transparent)]
     Rules(#[from] RuleError),
     #[error(
@@ -54,17 +60,6 @@ pub enum CannotJudge {
     SerialFails(String),
 }
 
-/// What was compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Figures {
-    /// Runs that differ in results, state or which operations overlapped.
-    pub histories: u64,
-    /// Those that no serial order explains.
-    pub deviating: u64,
-    /// Those with too many serial orders to say.
-    pub undecided: u64,
-}
-
 /// An operation that gives different results in one and the same serial order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Varying {
@@ -76,16 +71,7 @@ pub struct Varying {
 /// Compares runs with serial orders.
 #[derive(Debug, Clone)]
 pub struct Linearize {
-    shared: Arc<Mutex<Shared>>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    orders: Orders<SerialWorld>,
-    comparison: Comparison,
-    /// Verdicts by the digests of histories: most schedules give the same.
-    known: BTreeMap<u64, Option<Box<NotSerial>>>,
-    figures: Figures,
+    shared: Arc<Mutex<Verdicts<SerialWorld>>>,
 }
 
 impl Linearize {
@@ -98,12 +84,7 @@ impl Linearize {
         let (world, first) = SerialWorld::start(reading_marks(about), leave)?;
         check(&first)?;
         Ok(Self {
-            shared: Arc::new(Mutex::new(Shared {
-                orders: Orders::new(world),
-                comparison,
-                known: BTreeMap::new(),
-                figures: Figures::default(),
-            })),
+            shared: Arc::new(Mutex::new(Verdicts::new(world, comparison, rules))),
         })
     }
 
@@ -181,24 +162,7 @@ impl Linearize {
 
     pub fn figures(&self) -> Figures {
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.figures
-    }
-}
-
-impl Shared {
-    fn verdict(&mut self, history: &History) -> Option<Box<NotSerial>> {
-        let key = history.digest();
-        if let Some(known) = self.known.get(&key) {
-            return known.clone();
-        }
-        let outcome = search(history, &mut self.orders, &self.comparison);
-        let verdict = not_serial(history, &outcome, &mut self.orders, &self.comparison);
-        let verdict = verdict.map(Box::new);
-        self.figures.histories += 1;
-        self.figures.deviating += u64::from(verdict.is_some());
-        self.figures.undecided += u64::from(outcome == Outcome::GaveUp);
-        self.known.insert(key, verdict.clone());
-        verdict
+        shared.figures()
     }
 }
 
@@ -225,7 +189,7 @@ fn first_run(
 }
 
 /// What can be said of a test from its first serial order.
-fn check(first: &SerialRun) -> Result<(), CannotJudge> {
+pub(crate) fn check(first: &SerialRun) -> Result<(), CannotJudge> {
     if first.early_probes > 0 {
         return Err(CannotJudge::EarlyProbe);
     }

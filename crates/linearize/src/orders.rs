@@ -1,6 +1,7 @@
 //! What serial orders give: each is run once, in a world of its own, and remembered with all its beginnings.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -14,7 +15,7 @@ use crate::history::{Client, History, Operation};
 use crate::one_at_a_time::{OneAtATime, Turns};
 
 /// Steps in a row before the default order goes on to the next context.
-const PATIENCE: u64 = 100_000;
+pub(crate) const PATIENCE: u64 = 100_000;
 /// Steps of the first serial order at most.
 const FIRST_STEPS: u64 = 2_000_000_000;
 /// Steps of a serial order before it counts as hanging, if the first one took fewer.
@@ -140,45 +141,77 @@ pub struct SerialWorld {
     runs: Receiver<SerialRun>,
 }
 
+/// Where a thread that runs serial orders takes its questions from and puts its answers.
+pub(crate) struct Desk<E> {
+    started: Sender<Result<SerialRun, E>>,
+    wanted: Receiver<Vec<Client>>,
+    told: Sender<SerialRun>,
+}
+
+impl<E> Desk<E> {
+    /// It cannot begin.
+    pub(crate) fn refuse(self, why: E) {
+        drop(self.started.send(Err(why)));
+    }
+
+    /// Tells of the first order and answers as long as questions can come.
+    pub(crate) fn serve(self, first: SerialRun, mut run: impl FnMut(&[Client]) -> SerialRun) {
+        if self.started.send(Ok(first)).is_err() {
+            return;
+        }
+        for order in self.wanted {
+            if self.told.send(run(&order)).is_err() {
+                return;
+            }
+        }
+    }
+}
+
 impl SerialWorld {
     /// Brings a program to where its schedules begin, and runs its first serial order.
     ///
     /// # Errors
     /// If the program does not come there.
     pub fn start(about: Arc<About>, leave: Leave) -> Result<(Self, SerialRun), StartFailure> {
-        let (orders, wanted) = channel::<Vec<Client>>();
-        let (told, runs) = channel();
-        let (started, start) = channel();
-        let serve = move || {
+        let thread = Self::on_thread(move |desk| {
             let mut session = match Session::start(&about, leave) {
                 Ok(session) => session,
-                Err(failure) => return drop(started.send(Err(failure))),
+                Err(failure) => return desk.refuse(failure),
             };
             let (first, steps) = run(&mut session, &[], FIRST_STEPS);
             if session.leave().is_over() {
-                return drop(started.send(Err(StartFailure::Cancelled)));
+                return desk.refuse(StartFailure::Cancelled);
             }
             // Explanations ask when the time for exploring is up.
             session.set_leave(Leave::endless());
-            let steps_max = steps.saturating_mul(STEPS_FACTOR).max(STEPS_MIN);
-            if started.send(Ok(first)).is_err() {
-                return;
-            }
-            // Ends when nobody can ask any more.
-            for order in wanted {
-                let (run, _) = run(&mut session, &order, steps_max);
-                if told.send(run).is_err() {
-                    return;
-                }
-            }
-        };
-        let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn(serve);
-        thread.map_err(StartFailure::NoThread)?;
-        let first = start
-            .recv()
-            .expect("the thread starts a world or says why not")?;
-        Ok((Self { orders, runs }, first))
+            desk.serve(first, |order| run(&mut session, order, steps_max(steps)).0);
+        });
+        thread.map_err(StartFailure::NoThread)?
     }
+
+    /// Lets a thread of its own run serial orders.
+    pub(crate) fn on_thread<E: Send + 'static>(
+        serve: impl FnOnce(Desk<E>) + Send + 'static,
+    ) -> io::Result<Result<(Self, SerialRun), E>> {
+        let (orders, wanted) = channel::<Vec<Client>>();
+        let (told, runs) = channel();
+        let (started, start) = channel();
+        let desk = Desk {
+            started,
+            wanted,
+            told,
+        };
+        let thread = thread::Builder::new().stack_size(STACK_BYTES);
+        thread.spawn(move || serve(desk))?;
+        let first = start.recv();
+        let first = first.expect("the thread starts a world or says why not");
+        Ok(first.map(|first| (Self { orders, runs }, first)))
+    }
+}
+
+/// How long a serial order may take if the first one took so many steps.
+pub(crate) fn steps_max(first: u64) -> u64 {
+    first.saturating_mul(STEPS_FACTOR).max(STEPS_MIN)
 }
 
 impl RunSerially for SerialWorld {
@@ -206,25 +239,36 @@ fn run(session: &mut Session, beginning: &[Client], steps_max: u64) -> (SerialRu
             marks.extend(Marked::of(world, event));
         }
     });
-    let mut history = History::of(&marks);
-    // Operations are told when somebody comes to them; that is not yet their turn.
-    history
-        .operations
-        .sort_by_key(|operation| operation.ended.unwrap_or(usize::MAX));
-    let in_order = turns.borrow().over();
-    let is_whole = in_order == history.operations.len();
-    history.operations.truncate(in_order);
     let status = match drive.end {
         End::Exited { status } => Some(status),
         _ => None,
     };
-    let run = SerialRun {
+    let in_order = turns.borrow().over();
+    let run = serial_run(History::of(&marks), in_order, status);
+    (run, drive.steps)
+}
+
+/// What a run in a given order came to, so many operations of which were in that order.
+pub(crate) fn serial_run(mut history: History, in_order: usize, status: Option<i32>) -> SerialRun {
+    // Operations are told when somebody comes to them; that is not yet their turn.
+    history
+        .operations
+        .sort_by_key(|operation| operation.ended.unwrap_or(usize::MAX));
+    let mut over = 0;
+    for operation in &mut history.operations {
+        if operation.effort.is_shared {
+            operation.effort.from = operation.effort.from.max(over);
+        }
+        over = operation.effort.to;
+    }
+    let is_whole = in_order == history.operations.len();
+    history.operations.truncate(in_order);
+    SerialRun {
         operations: history.operations,
         probes: (is_whole && status.is_some_and(|status| status & 0x7F == 0))
             .then_some(history.probes),
         early_probes: history.early_probes,
         nested: history.nested,
         status,
-    };
-    (run, drive.steps)
+    }
 }

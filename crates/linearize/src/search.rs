@@ -231,6 +231,7 @@ pub(crate) mod tests {
                 results: vec![Value::Number(value)],
                 begun: 0,
                 ended: Some(1),
+                effort: crate::history::Effort::default(),
             };
             let added = order.into_iter().zip(0..);
             SerialRun {

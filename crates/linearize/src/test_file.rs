@@ -38,8 +38,12 @@ struct File {
     reply_end: String,
     #[serde(default = "error")]
     reply_error: String,
+    /// For `mysql` and `postgres`: who logs in, without a password, and to what.
+    user: Option<String>,
+    database: Option<String>,
     #[serde(default)]
     set_up: Vec<String>,
+    #[serde(default)]
     clients: Vec<Vec<String>>,
     #[serde(default)]
     probes: Vec<String>,
@@ -47,6 +51,8 @@ struct File {
     continuation: Vec<String>,
     #[serde(default = "quiet")]
     quiet_milliseconds: u64,
+    /// How many times the steps of its slowest serial run a request may take.
+    slower_than: Option<u64>,
     #[serde(default)]
     rule: Vec<SerialRule>,
     #[serde(default)]
@@ -60,6 +66,8 @@ enum Named {
     Redis,
     Memcached,
     Http,
+    Mysql,
+    Postgres,
 }
 
 fn newline() -> String {
@@ -91,14 +99,28 @@ impl ServerTest {
     pub fn parse(text: &str) -> Result<Self, TestError> {
         let file: File =
             toml::from_str(text).map_err(|error| TestError::Syntax(error.to_string()))?;
+        if file.clients.len() < 2 {
+            return Err(TestError::TooFewClients(file.clients.len()));
+        }
+        Self::of(file)
+    }
+
+    /// The same for a file whose clients do not count.
+    ///
+    /// # Errors
+    /// The text is not such a file.
+    pub fn template(text: &str) -> Result<Self, TestError> {
+        let file: File =
+            toml::from_str(text).map_err(|error| TestError::Syntax(error.to_string()))?;
+        Self::of(file)
+    }
+
+    fn of(file: File) -> Result<Self, TestError> {
         if file.server.is_empty() {
             return Err(TestError::NoServer);
         }
         if file.port == 0 {
             return Err(TestError::NoPort);
-        }
-        if file.clients.len() < 2 {
-            return Err(TestError::TooFewClients(file.clients.len()));
         }
         if let Some(silent) = file.clients.iter().position(Vec::is_empty) {
             return Err(TestError::SilentClient(silent + 1));
@@ -116,6 +138,14 @@ impl ServerTest {
             Named::Redis => Protocol::Redis,
             Named::Memcached => Protocol::Memcached,
             Named::Http => Protocol::Http,
+            Named::Mysql => Protocol::Mysql {
+                user: file.user.unwrap_or_else(|| "root".to_owned()),
+                database: file.database.unwrap_or_else(|| "test".to_owned()),
+            },
+            Named::Postgres => Protocol::Postgres {
+                user: file.user.unwrap_or_else(|| "postgres".to_owned()),
+                database: file.database.unwrap_or_else(|| "postgres".to_owned()),
+            },
         };
         Ok(Self {
             server: file.server,
@@ -133,6 +163,7 @@ impl ServerTest {
             rules: SerialRules {
                 rules: file.rule,
                 masks: file.mask,
+                slower_than: file.slower_than,
             },
         })
     }

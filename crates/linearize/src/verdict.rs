@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use raddle_detect::{Effect, NotSerial};
+use raddle_detect::NotSerial;
+use raddle_report::serial::{Compared, Effect, SerialOrder, SerialOrders};
 
 use crate::compare::Comparison;
 use crate::history::{Client, History, Operation};
@@ -10,7 +11,7 @@ use crate::orders::{Orders, RunSerially};
 use crate::search::{Outcome, Todo, are_same};
 
 /// Serial orders that a table shows at most.
-const ORDERS_SHOWN: usize = 24;
+pub(crate) const ORDERS_SHOWN: usize = 24;
 /// Characters of a result that a title shows.
 const TITLE_MAX: usize = 40;
 
@@ -63,17 +64,20 @@ impl<R: RunSerially> Teller<'_, R> {
             ),
         };
         let what = differing.map_or("probes", |(ours, _)| &ours.call.name);
-        let mut table = self.table();
-        table.push(format!(
-            "seen (+, = for the same) beside the serial order {names} (-):"
-        ));
-        table.extend(pairs().flat_map(|(ours, theirs)| self.difference("", ours, Some(theirs))));
+        // What a later request shows: a wrong answer, or an error.
+        let is_error = differing.is_some_and(|(ours, _)| ours.is_error());
+        let differences = pairs().map(|(ours, theirs)| self.compared(None, ours, Some(theirs)));
         NotSerial {
-            effect: Effect::Latent,
             what: format!("state {what}"),
             title,
             why: "no serial order with these results leaves this state: what was damaged shows only when somebody asks for it later".into(),
-            table,
+            serial: SerialOrders {
+                effect: effect(is_error),
+                is_latent: Some(true),
+                differences: differences.collect(),
+                nearest: names,
+                ..self.table()
+            },
         }
     }
 
@@ -95,22 +99,17 @@ impl<R: RunSerially> Teller<'_, R> {
             )
         };
         let what = format!("{} {}", label, first.call.name);
-        let mut table = self.table();
-        table.push(format!(
-            "seen (+, = for the same) beside the nearest serial order {} (-):",
-            self.labels.order(&self.whole(nearest))
-        ));
-        table.extend(self.differences(nearest));
+        let serial = SerialOrders {
+            effect: effect(is_error),
+            differences: self.differences(nearest),
+            nearest: self.labels.order(&self.whole(nearest)),
+            ..self.table()
+        };
         NotSerial {
-            effect: if is_error {
-                Effect::Error
-            } else {
-                Effect::Semantic
-            },
             what,
             title,
             why: "run one after the other, in any order that agrees with which operations were over before others began, these operations never give these results together".into(),
-            table,
+            serial,
         }
     }
 
@@ -182,57 +181,52 @@ impl<R: RunSerially> Teller<'_, R> {
         order
     }
 
-    fn differences(&mut self, nearest: &[Client]) -> Vec<String> {
+    fn differences(&mut self, nearest: &[Client]) -> Vec<Compared> {
         let order = self.whole(nearest);
-        let mut lines = Vec::new();
+        let mut all = Vec::new();
         for ((client, number), seen) in self.numbered() {
             let serial = operation_in(self.orders, &order, &client, number);
-            let who = format!("{}: ", self.labels.client(&client));
-            lines.extend(self.difference(&who, &seen, serial.as_ref()));
+            let who = self.labels.client(&client);
+            all.push(self.compared(Some(who), &seen, serial.as_ref()));
         }
         let serial: Option<Vec<Operation>> = self.orders.probes(&order).map(<[_]>::to_vec);
         for (ours, theirs) in self.history.probes.iter().zip(serial.iter().flatten()) {
-            lines.extend(self.difference("", ours, Some(theirs)));
+            all.push(self.compared(None, ours, Some(theirs)));
         }
-        lines
+        all
     }
 
-    fn difference(&self, who: &str, seen: &Operation, serial: Option<&Operation>) -> Vec<String> {
-        let line = |sign: &str, operation: &Operation| {
-            format!("{sign} {who}{} = {}", operation.asked(), operation.given())
-        };
-        match serial {
-            Some(serial) if self.comparison.is_same(seen, serial) => vec![line("=", seen)],
-            Some(serial) => vec![line("-", serial), line("+", seen)],
-            None => vec![
-                format!("- {who}{} does not come to its end", seen.asked()),
-                line("+", seen),
-            ],
+    fn compared(
+        &self,
+        client: Option<String>,
+        seen: &Operation,
+        serial: Option<&Operation>,
+    ) -> Compared {
+        Compared {
+            client,
+            operation: seen.asked(),
+            seen: seen.given(),
+            expected: serial.map(Operation::given),
+            is_same: serial.is_some_and(|serial| self.comparison.is_same(seen, serial)),
         }
     }
 
     /// Which serial orders give these results, and which this state.
-    fn table(&mut self) -> Vec<String> {
-        let Some(orders) = Todo::new(self.history).all_orders(ORDERS_SHOWN) else {
-            return vec![format!(
-                "there are more than {ORDERS_SHOWN} serial orders; none of those that give these results gives this state"
-            )];
-        };
-        let word = |fits: Option<bool>| match fits {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "it does not come to its end",
-        };
+    fn table(&mut self) -> SerialOrders {
+        let orders = Todo::new(self.history).all_orders(ORDERS_SHOWN);
         let row = |order: &Vec<Client>| {
-            let (outputs, state) = self.fits(order);
-            let order = self.labels.order(order);
-            format!(
-                "serial order {order}: same results: {}, same state: {}",
-                word(outputs),
-                word(state)
-            )
+            let (same_results, same_state) = self.fits(order);
+            SerialOrder {
+                order: self.labels.order(order),
+                same_results,
+                same_state,
+            }
         };
-        orders.iter().map(row).collect()
+        SerialOrders {
+            has_more_orders: orders.is_none(),
+            orders: orders.iter().flatten().map(row).collect(),
+            ..SerialOrders::broken_off(Effect::Semantic, Some(false))
+        }
     }
 
     /// Whether an order gives all results, and the state; nothing if it does not come to its end.
@@ -252,6 +246,14 @@ impl<R: RunSerially> Teller<'_, R> {
     }
 }
 
+fn effect(is_error: bool) -> Effect {
+    if is_error {
+        Effect::Error
+    } else {
+        Effect::Semantic
+    }
+}
+
 /// A result as a title can hold it.
 fn shortened(text: &str) -> String {
     if text.chars().count() <= TITLE_MAX {
@@ -261,7 +263,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// What the so-manieth operation of a client does in an order.
-fn operation_in<R: RunSerially>(
+pub(crate) fn operation_in<R: RunSerially>(
     orders: &mut Orders<R>,
     order: &[Client],
     client: &Client,
@@ -277,14 +279,14 @@ fn operation_in<R: RunSerially>(
 }
 
 /// Names of clients: A, B, ... in the order of their paths.
-struct Labels {
+pub(crate) struct Labels {
     clients: Vec<Client>,
     /// Whether nobody does more than one operation.
     is_plain: bool,
 }
 
 impl Labels {
-    fn of(history: &History) -> Self {
+    pub(crate) fn of(history: &History) -> Self {
         let clients = history.clients();
         Self {
             is_plain: history.operations.len() == clients.len(),
@@ -292,7 +294,7 @@ impl Labels {
         }
     }
 
-    fn client(&self, client: &Client) -> String {
+    pub(crate) fn client(&self, client: &Client) -> String {
         let number = self.clients.iter().position(|known| known == client);
         let number = number.unwrap_or(self.clients.len());
         match u8::try_from(number) {
@@ -334,10 +336,10 @@ mod tests {
     #[test]
     fn a_lost_update_is_told_with_all_orders_and_the_difference() {
         let told = told([0, 0, 1, 2], 3);
-        assert_eq!(told.effect, Effect::Semantic);
+        assert_eq!(told.kind(), "not-linearizable");
         assert!(told.title.contains("client B gives 0"), "{}", told.title);
         assert_eq!(
-            told.table,
+            told.serial.lines(),
             [
                 "serial order A1 B1 A2 B2: same results: no, same state: no",
                 "serial order A1 B1 B2 A2: same results: no, same state: no",
@@ -360,12 +362,17 @@ mod tests {
     #[test]
     fn a_wrong_state_is_latent() {
         let told = told([0, 1, 2, 3], 3);
-        assert_eq!(told.effect, Effect::Latent);
+        assert_eq!(told.kind(), "latent-error");
+        assert_eq!(told.serial.effect, Effect::Semantic);
         assert!(
             told.title.contains("probe() gives 3 instead of 4"),
             "{}",
             told.title
         );
-        assert!(told.table[0].ends_with("A1 B1 A2 B2: same results: yes, same state: no"));
+        let row = &told.serial.orders[0];
+        assert_eq!(
+            (row.same_results, row.same_state),
+            (Some(true), Some(false))
+        );
     }
 }

@@ -78,6 +78,10 @@ pub(crate) enum WaitKey {
     SignalFor(u32),
     /// A file lock on this inode was released.
     FileLock(u64),
+    /// A set of semaphores of System V has changed.
+    SemaphoreSet(i32),
+    /// A message queue of System V has changed.
+    MessageQueue(i32),
     /// The process that was made by vfork has released its parent.
     VforkOf(u32),
 }

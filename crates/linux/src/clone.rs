@@ -283,6 +283,7 @@ fn make_thread(kernel: &mut Kernel, creator: Tid, tid: Tid, pid: Pid, request: &
         has_yielded: false,
         yielded_at: None,
         torn: None,
+        fault: None,
         stopped_at_point: None,
         stack: stack_of(kernel, pid, request),
         hooked_calls: Vec::new(),

@@ -8,6 +8,7 @@ use raddle_x86::{Cpu, Reg, cpuid};
 use thiserror::Error;
 
 use crate::clone::insert_space;
+use crate::credentials::{Credentials, Privileges};
 use crate::elf::{ElfError, USER_END};
 use crate::errno::Errno;
 use crate::files;
@@ -70,6 +71,7 @@ pub(crate) struct Request {
 /// threads are gone, and the thread has the id of its process.
 pub(crate) fn exec(kernel: &mut Kernel, tid: Tid, request: Request) -> Result<(), ExecError> {
     check_size(&request)?;
+    let name = Process::command_name(&request.path);
     let (file, request) = resolve_scripts(kernel, tid, request)?;
     let id = insert_space(
         kernel,
@@ -81,9 +83,10 @@ pub(crate) fn exec(kernel: &mut Kernel, tid: Tid, request: Request) -> Result<()
             heap: Heap::default(),
         },
     );
-    match build(kernel, tid, id, &file, &request) {
+    let who = credentials_for(kernel, tid, &file);
+    match build(kernel, tid, id, &file, &request, &who) {
         Ok(start) => {
-            commit(kernel, tid, id, start, &file);
+            commit(kernel, tid, id, start, NewTask { name, who });
             Ok(())
         }
         Err(error) => {
@@ -91,6 +94,16 @@ pub(crate) fn exec(kernel: &mut Kernel, tid: Tid, request: Request) -> Result<()
             Err(error)
         }
     }
+}
+
+/// Who the thread is in the new image.
+fn credentials_for(kernel: &Kernel, tid: Tid, file: &load::File) -> Credentials {
+    let privileges = if kernel.process_of(tid).no_new_privileges {
+        Privileges::default()
+    } else {
+        file.privileges
+    };
+    kernel.credentials(tid).after_exec(privileges)
 }
 
 fn check_size(request: &Request) -> Result<(), Errno> {
@@ -169,6 +182,14 @@ fn parse_script_line(start: &[u8]) -> Option<ScriptLine> {
     })
 }
 
+/// What the thread is called in the new image, and who it is.
+struct NewTask {
+    /// The last name of the path that was asked for: of the link if it was one, of a script and not of its
+    /// interpreter.
+    name: Arc<str>,
+    who: Credentials,
+}
+
 /// Where the new image begins.
 struct Start {
     entry: u64,
@@ -182,6 +203,7 @@ fn build(
     id: SpaceId,
     file: &load::File,
     request: &Request,
+    who: &Credentials,
 ) -> Result<Start, ExecError> {
     map_stack(kernel, id, file.program.has_executable_stack);
     let loaded = load::map(kernel, id, file, false)?;
@@ -194,7 +216,7 @@ fn build(
     };
     let mut random = [0; 16];
     kernel.random_bytes(&mut random);
-    let stack = initial_stack(request, &loaded, linker.as_ref(), random);
+    let stack = initial_stack(request, &loaded, linker.as_ref(), random, who);
     kernel.write_space(id, GuestAddr(stack.pointer), &stack.bytes)?;
     Ok(Start {
         entry: linker.map_or(loaded.entry, |linker| linker.entry),
@@ -264,6 +286,7 @@ fn initial_stack(
     loaded: &Loaded,
     linker: Option<&Loaded>,
     random: [u8; 16],
+    who: &Credentials,
 ) -> InitialStack {
     // From low to high: random bytes, platform, arguments, environment, path, eight zero bytes.
     let arguments = with_nuls(&request.arguments);
@@ -279,13 +302,12 @@ fn initial_stack(
     strings.extend_from_slice(&request.path);
     strings.extend_from_slice(&[0; 9]);
     let strings_at = (USER_END - to_u64(strings.len())) & !15;
-    let auxv = auxiliary_vector(
-        loaded,
-        linker,
-        strings_at,
-        strings_at + 16,
-        strings_at + path_offset,
-    );
+    let strings_for_vector = VectorStrings {
+        random: strings_at,
+        platform: strings_at + 16,
+        path: strings_at + path_offset,
+    };
+    let auxv = auxiliary_vector(loaded, linker, &strings_for_vector, who);
     let mut words = vec![to_u64(request.arguments.len())];
     push_pointers(
         &mut words,
@@ -321,12 +343,18 @@ fn push_pointers(words: &mut Vec<u64>, strings: &[Vec<u8>], start: u64) {
 /// Size of a signal frame with its alignment.
 const MINIMAL_SIGNAL_STACK: u64 = 1040;
 
-fn auxiliary_vector(
-    loaded: &Loaded,
-    linker: Option<&Loaded>,
+/// Addresses of what the auxiliary vector points to.
+struct VectorStrings {
     random: u64,
     platform: u64,
     path: u64,
+}
+
+fn auxiliary_vector(
+    loaded: &Loaded,
+    linker: Option<&Loaded>,
+    strings: &VectorStrings,
+    who: &Credentials,
 ) -> Vec<u64> {
     let entries = [
         (51, MINIMAL_SIGNAL_STACK),
@@ -339,15 +367,15 @@ fn auxiliary_vector(
         (7, linker.map_or(0, |linker| linker.bias)),
         (8, 0),
         (9, loaded.entry),
-        (11, 0),
-        (12, 0),
-        (13, 0),
-        (14, 0),
-        (23, 0),
-        (25, random),
+        (11, u64::from(who.users.real)),
+        (12, u64::from(who.users.effective)),
+        (13, u64::from(who.groups.real)),
+        (14, u64::from(who.groups.effective)),
+        (23, u64::from(who.is_secure_exec())),
+        (25, strings.random),
         (26, 0),
-        (31, path),
-        (15, platform),
+        (31, strings.path),
+        (15, strings.platform),
         (0, 0),
     ];
     entries
@@ -357,7 +385,7 @@ fn auxiliary_vector(
 }
 
 /// Puts the new image in place of the old one. Nothing can fail from here on.
-fn commit(kernel: &mut Kernel, tid: Tid, id: SpaceId, start: Start, file: &load::File) {
+fn commit(kernel: &mut Kernel, tid: Tid, id: SpaceId, start: Start, task: NewTask) {
     life::end_other_threads(kernel, tid);
     futex::release_robust_list(kernel, tid);
     life::clear_child_tid(kernel, tid);
@@ -369,7 +397,6 @@ fn commit(kernel: &mut Kernel, tid: Tid, id: SpaceId, start: Start, file: &load:
     life::release_vfork_parent(kernel, pid);
     files::close_on_exec(kernel, pid);
     time::forget_posix_timers(kernel, pid);
-    let name = Process::command_name(&file.path);
     let process = kernel.process_mut(pid);
     process.image = start.image;
     for action in Arc::make_mut(&mut process.actions) {
@@ -382,8 +409,9 @@ fn commit(kernel: &mut Kernel, tid: Tid, id: SpaceId, start: Start, file: &load:
             };
         }
     }
-    process.is_dumpable = true;
+    process.is_dumpable = !task.who.is_secure_exec();
     let thread = kernel.thread_mut(tid);
+    thread.credentials = Arc::new(task.who);
     thread.cpu = Cpu::default();
     thread.cpu.rip = start.entry;
     thread.cpu.set_reg(Reg::Rsp, start.stack);
@@ -391,9 +419,9 @@ fn commit(kernel: &mut Kernel, tid: Tid, id: SpaceId, start: Start, file: &load:
     thread.alt_stack = AltStack::NONE;
     thread.torn = None;
     thread.stopped_at_point = None;
-    thread.name = Arc::clone(&name);
+    thread.name = Arc::clone(&task.name);
     let context = thread.context;
-    kernel.state.contexts.get_mut(context).name = name;
+    kernel.state.contexts.get_mut(context).name = task.name;
     kernel.refresh_liveness(tid);
 }
 
@@ -448,7 +476,7 @@ mod tests {
             header_count: 1,
             end: 0x2000,
         };
-        let stack = initial_stack(&request, &loaded, None, [7; 16]);
+        let stack = initial_stack(&request, &loaded, None, [7; 16], &Credentials::root());
         assert_eq!(stack.pointer % 16, 0);
         let word = |index: usize| {
             u64::from_le_bytes(stack.bytes[index * 8..index * 8 + 8].try_into().unwrap())

@@ -32,9 +32,23 @@ struct Waiter {
 pub(crate) struct Futexes {
     queues: BTreeMap<Place, Vec<Waiter>>,
     last_ticket: u64,
+    /// The next wake-up takes the last of those who wait.
+    takes_last: bool,
+}
+
+/// What a call does with a futex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    Wait,
+    Wake,
 }
 
 impl Futexes {
+    /// The next wake-up takes the last of those who wait.
+    pub(crate) fn wakes_last(&mut self) {
+        self.takes_last = true;
+    }
+
     fn enqueue(&mut self, place: Place, bits: u32) -> u64 {
         self.last_ticket += 1;
         let ticket = self.last_ticket;
@@ -173,6 +187,8 @@ pub(crate) fn wake(kernel: &mut Kernel, place: Place, count: u64, bits: u32) -> 
         // With as many wake-ups as waiters the order is theirs.
         let index = if count - woken >= u64::from(candidates) {
             0
+        } else if std::mem::take(&mut kernel.state.futexes.takes_last) {
+            u64::from(candidates) - 1
         } else {
             kernel
                 .state
@@ -185,6 +201,13 @@ pub(crate) fn wake(kernel: &mut Kernel, place: Place, count: u64, bits: u32) -> 
         woken += 1;
     }
     woken
+}
+
+/// Those who wait at an address of the thread's memory.
+pub(crate) fn waiters(kernel: &Kernel, tid: Tid, addr: u64) -> u64 {
+    let place = place(kernel, tid, addr).ok();
+    let queue = place.and_then(|place| kernel.state.futexes.queues.get(&place));
+    queue.map_or(0, |queue| raddle_stdx::width::to_u64(queue.len()))
 }
 
 /// Wakes waiters at an address of the thread's memory; nothing happens if there is none.

@@ -9,10 +9,12 @@ use raddle_world::{
 };
 
 use crate::errno::Errno;
+use crate::execution_timer::ExecutionTimers;
 use crate::files::{self, HostFiles};
 use crate::futex::Futexes;
 use crate::heap::Heap;
 use crate::images::Images;
+use crate::ipc::Ipc;
 use crate::peers::Peers;
 use crate::process::{Pid, Process, SpaceId};
 use crate::serve::{self, Copied, Serving};
@@ -75,6 +77,9 @@ pub(crate) struct State {
     pub(crate) sleepers: Sleepers,
     pub(crate) futexes: Futexes,
     pub(crate) timers: Timers,
+    pub(crate) execution_timers: ExecutionTimers,
+    /// Shared memory, semaphores and message queues of System V.
+    pub(crate) ipc: Ipc,
     pub(crate) now: VirtualTime,
     /// The last id given to a thread or process.
     pub(crate) last_tid: u32,

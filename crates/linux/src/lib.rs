@@ -17,15 +17,18 @@
 
 mod call;
 mod clone;
+mod credentials;
 mod elf;
 mod errno;
 mod exec;
+mod execution_timer;
 mod files;
 mod futex;
 mod heap;
 mod hooks;
 mod images;
 mod inspect;
+mod ipc;
 mod kernel;
 mod life;
 mod load;

@@ -6,6 +6,7 @@ use raddle_world::{EventKind, Liveness};
 use crate::call::WaitKey;
 use crate::files;
 use crate::futex;
+use crate::ipc;
 use crate::kernel::Kernel;
 use crate::process::{INIT, Life, Pid, Report, SpaceId};
 use crate::signal::{HANDLER_IGNORE, SIGCHLD, SIGCONT, SigInfo, action_flags, code};
@@ -104,6 +105,8 @@ pub(crate) fn clear_child_tid(kernel: &mut Kernel, tid: Tid) {
 fn end_process(kernel: &mut Kernel, pid: Pid, status: i32) {
     files::release_process(kernel, pid);
     time::forget_process(kernel, pid);
+    kernel.state.execution_timers.forget(pid);
+    ipc::undo_all(kernel, pid);
     let space = kernel.process(pid).space;
     release_space(kernel, space);
     release_vfork_parent(kernel, pid);

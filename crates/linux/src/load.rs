@@ -5,6 +5,7 @@ use std::sync::Arc;
 use raddle_mem::{Backing, GuestAddr, ObjectId, PAGE_SIZE, PageNo, Perm, Vma};
 use raddle_stdx::width::{to_u64, to_usize};
 
+use crate::credentials::Privileges;
 use crate::elf::{self, ElfError, Program, Segment};
 use crate::errno::Errno;
 use crate::exec::ExecError;
@@ -26,6 +27,8 @@ pub(crate) struct File {
     pub(crate) path: Arc<[u8]>,
     pub(crate) header: elf::Header,
     pub(crate) program: Program,
+    /// Ids that its mode brings.
+    pub(crate) privileges: Privileges,
 }
 
 /// Where a program ended up.
@@ -52,6 +55,7 @@ pub(crate) fn open(kernel: &mut Kernel, tid: Tid, path: &[u8]) -> Result<File, E
     Ok(File {
         object: found.object,
         path: found.path.into(),
+        privileges: found.privileges,
         header,
         program,
     })

@@ -151,7 +151,7 @@ fn backing(
     Ok((Backing::Anonymous, "".into()))
 }
 
-fn choose_place(
+pub(crate) fn choose_place(
     kernel: &Kernel,
     tid: Tid,
     request: &MapRequest,

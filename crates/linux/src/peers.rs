@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use raddle_protocol::Scripts;
+use raddle_protocol::{Login, Scripts};
 use raddle_world::{
     ContextId, Duration, Event, EventKind, Liveness, Mark, Site, Stop, Value, WaitReason,
 };
@@ -67,6 +67,10 @@ enum Doing {
     Announced,
     /// It waits for the reply.
     Asked,
+    /// It has not logged in yet; whether it has said nothing so far.
+    LoggingIn {
+        is_first: bool,
+    },
 }
 
 impl Peers {
@@ -194,14 +198,12 @@ impl Kernel {
         peer.received.clear();
         peer.doing = Doing::Asked;
         let context = peer.context;
-        let socket = peer.socket;
+        let is_connected = peer.socket.is_some();
         self.state.contexts.set_liveness(context, waiting());
-        let socket = socket.or_else(|| self.connect_peer(index));
-        let sender = self.somebody();
-        let sent = socket.zip(sender).is_some_and(|(socket, sender)| {
-            files::peer_sends(self, sender, socket, &bytes) == Some(bytes.len())
-        });
-        if !sent {
+        if !is_connected {
+            self.connect_peer(index);
+        }
+        if !self.send(index, &bytes) {
             self.answered(index, Value::Error(b"the server takes no request".to_vec()));
         }
     }
@@ -216,8 +218,62 @@ impl Kernel {
         let port = self.peers().scripts.port;
         let somebody = self.somebody()?;
         let socket = files::peer_connects(self, somebody, port);
-        self.peers_mut().peers[index].socket = socket;
+        let has_login = self.peers().scripts.protocol.login(&[], true).is_some();
+        let peer = &mut self.peers_mut().peers[index];
+        peer.socket = socket;
+        if has_login && socket.is_some() {
+            peer.doing = Doing::LoggingIn { is_first: true };
+            self.log_in(index);
+        }
         socket
+    }
+
+    /// Goes on with logging in as far as what was received allows.
+    fn log_in(&mut self, index: usize) {
+        let is_closed = self.receive(index);
+        while let Doing::LoggingIn { is_first } = self.peers().peers[index].doing {
+            let peers = self.peers();
+            let received = &peers.peers[index].received;
+            let refused = match peers.scripts.protocol.login(received, is_first) {
+                None | Some(Ok(Login::Done)) => {
+                    let peer = &mut self.peers_mut().peers[index];
+                    peer.doing = Doing::Nothing;
+                    peer.received.clear();
+                    return;
+                }
+                Some(Ok(Login::Wait)) if is_closed => "the server closes the connection".to_owned(),
+                Some(Ok(Login::Wait)) => return,
+                Some(Ok(Login::Say(bytes))) => {
+                    let peer = &mut self.peers_mut().peers[index];
+                    peer.doing = Doing::LoggingIn { is_first: false };
+                    peer.received.clear();
+                    if self.send(index, &bytes) {
+                        continue;
+                    }
+                    "the server takes no bytes".to_owned()
+                }
+                Some(Ok(Login::Refused(words))) => words,
+                Some(Err(raddle_protocol::Nonsense)) => {
+                    format!("not a greeting: {}", String::from_utf8_lossy(received))
+                }
+            };
+            let complaint = (
+                "log in".to_owned(),
+                Value::Error(refused.into()).to_string(),
+            );
+            let peers = self.peers_mut();
+            peers.complaint.get_or_insert(complaint);
+            peers.peers[index].doing = Doing::Nothing;
+        }
+    }
+
+    /// Sends bytes of a client; says whether the server takes all of them.
+    fn send(&mut self, index: usize, bytes: &[u8]) -> bool {
+        let socket = self.peers().peers[index].socket;
+        let sender = self.somebody();
+        socket.zip(sender).is_some_and(|(socket, sender)| {
+            files::peer_sends(self, sender, socket, bytes) == Some(bytes.len())
+        })
     }
 
     /// Takes what has come for a client; says whether the server has closed the connection.
@@ -246,8 +302,10 @@ impl Kernel {
             None => return,
         };
         for index in 0..count {
-            if self.peers().peers[index].doing == Doing::Asked {
-                self.look_for_reply(index);
+            match self.peers().peers[index].doing {
+                Doing::Asked => self.look_for_reply(index),
+                Doing::LoggingIn { .. } => self.log_in(index),
+                Doing::Nothing | Doing::Announced => {}
             }
         }
     }
@@ -262,7 +320,7 @@ impl Kernel {
         let protocol = &peers.scripts.protocol;
         let value = match protocol.reply(request, received, is_closed) {
             Ok(Some(reply)) => {
-                let bytes = received[..reply.length.min(received.len())].to_vec();
+                let bytes = protocol.content(&received[..reply.length.min(received.len())]);
                 if reply.is_error {
                     Value::Error(bytes)
                 } else {
@@ -330,6 +388,11 @@ impl Kernel {
                 let is_ready = files::is_listening(self, peers.scripts.port);
                 if is_ready {
                     self.peers_mut().act = Act::SetUp;
+                    // Where clients have to log in, that comes before the first request.
+                    let has_login = self.peers().scripts.protocol.login(&[], true).is_some();
+                    if has_login && self.peers().request(set_up).is_some() {
+                        self.connect_peer(set_up);
+                    }
                 }
                 is_ready
             }

@@ -77,9 +77,6 @@ pub(crate) struct Process {
     pub(crate) is_dumpable: bool,
     pub(crate) no_new_privileges: bool,
     pub(crate) personality: u32,
-    /// Credentials: real, effective, saved user; the same for groups.
-    pub(crate) users: [u32; 3],
-    pub(crate) groups: [u32; 3],
     pub(crate) usage: Usage,
     /// What waited-for children have used.
     pub(crate) children_usage: Usage,

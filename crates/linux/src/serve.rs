@@ -112,6 +112,8 @@ fn name(key: WaitKey) -> Option<u64> {
         WaitKey::SignalFor(thread) => (3, u64::from(thread)),
         WaitKey::FileLock(inode) => (4, inode),
         WaitKey::VforkOf(child) => (5, u64::from(child)),
+        WaitKey::SemaphoreSet(id) => (6, u64::from(id.cast_unsigned())),
+        WaitKey::MessageQueue(id) => (7, u64::from(id.cast_unsigned())),
         WaitKey::FutexTicket(_) => return None,
     };
     Some(kind << KIND_BITS | number)

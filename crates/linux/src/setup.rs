@@ -11,11 +11,14 @@ use raddle_x86::Cpu;
 use thiserror::Error;
 
 use crate::clone::insert_space;
+use crate::credentials::Credentials;
 use crate::exec::{self, ExecError, Request};
+use crate::execution_timer::ExecutionTimers;
 use crate::files::{self, HostFiles};
 use crate::futex::Futexes;
 use crate::heap::Heap;
 use crate::images::Images;
+use crate::ipc::Ipc;
 use crate::kernel::{Config, Kernel, Space, State};
 use crate::process::{INIT, Image, Life, Pid, Process, SpaceId, Usage};
 use crate::signal::{Action, AltStack, PendingSignals, SignalSet};
@@ -125,6 +128,8 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
             sleepers: Sleepers::default(),
             futexes: Futexes::default(),
             timers: Timers::default(),
+            execution_timers: ExecutionTimers::default(),
+            ipc: Ipc::default(),
             now: VirtualTime(0),
             last_tid: FIRST,
             last_space: 0,
@@ -200,8 +205,6 @@ pub(crate) fn add_first_process(
             is_dumpable: true,
             no_new_privileges: false,
             personality: 0,
-            users: [0; 3],
-            groups: [0; 3],
             usage: Usage::default(),
             children_usage: Usage::default(),
             started: VirtualTime(0),
@@ -221,6 +224,7 @@ fn add_first_thread(kernel: &mut Kernel, pid: Pid, tid: Tid) {
         Thread {
             tid,
             process: pid,
+            credentials: Arc::new(Credentials::root()),
             context,
             cpu: Cpu::default(),
             name: "".into(),
@@ -239,6 +243,7 @@ fn add_first_thread(kernel: &mut Kernel, pid: Pid, tid: Tid) {
             has_yielded: false,
             yielded_at: None,
             torn: None,
+            fault: None,
             stopped_at_point: None,
             hooked_calls: Vec::new(),
             moving: None,

@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use raddle_stdx::Id;
-use raddle_world::{ContextId, HeldLocks, ThreadName};
+use raddle_world::{ContextId, Fault, HeldLocks, ThreadName};
 use raddle_x86::Cpu;
 
 use crate::call;
+use crate::credentials::Credentials;
 use crate::heap::Block;
 use crate::hooks::PendingCall;
 use crate::process::Pid;
@@ -32,6 +33,7 @@ impl Id for Tid {
 pub(crate) struct Thread {
     pub(crate) tid: Tid,
     pub(crate) process: Pid,
+    pub(crate) credentials: Arc<Credentials>,
     pub(crate) context: ContextId,
     pub(crate) cpu: Cpu,
     /// `comm`: at most 15 bytes.
@@ -70,6 +72,8 @@ pub(crate) struct Thread {
     pub(crate) is_excused: bool,
     /// What the next instruction has read already, if it was torn apart.
     pub(crate) torn: Option<Torn>,
+    /// The fault that it meets in the call that it has asked for.
+    pub(crate) fault: Option<Fault>,
     /// Stood at a flagged program point when its last slice ended.
     pub(crate) stopped_at_point: Option<u64>,
     /// Signal to send when the parent dies is a process matter; scheduling attributes are a thread's.

@@ -274,7 +274,7 @@ impl Frames {
         self.begin_epoch();
     }
 
-    /// As [`Self::snapshot`], for an attempt that [`Self::take_back`] ends. Whoever does not run meanwhile may keep
+    /// As [`Self::snapshot`], for an attempt that [`Self::take_back`] ends. A processor that does not run meanwhile may keep
     /// what it has cached of memory.
     pub fn try_out(&mut self) -> SnapshotDepth {
         let depth = SnapshotDepth(self.epochs.len());

@@ -14,7 +14,7 @@ use crate::frames::{FrameId, Frames};
 use crate::table::{PageTable, Pte};
 use crate::vma::{Backing, ObjectId, Perm, Vma};
 
-/// What somebody wants to do with a page.
+/// What an instruction or a system call wants to do with a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Read,
@@ -33,7 +33,7 @@ pub enum PageFault {
     NeedsObject { object: ObjectId, page: u64 },
     /// There is no frame left.
     OutOfFrames,
-    /// The bytes are mapped, but nobody may touch them now ([`AddressSpace::forbid`]).
+    /// The bytes are mapped, but no access is allowed now ([`AddressSpace::forbid`]).
     Forbidden,
 }
 
@@ -43,7 +43,7 @@ pub struct Translation {
     pub frame: FrameId,
     /// Writes are allowed now without further ado.
     pub writable: bool,
-    /// Nobody watches the page, so the translation may be cached.
+    /// The page is not watched, so the translation may be cached.
     pub cacheable: bool,
 }
 

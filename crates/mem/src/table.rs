@@ -16,7 +16,7 @@ pub struct Pte {
     pub perm: Perm,
     /// A write must first make a private copy.
     pub copy_on_write: bool,
-    /// Accesses must not take the fast path: somebody watches addresses of this page.
+    /// Accesses must not take the fast path: addresses of this page are watched.
     pub watched: bool,
 }
 

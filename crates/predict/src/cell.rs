@@ -2,12 +2,12 @@
 //!
 //! Of accesses that are alike the first and the last one are kept.
 
-use raddle_trace::facts::Facts;
 use raddle_world::ContextId;
 
 use crate::access::Seen;
 use crate::target::Targets;
 use crate::unserializable::{self, Between};
+use crate::waiting::Order;
 
 /// Accesses of different kinds that are kept for eight bytes; as many as there are bits in a mask.
 const ACCESSES_MAX: usize = 64;
@@ -38,10 +38,10 @@ struct Content {
 
 impl Cell {
     /// Takes in an access.
-    pub(crate) fn take(&mut self, mut now: Seen, facts: &Facts, targets: &mut Targets) {
+    pub(crate) fn take(&mut self, mut now: Seen, order: &Order<'_>, targets: &mut Targets) {
         let who = now.context;
         for (index, other) in self.accesses.iter().enumerate() {
-            let is_ordered = facts.is_ordered(who, other.context, other.clock);
+            let is_ordered = order.is_before(other, who);
             if other.context != who && !is_ordered {
                 now.concurrent |= 1 << index;
             }
@@ -49,7 +49,7 @@ impl Cell {
         now.is_first_use = self.accesses.iter().all(|other| !other.overlaps(&now));
         self.note_content(&mut now);
         self.note_own_writes(&mut now);
-        self.remote_after(&now, facts, targets);
+        self.remote_after(&now, order, targets);
         self.remote_before(&now, targets);
         self.keep(now);
     }
@@ -110,10 +110,10 @@ impl Cell {
     }
 
     /// This access could have come between two earlier ones of another context.
-    fn remote_after(&self, now: &Seen, facts: &Facts, targets: &mut Targets) {
+    fn remote_after(&self, now: &Seen, order: &Order<'_>, targets: &mut Targets) {
         for (first, second) in &self.pairs {
             let is_other = first.context != now.context;
-            if is_other && !facts.is_ordered(now.context, second.context, second.clock) {
+            if is_other && !order.is_before(second, now.context) {
                 let between = Between {
                     first,
                     remote: now,
@@ -166,6 +166,14 @@ impl Cell {
             _ if self.accesses.len() < ACCESSES_MAX => self.accesses.push(now),
             _ => {}
         }
+    }
+
+    /// The write whose value a read of some bytes would find now, if it was kept.
+    pub(crate) fn writer(&self, bytes: u8) -> Option<&Seen> {
+        let contents = self.contents.iter();
+        let overlapping = contents.filter(|content| content.bytes & bytes != 0);
+        let number = overlapping.filter_map(|content| content.number).max()?;
+        self.by_number(number).map(|(_, seen)| seen)
     }
 
     /// Whether several contexts used it, so that their order can matter.

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use raddle_code::{FailureSites, Fate, SiteKind, SiteNames};
+use raddle_code::{FailureSites, Fate, IndexRead, IndexReads, SiteKind, SiteNames};
 use raddle_symbols::{LinkAddr, Module};
 use raddle_world::{ImageId, Site};
 use rustc_hash::FxHashMap;
 
 /// Steps of data or control dependence between a critical read and its failure site (ConSeq's MaxDistance).
 pub const DISTANCE_MAX: u32 = 4;
+
+/// Computations between a read and the address that its value becomes (ConMem 4.2.5).
+const STEPS_MAX: u32 = 3;
 
 /// Code of the program, and where it lies.
 #[derive(Debug, Clone)]
@@ -17,6 +20,40 @@ pub struct Loaded {
     /// What is added to an address of the file.
     pub bias: u64,
     pub module: Arc<Module>,
+}
+
+/// What is known of a program's code.
+#[derive(Debug, Default)]
+pub struct ProgramCode {
+    pub critical: CriticalReads,
+    pub indices: Indices,
+}
+
+/// Reads whose values become addresses (ConMem's Con-Overflow).
+#[derive(Debug, Default)]
+pub struct Indices {
+    modules: Vec<(Loaded, IndexReads)>,
+}
+
+impl Indices {
+    pub fn of(loaded: &[Loaded]) -> Self {
+        let modules = loaded.iter().map(|loaded| {
+            let reads = IndexReads::new(&loaded.module, STEPS_MAX);
+            (loaded.clone(), reads)
+        });
+        Self {
+            modules: modules.collect(),
+        }
+    }
+
+    /// What becomes of the value of a read.
+    pub(crate) fn use_of(&mut self, read: Site) -> Option<IndexRead> {
+        self.modules.iter_mut().find_map(|(loaded, reads)| {
+            let is_own = loaded.image == read.image();
+            let link = LinkAddr(read.pc().checked_sub(loaded.bias)?);
+            is_own.then(|| reads.of(link)).flatten()
+        })
+    }
 }
 
 /// Reads with the failure sites that depend on them.
@@ -54,6 +91,13 @@ impl CriticalReads {
             critical.modules.push((loaded, sites));
         }
         critical
+    }
+
+    /// Whether a read decides about another round of a loop.
+    pub(crate) fn decides_loop(&self, read: Site) -> bool {
+        let sites = self.of.get(&read).into_iter().flatten();
+        let mut kinds = sites.map(|&(module, index)| self.modules[module].1.sites[index].kind);
+        kinds.any(|kind| kind == SiteKind::Loop)
     }
 
     /// Failure sites that were found.

@@ -1,7 +1,7 @@
 //! From runs in which nothing goes wrong to confirmed concurrency bugs: what could another interleaving do?
 //!
 //! Reading order: [`access`] and [`mod@profile`] (what is remembered of a run), [`unserializable`] (CTrigger),
-//! [`memory_errors`] (ConMem), [`critical_reads`] (ConSeq), [`target`] (what is to be forced, and how it is ranked),
+//! [`memory_errors`] and `overflow` (ConMem), [`critical_reads`] (ConSeq), [`target`] (what is to be forced, and how it is ranked),
 //! [`mod@predict`] (profile, rank, force, report).
 //!
 //! # The profile
@@ -12,7 +12,9 @@
 //! sections and clocks. Accesses to different bytes of the eight never meet. What a library does to the program's memory
 //! counts at the calling instruction, before which it is held. Variables that locked instructions touch take part unless
 //! they are used as locks. Clocks know *order* only: creation, joining, barriers, hand-overs, flags that are waited for;
-//! neither locks nor conditions, since another schedule may need no wake-up.
+//! neither locks nor conditions, since another schedule may need no wake-up. Loops that wait for a plain variable are
+//! found as in ConMem, section 4.2.6 (`waiting`), and listed; functions that the user declares are known by
+//! `raddle.toml`.
 //!
 //! # CTrigger (Park, Lu, Zhou: ASPLOS 2009)
 //!
@@ -34,11 +36,16 @@
 //!
 //! # ConMem (Zhang, Sun, Lu: ASPLOS 2010)
 //!
-//! Three of its detectors: a pointer that is read could be NULL (Con-NULL), unless the same instruction has found NULL
+//! Its four detectors: a pointer that is read could be NULL (Con-NULL), unless the same instruction has found NULL
 //! before and went on, for then it tests; a place could be read before its first write (Con-UnInit; deviation: whatever
 //! nobody has used since the snapshot counts as not initialised, whatever it holds); a block that one context uses could
 //! have been freed by another (Con-Dangling; deviation: the first use counts as well as the last, since the last one may
-//! come only when the block is safe).
+//! come only when the block is safe); two contexts race for an index or a length with which a buffer is accessed
+//! (Con-Overflow). A variable is an index if its value takes part in an address, or bounds a copy of the C library,
+//! within three computations and is no address itself. Deviations: the paper follows data in a second run, here the
+//! machine code of the reading function is asked, in which copies count as no step; and a pointer to a text that is
+//! copied to its end counts as a length. Both orders are forced; red zones of the heap and the other judges tell whether
+//! something overflowed. An overflow inside of a global structure that harms nothing else is not noticed.
 //!
 //! # ConSeq (Zhang, Lim, Olichandran, Scherpelz, Jin, Lu, Reps: ASPLOS 2011)
 //!
@@ -57,28 +64,43 @@
 //! ([`raddle_sched::Directed`]); before the outermost critical section if the other one needs its lock. ConSeq's first
 //! special case, `w'` and `r` in one context, holds the usual write until the read is over. If a hold leads nowhere, it is
 //! tried once more with the context that is held going first: whoever waits for a condition before it holds up everybody.
+//!
+//! An access that usually comes too early to do harm needs two holds: it is kept back until the other context has begun,
+//! and that one until it has passed. CTrigger's `R` before `P`, and an other write before the usual one, are such; their
+//! chain is a *way* of the target beside the single hold. The papers force one order of two accesses at a time.
+//!
 //! A target is *confirmed* if the forced run fails by the judges of `raddle explore`; else it was forced without harm, or
-//! it could not be forced, which is told apart.
+//! it could not be forced, which is told apart. *Infeasible* is never said of a run: what order or critical sections
+//! exclude is no target, and counted.
+//!
+//! # Invariants
+//!
+//! What a read found in all runs that ended well, and did not in a forced run that failed, is proposed to the user
+//! (thesis of Zhang, section 6.2.3): the simplest of constant, not zero, range and list that tells the two apart. The
+//! paper learns equality, ordering and sums, too, and from some 50 runs.
 //!
 //! # What is not here
 //!
-//! ConMem's Con-Overflow; custom synchronisation beyond inferred locks and flags that locked instructions touch; the other
-//! invariants of ConSeq; stack slots of code without frame pointers in slices; targets of two holds; logs on disk;
-//! interleaving coverage as a number.
+//! Custom synchronisation beyond inferred locks, flags and loops that wait; the other invariants of
+//! ConSeq; stack slots of code without frame pointers in slices; targets that are restricted to call stacks (a hold names
+//! its context, bytes and visit instead); several targets in one run; logs on disk; bounds of global variables.
 
 pub mod access;
 mod cell;
 pub mod critical_reads;
 pub mod memory_errors;
+mod overflow;
 pub mod predict;
 pub mod profile;
 pub mod target;
 pub mod unserializable;
 mod values;
+mod waiting;
 mod wrong_value;
 
-pub use critical_reads::{CriticalReads, DISTANCE_MAX, Loaded};
-pub use predict::{Predicted, Prediction, Predictions, predict};
+pub use critical_reads::{CriticalReads, DISTANCE_MAX, Indices, Loaded, ProgramCode};
+pub use predict::{Predicted, Prediction, Predictions, Proposed, predict};
 pub use profile::Profile;
 pub use raddle_code::SiteNames;
 pub use target::{Kind, Outcome, Target};
+pub use values::{Holds, Invariant};

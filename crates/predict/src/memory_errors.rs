@@ -26,12 +26,12 @@ pub fn dangling(used: &Seen, free: Spot, locks: &[u64]) -> Target {
     Target {
         kind: Kind::Dangling,
         rank: Rank::Certain,
-        forced: vec![Forced {
+        ways: vec![vec![Forced {
             held: used.context,
             path: Vec::new(),
             at,
             until: free,
-        }],
+        }]],
         sites: vec![(free.site, "free"), (used.spot.site, "use")],
         gap: 0,
         distance: 0,

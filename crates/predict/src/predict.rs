@@ -1,20 +1,24 @@
 //! Profile, rank, force, report.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use raddle_campaign::{
-    Algorithm, Findings, Habits, Listener, Material, News, Options, Outcome as RunOutcome, Phase,
-    Progress, Report, ReportOf, Rules as _, RunOf, Stage, Subject, Symptom as _, Urgency, Watch,
-    begin, scheduler,
+    Algorithm, CodeName, Findings, Habits, Listener, Material, NamedCoverage, News, Options,
+    Outcome as RunOutcome, Phase, Progress, Report, ReportOf, Rules as _, RunOf, Stage, Subject,
+    Symptom as _, Urgency, Watch, begin, scheduler,
 };
-use raddle_sched::{Budget, Directed, End, Hold, Spot as Place};
+use raddle_detect::{Coverage, Covered};
+use raddle_sched::{Budget, Directed, End, Hold, Scheduler, Spot as Place};
 use raddle_stdx::Prng;
 use raddle_stdx::width::to_u64;
+use raddle_trace::Observer;
 use raddle_world::Site;
 
-use crate::critical_reads::CriticalReads;
+use crate::critical_reads::ProgramCode;
 use crate::profile::Profile;
-use crate::target::{Forced, Kind, Outcome, Spot, Target};
+use crate::target::{Forced, Kind, Outcome, Spot, Target, Way};
+use crate::values::Invariant;
 
 /// Steps that a context is held at least before the hold is given up.
 const HOLD_STEPS_MIN: u64 = 200_000;
@@ -48,6 +52,15 @@ pub struct Predicted {
     pub places: Vec<(String, &'static str)>,
 }
 
+/// An invariant that is worth stating, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposed {
+    pub at: CodeName,
+    pub invariant: Invariant,
+    /// What fails if it is broken.
+    pub fingerprint: String,
+}
+
 /// What was predicted and confirmed.
 #[derive(Debug)]
 pub struct Predictions<S: Subject> {
@@ -63,6 +76,10 @@ pub struct Predictions<S: Subject> {
     pub passing: u64,
     /// Reads that could find no other value, since order or critical sections forbid it.
     pub excluded: u64,
+    /// What held in all runs that ended well and was broken by those that were forced and failed.
+    pub invariants: Vec<Proposed>,
+    /// Loops that wait for another context, in words: the read, and a write that has ended the wait.
+    pub waiting: Vec<(String, String)>,
     /// Failure sites of the program's code, and the reads that decide about them.
     pub failure_sites: u64,
     pub critical_reads: u64,
@@ -78,6 +95,8 @@ impl<S: Subject> Predictions<S> {
             forced: 0,
             passing: 0,
             excluded: 0,
+            invariants: Vec::new(),
+            waiting: Vec::new(),
             failure_sites: 0,
             critical_reads: 0,
         }
@@ -93,17 +112,19 @@ struct Predictor<'a, S: Stage> {
     points: BTreeSet<Site>,
     findings: Findings<S>,
     report: Report<S::Recording, S::Tally>,
+    /// What all runs have covered, if that is asked for.
+    covered: Option<Covered>,
 }
 
-/// Profiles a subject, ranks what could go wrong, and forces it. `critical` finds the reads that decide about failures
-/// in the code of a stage.
+/// Profiles a subject, ranks what could go wrong, and forces it. `code` finds the reads that decide about failures
+/// and those that become addresses in the code of a stage.
 ///
 /// # Errors
 /// If the subject does not come to the place where its schedules begin.
 pub fn predict<S: Subject>(
     subject: &S,
     what: &Prediction,
-    critical: &mut dyn FnMut(&mut S::Stage) -> CriticalReads,
+    code: &mut dyn FnMut(&mut S::Stage) -> ProgramCode,
     news: &mut Listener<'_, <S::Stage as Stage>::Recording>,
 ) -> Result<Predictions<S>, S::StartFailure> {
     let Some(begun) = begin(subject, news)? else {
@@ -122,17 +143,24 @@ pub fn predict<S: Subject>(
         habits: subject.habits(),
         points: points.into_iter().collect(),
         report,
+        covered: subject.options().coverage.then(Covered::default),
     };
+    let focus = subject.focus(&mut predictor.stage)?;
     predictor.set_points();
-    let critical = critical(&mut predictor.stage);
+    let code = code(&mut predictor.stage);
+    let critical = &code.critical;
     let sizes = (to_u64(critical.sites()), to_u64(critical.reads()));
-    let (profile, passing) = predictor.profile(what.runs, critical, news);
+    let (mut profile, passing) = predictor.profile(what.runs, code, news);
     let (accesses, excluded) = (profile.accesses, profile.excluded);
     let profiled = predictor.report.schedules;
     let ranked = profile.ranked().into_iter();
     let is_wanted = |kind: Kind| what.only.is_empty() || what.only.contains(&kind.name());
-    let ranked = ranked.filter(|instances| is_wanted(instances[0].kind));
+    let ranked = ranked.filter(|instances| {
+        is_wanted(instances[0].kind) && takes_part(&instances[0].sites, &focus)
+    });
+    let waiting = predictor.waiting_loops(&profile);
     let predicted = predictor.force_all(ranked.collect(), what.validates, news);
+    let invariants = predictor.proposed(&profile, &predicted);
     let forced = predictor.report.schedules - profiled;
     Ok(Predictions {
         predicted,
@@ -141,10 +169,20 @@ pub fn predict<S: Subject>(
         forced,
         passing,
         excluded,
+        invariants,
+        waiting,
         failure_sites: sizes.0,
         critical_reads: sizes.1,
         ..Predictions::nothing(predictor.finish(news))
     })
+}
+
+/// Whether one of the instructions lies in the code that was asked for, if any was.
+fn takes_part(sites: &[(Site, &'static str)], focus: &[Range<Site>]) -> bool {
+    focus.is_empty()
+        || sites
+            .iter()
+            .any(|(site, _)| focus.iter().any(|range| range.contains(site)))
 }
 
 impl<S: Stage> Predictor<'_, S> {
@@ -162,10 +200,10 @@ impl<S: Stage> Predictor<'_, S> {
     fn profile(
         &mut self,
         runs: u64,
-        critical: CriticalReads,
+        code: ProgramCode,
         news: &mut Listener<'_, S::Recording>,
     ) -> (Profile, u64) {
-        let mut profile = Profile::with(critical);
+        let mut profile = Profile::with(code);
         let mut passing = 0;
         for number in 0..runs.saturating_mul(TRIES) {
             if self.is_over() || passing == runs {
@@ -188,6 +226,7 @@ impl<S: Stage> Predictor<'_, S> {
             focus: &[],
             is_timed: false,
             is_stepwise: false,
+            faults: &[],
         };
         let mut walk = scheduler(Algorithm::RandomWalk, seed, material);
         let learned = self.stage.run(&mut *walk, &self.rules, Watch::MEMORY);
@@ -196,8 +235,7 @@ impl<S: Stage> Predictor<'_, S> {
         self.set_points();
         self.note(learned);
         let mut walk = scheduler(Algorithm::RandomWalk, seed, material);
-        let observers = &mut [profile as &mut dyn raddle_trace::Observer];
-        let run = self.stage.observe(&mut *walk, &self.rules, observers);
+        let run = self.observe(&mut *walk, Some(&mut *profile));
         let has_failed = run.failure.is_some() || run.drive.end == End::Abandoned;
         profile.end_run(
             raddle_world::World::contexts(self.stage.world()),
@@ -205,6 +243,27 @@ impl<S: Stage> Predictor<'_, S> {
         );
         self.note(run);
         !has_failed
+    }
+
+    /// Runs with observers: the profile, if this run is part of it, and the coverage, if that is asked for.
+    fn observe(
+        &mut self,
+        scheduler: &mut dyn Scheduler,
+        profile: Option<&mut Profile>,
+    ) -> RunOf<S> {
+        let mut coverage = Coverage::default();
+        let mut observers: Vec<&mut dyn Observer> = Vec::new();
+        if let Some(profile) = profile {
+            observers.push(profile);
+        }
+        if self.covered.is_some() {
+            observers.push(&mut coverage);
+        }
+        let run = self.stage.observe(scheduler, &self.rules, &mut observers);
+        if let Some(covered) = &mut self.covered {
+            covered.absorb(coverage.finish());
+        }
+        run
     }
 
     /// Takes a run into account; its fingerprint if it failed.
@@ -259,14 +318,14 @@ impl<S: Stage> Predictor<'_, S> {
             };
             let instances = instances.iter().filter(|_| validates);
             let ways = instances.flat_map(|target| {
-                let ways = target.forced.iter();
-                ways.map(move |forced| (target, forced))
+                let ways = target.ways.iter();
+                ways.map(move |way| (target, way))
             });
-            for (target, forced) in ways {
+            for (target, way) in ways {
                 if self.is_over() || result.outcome == Outcome::Confirmed {
                     break;
                 }
-                self.force(target, forced, &mut result);
+                self.force(target, way, &mut result);
                 self.tell(news);
             }
             predicted.push(result);
@@ -281,47 +340,36 @@ impl<S: Stage> Predictor<'_, S> {
 
     /// Forces a target in one of its ways: in the default order, and if that does not lead there, with the context that
     /// is to be held first of all.
-    fn force(&mut self, target: &Target, forced: &Forced, result: &mut Predicted) {
+    fn force(&mut self, target: &Target, way: &Way, result: &mut Predicted) {
         for is_first in [false, true] {
-            let outcome = self.attempt(target, forced, is_first, result);
+            let outcome = self.attempt((target, way), is_first, result);
             if matches!(outcome, None | Some(Outcome::Confirmed | Outcome::Benign)) {
                 break;
             }
         }
     }
 
-    /// One run with one hold; what came of it is kept if it says more than what is known.
+    /// One run with the holds of a way; what came of it is kept if it says more than what is known.
     fn attempt(
         &mut self,
-        target: &Target,
-        forced: &Forced,
+        (target, way): (&Target, &Way),
         is_first: bool,
         result: &mut Predicted,
     ) -> Option<Outcome> {
-        let limits = self.rules.limits();
-        let place = |spot: Spot| Place {
-            site: spot.site,
-            addr: (spot.addr != 0).then_some(spot.addr),
-        };
-        let hold = Hold {
-            context: Some(forced.path.clone()),
-            at: place(forced.at),
-            visit: forced.at.visit,
-            until: place(forced.until),
-            budget: Budget {
-                steps: (self.report.baseline_steps * 2)
-                    .max(HOLD_STEPS_MIN)
-                    .min(limits.steps),
-                jumps: HOLD_JUMPS,
-            },
-        };
-        let mut directed = Directed::new(vec![hold]);
-        if is_first {
-            directed = directed.preferring(forced.path.clone());
+        let holds = way.iter().map(|forced| self.hold(forced));
+        let mut directed = Directed::new(holds.collect());
+        if is_first && let Some(first) = way.first() {
+            directed = directed.preferring(first.path.clone());
         }
         // Where decisions are made besides does not matter: all others follow the default order.
-        self.stage.add_points(&[forced.at.site, forced.until.site]);
-        let run = self.stage.run(&mut directed, &self.rules, Watch::NOTHING);
+        let sites = way.iter();
+        let sites = sites.flat_map(|forced| [forced.at.site, forced.until.site]);
+        self.stage.add_points(&sites.collect::<Vec<_>>());
+        let run = if self.covered.is_some() {
+            self.observe(&mut directed, None)
+        } else {
+            self.stage.run(&mut directed, &self.rules, Watch::NOTHING)
+        };
         if run.drive.end == End::Abandoned {
             return None;
         }
@@ -338,9 +386,68 @@ impl<S: Stage> Predictor<'_, S> {
         Some(outcome)
     }
 
+    fn waiting_loops(&mut self, profile: &Profile) -> Vec<(String, String)> {
+        let loops = profile.waiting_loops().into_iter();
+        let words = loops.map(|(read, write)| {
+            let read = self.stage.describe(read);
+            (read, self.stage.describe(write))
+        });
+        words.collect()
+    }
+
+    /// The invariants that only failing runs broke, the best supported first.
+    fn proposed(&mut self, profile: &Profile, predicted: &[Predicted]) -> Vec<Proposed> {
+        let mut proposed: Vec<Proposed> = Vec::new();
+        for predicted in predicted {
+            let Some(fingerprint) = predicted.fingerprint.clone() else {
+                continue;
+            };
+            let Some(invariant) = profile.broken_by(&predicted.target) else {
+                continue;
+            };
+            let Some(at) = self.stage.name_code(invariant.read) else {
+                continue;
+            };
+            let is_known = |known: &Proposed| known.invariant.read == invariant.read;
+            if !proposed.iter().any(is_known) {
+                proposed.push(Proposed {
+                    at,
+                    invariant,
+                    fingerprint,
+                });
+            }
+        }
+        proposed.sort_by_key(|proposed| std::cmp::Reverse(proposed.invariant.support));
+        proposed
+    }
+
+    fn hold(&self, forced: &Forced) -> Hold {
+        let limits = self.rules.limits();
+        let place = |spot: Spot| Place {
+            site: spot.site,
+            addr: (spot.addr != 0).then_some(spot.addr),
+        };
+        Hold {
+            context: Some(forced.path.clone()),
+            at: place(forced.at),
+            visit: forced.at.visit,
+            until: place(forced.until),
+            budget: Budget {
+                steps: (self.report.baseline_steps * 2)
+                    .max(HOLD_STEPS_MIN)
+                    .min(limits.steps),
+                jumps: HOLD_JUMPS,
+            },
+        }
+    }
+
     fn finish(mut self, news: &mut Listener<'_, S::Recording>) -> Report<S::Recording, S::Tally> {
         self.report.note_end(&self.options.cancel);
         self.report.distinct = self.report.schedules;
+        if let Some(covered) = self.covered.take() {
+            let named = NamedCoverage::of(&mut self.stage, covered);
+            self.report.coverage = Some(named);
+        }
         let progress = self.progress(Phase::Exploring);
         self.findings.explain(
             &mut self.stage,

@@ -12,10 +12,12 @@ use rustc_hash::FxHashMap;
 
 use crate::access::{Held, Seen};
 use crate::cell::Cell;
-use crate::critical_reads::CriticalReads;
+use crate::critical_reads::ProgramCode;
 use crate::memory_errors;
+use crate::overflow;
 use crate::target::{Kind, Spot, Target, Targets};
-use crate::values::Values;
+use crate::values::{Invariant, Values};
+use crate::waiting::{Order, Waiting};
 use crate::wrong_value;
 
 /// Looks at runs and collects what could go wrong in others.
@@ -25,7 +27,8 @@ pub struct Profile {
     arrivals: Arrivals,
     /// Where each critical section was entered, by context and serial number.
     entries: FxHashMap<(ContextId, u64), Spot>,
-    critical: CriticalReads,
+    code: ProgramCode,
+    waiting: Waiting,
     /// What the run that goes on shows; it counts when the run has ended well.
     running: Targets,
     running_values: Values,
@@ -81,10 +84,10 @@ impl Arrivals {
 }
 
 impl Profile {
-    /// A profile that knows which reads decide about failures.
-    pub fn with(critical: CriticalReads) -> Self {
+    /// A profile that knows which reads decide about failures and which become addresses.
+    pub fn with(code: ProgramCode) -> Self {
         Self {
-            critical,
+            code,
             ..Self::default()
         }
     }
@@ -118,20 +121,28 @@ impl Profile {
         }
         self.arrivals = Arrivals::default();
         self.entries.clear();
+        self.waiting.end_run();
     }
 
     /// Nothing more will happen to a place: what could reads have found there?
     fn retire(&mut self, cell: &Cell) {
         if cell.is_shared() {
-            wrong_value::targets(cell, &mut self.critical, &mut self.running);
+            wrong_value::targets(cell, &mut self.code.critical, &mut self.running);
+            overflow::targets(cell, &mut self.code.indices, &mut self.running);
         }
     }
 
     /// Targets in the order in which they are worth trying, each with its instances.
-    pub fn ranked(mut self) -> Vec<Vec<Target>> {
-        let values = self.values;
-        self.targets.retain(|target| values.allow(target));
-        self.targets.ranked()
+    pub fn ranked(&mut self) -> Vec<Vec<Target>> {
+        let values = &self.values;
+        let mut targets = std::mem::take(&mut self.targets);
+        targets.retain(|target| values.allow(target));
+        targets.ranked()
+    }
+
+    /// What the other value of a target would break, of what all runs of the profile had in common.
+    pub fn broken_by(&self, target: &Target) -> Option<Invariant> {
+        self.values.broken_by(target)
     }
 
     fn access(&mut self, event: &Event, access: &Access, facts: &Facts, synchronises: bool) {
@@ -176,7 +187,11 @@ impl Profile {
             concurrent: 0,
         };
         let cell = self.cells.entry(MappedGranule::of(access)).or_default();
-        cell.take(now, facts, &mut self.running);
+        if now.reads && self.code.critical.decides_loop(now.spot.site) {
+            self.waiting.read(&now, cell.writer(now.bytes));
+        }
+        let waiting = &self.waiting;
+        cell.take(now, &Order { facts, waiting }, &mut self.running);
     }
 
     /// The lock of a critical section was obtained: where that is held before.
@@ -227,13 +242,15 @@ impl Profile {
             .iter()
             .map(|section| section.lock)
             .collect();
+        let waiting = &self.waiting;
+        let order = Order { facts, waiting };
         for granule in facts.granules(addr, size) {
             let Some(cell) = self.cells.get(&granule) else {
                 continue;
             };
             for used in &cell.accesses {
                 let is_other = used.context != event.context;
-                if is_other && !facts.is_ordered(event.context, used.context, used.clock) {
+                if is_other && !order.is_before(used, event.context) {
                     self.running.add(memory_errors::dangling(used, free, &held));
                 }
             }
@@ -268,6 +285,11 @@ impl Observer for Profile {
 }
 
 impl Profile {
+    /// Loops of the program that wait for another context: the read that ends each of them, and a write that did so.
+    pub fn waiting_loops(&self) -> Vec<(Site, Site)> {
+        self.waiting.loops()
+    }
+
     /// Candidates so far.
     pub fn len(&self) -> u64 {
         to_u64(self.targets.len())

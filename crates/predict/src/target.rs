@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use raddle_code::SiteKind;
+use raddle_code::{Role, SiteKind};
 use raddle_sched::Verdict;
 use raddle_stdx::width::to_u64;
 use raddle_trace::Path;
 use raddle_world::{ContextId, ContextTable, Site};
 
+use crate::access::Seen;
 use crate::unserializable::Case;
 
 /// Dynamic instances of one target that are tried at most.
@@ -30,6 +31,8 @@ pub enum Kind {
     Null,
     /// Freed memory is used.
     Dangling,
+    /// An index, a length or a text changes while a buffer is accessed with it.
+    Overflow(Role),
     /// Something is read before it has its value.
     Uninitialised,
     /// A read gets a value with which the program comes to a failure site.
@@ -46,6 +49,7 @@ impl Kind {
         match self {
             Self::Null => "con-null",
             Self::Dangling => "con-dangling",
+            Self::Overflow(_) => "con-overflow",
             Self::Uninitialised => "con-uninit",
             Self::Failure(_) => "conseq",
             Self::Unserializable(_) => "ctrigger",
@@ -57,6 +61,9 @@ impl Kind {
     pub fn case(self) -> Option<&'static str> {
         match self {
             Self::Unserializable(case) => Some(case.letters()),
+            Self::Overflow(Role::Index) => Some("index"),
+            Self::Overflow(Role::Length) => Some("length"),
+            Self::Overflow(Role::Text) => Some("text"),
             Self::Failure(SiteKind::Assertion) => Some("assertion"),
             Self::Failure(SiteKind::Error) => Some("error message"),
             Self::Failure(SiteKind::Loop) => Some("endless loop"),
@@ -86,13 +93,28 @@ pub struct Forced {
     pub until: Spot,
 }
 
+impl Forced {
+    /// Holds a context before an access until another one has made its own.
+    pub(crate) fn until_passed(waits: &Seen, passes: &Seen) -> Self {
+        Self {
+            held: waits.context,
+            path: Vec::new(),
+            at: waits.hold_before(&passes.held),
+            until: passes.spot,
+        }
+    }
+}
+
+/// Holds that are obeyed together.
+pub type Way = Vec<Forced>;
+
 /// An interleaving to force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub kind: Kind,
     pub rank: Rank,
     /// Ways to force it, the best one first.
-    pub forced: Vec<Forced>,
+    pub ways: Vec<Way>,
     /// The instructions that take part, with what each of them is.
     pub sites: Vec<(Site, &'static str)>,
     /// Own steps between the two accesses that belong together.
@@ -142,7 +164,7 @@ impl Targets {
     pub fn add(&mut self, target: Target) {
         let sites = target.sites.iter().map(|(site, _)| *site).collect();
         let instances = self.all.entry((target.kind, sites)).or_default();
-        let is_new = !instances.iter().any(|known| known.forced == target.forced);
+        let is_new = !instances.iter().any(|known| known.ways == target.ways);
         if is_new && instances.len() < INSTANCES_MAX {
             instances.push(target);
         }
@@ -151,7 +173,8 @@ impl Targets {
     /// A run has ended: its contexts get the names that they have in every run.
     pub fn name_contexts(&mut self, contexts: &ContextTable) {
         let targets = self.all.values_mut().flatten();
-        for forced in targets.flat_map(|target| &mut target.forced) {
+        let ways = targets.flat_map(|target| &mut target.ways);
+        for forced in ways.flatten() {
             if forced.path.is_empty() {
                 forced.path = contexts.get(forced.held).path.to_vec();
             }

@@ -1,6 +1,9 @@
 //! CTrigger: accesses of another context that could come between two of one context, so that no serial order gives the
 //! same result.
 
+pub use raddle_detect::interleaving::Case;
+use raddle_detect::interleaving::Triple;
+
 use crate::access::Seen;
 use crate::target::{Forced, Kind, Rank, Target};
 
@@ -12,31 +15,6 @@ pub struct Between<'a> {
     pub second: &'a Seen,
 }
 
-/// The cases in which no serial order gives the same result (Lu, Tucek, Qin, Zhou: AVIO, ASPLOS 2006).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Case {
-    /// Two reads give different values.
-    ReadWriteRead,
-    /// What was written is not read.
-    WriteWriteRead,
-    /// Something half done is seen.
-    WriteReadWrite,
-    /// A write is based on what is no longer so.
-    ReadWriteWrite,
-}
-
-impl Case {
-    /// In the letters of the papers.
-    pub fn letters(self) -> &'static str {
-        match self {
-            Self::ReadWriteRead => "R-W-R",
-            Self::WriteWriteRead => "W-W-R",
-            Self::WriteReadWrite => "W-R-W",
-            Self::ReadWriteWrite => "R-W-W",
-        }
-    }
-}
-
 fn case(between: Between<'_>) -> Option<Case> {
     let Between {
         first,
@@ -44,20 +22,13 @@ fn case(between: Between<'_>) -> Option<Case> {
         second,
     } = between;
     let bytes = first.bytes & second.bytes & remote.bytes;
-    if bytes == 0 {
-        return None;
-    }
-    if remote.writes {
-        // An instruction that reads and writes is judged by what it does first at its end of the pair.
-        match (first.writes, second.reads) {
-            (true, true) => Some(Case::WriteWriteRead),
-            (false, true) => Some(Case::ReadWriteRead),
-            (false, false) => Some(Case::ReadWriteWrite),
-            (true, false) => None,
-        }
-    } else {
-        (first.writes && second.writes).then_some(Case::WriteReadWrite)
-    }
+    let triple = Triple {
+        first_writes: first.writes,
+        remote_writes: remote.writes,
+        second_reads: second.reads,
+        second_writes: second.writes,
+    };
+    (bytes != 0).then(|| Case::of(triple)).flatten()
 }
 
 /// What would force it, if it is unserializable and no critical section forbids it.
@@ -71,6 +42,12 @@ pub fn target(between: Between<'_>) -> Option<Target> {
     if first.is_excluded_with(second, remote) {
         return None;
     }
+    let between = Forced::until_passed(second, remote);
+    let mut ways = vec![vec![between.clone()]];
+    if remote.number < first.number {
+        // What usually comes first is kept back until the pair has begun.
+        ways.push(vec![Forced::until_passed(remote, first), between]);
+    }
     Some(Target {
         kind: Kind::Unserializable(case),
         rank: if second.synchronises {
@@ -78,12 +55,7 @@ pub fn target(between: Between<'_>) -> Option<Target> {
         } else {
             Rank::Likely
         },
-        forced: vec![Forced {
-            held: second.context,
-            path: Vec::new(),
-            at: second.hold_before(&remote.held),
-            until: remote.spot,
-        }],
+        ways,
         sites: vec![
             (first.spot.site, "first"),
             (remote.spot.site, "between"),

@@ -12,7 +12,7 @@ use crate::access::Seen;
 use crate::cell::Cell;
 use crate::critical_reads::{CriticalReads, Endangered};
 use crate::memory_errors::{is_null, is_pointer};
-use crate::target::{Forced, Kind, Rank, Target, Targets};
+use crate::target::{Forced, Kind, Rank, Target, Targets, Way};
 
 /// Another value that a read could find.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ struct Alternative<'c> {
     /// Who leaves it: the other write, or the write that the read comes before.
     write: &'c Seen,
     value: Option<u64>,
-    forced: Vec<Forced>,
+    ways: Vec<Way>,
     is_early: bool,
     /// What makes the value stay: its write is kept back until the usual one is over. None if order forbids that.
     lasting: Option<Forced>,
@@ -65,7 +65,7 @@ fn too_early<'c>(
         read,
         write,
         value: write.overwritten.filter(|_| is_known),
-        forced: vec![hold(write, read)],
+        ways: vec![vec![Forced::until_passed(write, read)]],
         is_early: true,
         lasting: None,
     })
@@ -84,7 +84,7 @@ fn another<'c>(
     let is_before = cell.is_ordered((index, write), read);
     let comes_first = usual.is_some_and(|(_, usual)| cell.is_ordered((index, write), usual));
     let lasting = usual.filter(|(_, usual)| usual.context != write.context && !comes_first);
-    let lasting = lasting.map(|(_, usual)| hold(write, usual));
+    let lasting = lasting.map(|(_, usual)| Forced::until_passed(write, usual));
     if usual.is_some_and(|usual| comes_first && cell.is_ordered(usual, read)) {
         return None;
     }
@@ -93,36 +93,36 @@ fn another<'c>(
     if is_other && is_excluded {
         return None;
     }
-    let mut forced = Vec::new();
+    let mut ways = Vec::new();
     if is_other && !is_before {
-        forced.push(hold(read, write));
+        ways.push(vec![Forced::until_passed(read, write)]);
     }
+    let comes_before_usual = |usual: &Seen| write.number < usual.number;
     // The usual write is kept away until the read is over.
     if let Some(usual) = usual
         && usual.1.context != read.context
-        && write.number < usual.1.number
+        && comes_before_usual(usual.1)
         && !cell.is_ordered(usual, read)
     {
-        forced.push(hold(usual.1, read));
+        ways.push(vec![Forced::until_passed(usual.1, read)]);
     }
-    (!forced.is_empty() || lasting.is_some()).then(|| Alternative {
+    // The other write is kept back until the usual one is over, and the read until the other one is.
+    if let Some((_, usual)) = usual
+        && let Some(lasting) = &lasting
+        && is_other
+        && !is_before
+        && comes_before_usual(usual)
+    {
+        ways.push(vec![lasting.clone(), Forced::until_passed(read, write)]);
+    }
+    (!ways.is_empty() || lasting.is_some()).then(|| Alternative {
         read,
         write,
         value: write.written.filter(|_| write.bytes == read.bytes),
-        forced,
+        ways,
         is_early: false,
         lasting,
     })
-}
-
-/// Holds a context before an access until another one has made its own.
-fn hold(waits: &Seen, passes: &Seen) -> Forced {
-    Forced {
-        held: waits.context,
-        path: Vec::new(),
-        at: waits.hold_before(&passes.held),
-        until: passes.spot,
-    }
 }
 
 /// What another value would do.
@@ -131,7 +131,7 @@ fn judge(found: &Alternative<'_>, critical: &mut CriticalReads, targets: &mut Ta
     for site in critical.endangered(read.spot.site, found.value) {
         endanger(found, site, targets);
     }
-    if found.forced.is_empty() {
+    if found.ways.is_empty() {
         return;
     }
     let is_pointer = read.value.is_some_and(is_pointer) && read.bytes == u8::MAX;
@@ -161,9 +161,9 @@ fn endanger(found: &Alternative<'_>, site: Endangered, targets: &mut Targets) {
         let Some(lasting) = &found.lasting else {
             return;
         };
-        target.forced.insert(0, lasting.clone());
+        target.ways.insert(0, vec![lasting.clone()]);
     }
-    if !target.forced.is_empty() {
+    if !target.ways.is_empty() {
         targets.add(target);
     }
 }
@@ -178,7 +178,7 @@ fn target(found: &Alternative<'_>, kind: Kind, rank: Rank) -> Target {
     Target {
         kind,
         rank,
-        forced: found.forced.clone(),
+        ways: found.ways.clone(),
         sites: vec![(first.spot.site, "first"), (then.spot.site, "then")],
         gap: 0,
         distance: read.number.abs_diff(write.number),

@@ -1,10 +1,12 @@
 //! What clients of a server say, and when its replies are whole: pure functions over bytes.
 //!
-//! One file for each protocol: `lines` (anything telnet-like), `redis`, `memcached`, `http`.
+//! One file for each protocol: `lines` (anything telnet-like), `redis`, `memcached`, `http`, `mysql`, `postgres`.
 
 mod http;
 mod lines;
 mod memcached;
+mod mysql;
+mod postgres;
 mod redis;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,23 @@ pub enum Protocol {
     Memcached,
     /// HTTP/1.1: `GET /path`, or a method, a path and a body.
     Http,
+    /// The protocol of MySQL and MariaDB; requests are statements. The user logs in without a password.
+    Mysql { user: String, database: String },
+    /// The protocol of PostgreSQL; requests are statements. The server trusts the user.
+    Postgres { user: String, database: String },
+}
+
+/// What a client does next before its first request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Login {
+    /// It can ask.
+    Done,
+    /// The server has not said everything yet.
+    Wait,
+    /// It sends these bytes.
+    Say(Vec<u8>),
+    /// The server does not want it, and says why.
+    Refused(String),
 }
 
 /// Everything that is said to a server in a run.
@@ -62,6 +81,32 @@ impl Protocol {
             Self::Redis => format!("{text}\r\n").into_bytes(),
             Self::Memcached => memcached::request(text),
             Self::Http => http::request(text),
+            Self::Mysql { .. } => mysql::request(text),
+            Self::Postgres { .. } => postgres::request(text),
+        }
+    }
+
+    /// What a client does before its first request, given what it received since it last said something, and whether it
+    /// has said nothing yet; nothing if it just asks.
+    ///
+    /// # Errors
+    /// What was received is nothing that a server says then.
+    pub fn login(&self, received: &[u8], is_first: bool) -> Option<Result<Login, Nonsense>> {
+        match self {
+            Self::Mysql { user, database } => Some(mysql::login((user, database), received)),
+            Self::Postgres { user, database } => {
+                Some(postgres::login((user, database), received, is_first))
+            }
+            Self::Lines { .. } | Self::Redis | Self::Memcached | Self::Http => None,
+        }
+    }
+
+    /// What of a whole reply is compared and shown.
+    pub fn content(&self, reply: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Mysql { .. } => mysql::text(reply).into_bytes(),
+            Self::Postgres { .. } => postgres::text(reply).into_bytes(),
+            Self::Lines { .. } | Self::Redis | Self::Memcached | Self::Http => reply.to_vec(),
         }
     }
 
@@ -75,6 +120,8 @@ impl Protocol {
             Self::Redis => redis::reply(received),
             Self::Memcached => memcached::reply(received),
             Self::Http => http::reply(request, received, is_closed),
+            Self::Mysql { .. } => mysql::reply(received),
+            Self::Postgres { .. } => postgres::reply(received),
         }
     }
 }

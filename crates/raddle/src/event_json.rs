@@ -99,6 +99,7 @@ fn fields(kind: &EventKind) -> (&'static str, Value) {
         EventKind::SignalEnter { number } => ("signal", json!({ "number": number })),
         EventKind::SignalLeave => ("signal-return", Value::Null),
         EventKind::Mark(mark) => marked(mark),
+        EventKind::Fault(fault) => ("fault", json!({ "kind": fault.name() })),
         EventKind::Output { descriptor, bytes } => (
             "output",
             json!({ "descriptor": descriptor, "text": bytes.escape_ascii().to_string() }),

@@ -61,6 +61,7 @@ fn describe(kind: &EventKind) -> String {
         EventKind::SignalEnter { number } => format!("signal {number}"),
         EventKind::SignalLeave => "signal return".into(),
         EventKind::Mark(mark) => describe_mark(mark),
+        EventKind::Fault(fault) => format!("fault {}", fault.name()),
         EventKind::Access(access) | EventKind::Aside(access) => describe_access(access),
         EventKind::Acquire { object, mode } => {
             format!("acquire {object:#x}{}", describe_mode(*mode))

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod commands;
+mod coverage;
 mod diff_lines;
 mod event_json;
 mod event_text;
@@ -22,6 +23,7 @@ mod program_options;
 mod project;
 mod report_options;
 mod sealed;
+mod suppressed;
 mod units;
 mod watch;
 

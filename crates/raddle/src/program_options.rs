@@ -13,6 +13,8 @@ use raddle_world::SeededChoices;
 
 use crate::project;
 use crate::sealed;
+use crate::suppressed::Suppressions;
+use crate::units;
 
 /// The program and its surroundings.
 #[derive(Debug, Args)]
@@ -44,7 +46,7 @@ pub(crate) struct Surroundings {
     #[arg(long)]
     sealed: bool,
     /// Memory of the program, with K, M or G.
-    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = units::guest_memory)]
     max_memory: u64,
     /// Threads and processes at one time.
     #[arg(long, value_name = "N", default_value_t = 4096)]
@@ -52,7 +54,8 @@ pub(crate) struct Surroundings {
     /// Processors that the program is told of.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: u32,
-    /// The project's configuration: functions that mean locking or allocating (`[[hooks]]`); without it, the nearest
+    /// The project's configuration: functions that mean locking or allocating (`[[hooks]]`), findings to leave out
+    /// (`[[suppress]]`); without it, the nearest
     /// raddle.toml here or above.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -68,6 +71,12 @@ impl Surroundings {
             .push(format!("CARGO_MANIFEST_DIR={}", package.display()));
         self.cwd = Some(self.cwd.unwrap_or_else(|| package.to_owned()));
         self
+    }
+
+    /// Findings that the project leaves out.
+    pub(crate) fn suppressions(&self) -> anyhow::Result<Suppressions> {
+        let project = project::read(self.config.as_deref())?;
+        Suppressions::new(project.config.suppress)
     }
 }
 
@@ -112,6 +121,22 @@ impl ProgramOptions {
         path.extension()
             .is_some_and(|known| known == extension)
             .then_some(path)
+    }
+
+    /// The one word that is given instead of a program.
+    pub(crate) fn single(&self) -> Option<PathBuf> {
+        match &self.command[..] {
+            [only] => Some(PathBuf::from(only)),
+            _ => None,
+        }
+    }
+
+    /// The files that are named instead of a program, if all of them end so.
+    pub(crate) fn only_files(&self, extension: &str) -> Option<Vec<PathBuf>> {
+        let files = self.command.iter().map(PathBuf::from);
+        let files = files.filter(|path| path.extension().is_some_and(|known| known == extension));
+        let files: Vec<PathBuf> = files.collect();
+        (files.len() == self.command.len()).then_some(files)
     }
 
     /// The same surroundings for another program.
@@ -202,6 +227,11 @@ impl ProgramOptions {
     pub(crate) fn hooks(&self) -> anyhow::Result<Vec<Hook>> {
         let project = project::read(self.surroundings.config.as_deref())?;
         Ok(project.config.hooks)
+    }
+
+    /// Findings that the project leaves out.
+    pub(crate) fn suppressions(&self) -> anyhow::Result<Suppressions> {
+        self.surroundings.suppressions()
     }
 
     /// The program's own name, without folders.
@@ -320,34 +350,4 @@ pub(crate) fn parse_mappings(texts: &[String]) -> anyhow::Result<Vec<Mapping>> {
             })
         })
         .collect()
-}
-
-/// `4G`, `512M`, `65536`.
-fn parse_size(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
-        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
-        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(1 << shift))
-        .filter(|bytes| *bytes >= 1 << 20)
-        .ok_or_else(|| format!("`{text}` is not a size of at least 1M; write 512M or 4G"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_units() {
-        assert_eq!(parse_size("2G"), Ok(2 << 30));
-        assert_eq!(parse_size("1048576"), Ok(1 << 20));
-        parse_size("12").unwrap_err();
-        parse_size("xM").unwrap_err();
-        parse_size("99999999999G").unwrap_err();
-    }
 }

@@ -22,6 +22,7 @@ impl Default for Project {
         let config = Config {
             version: raddle_config::VERSION,
             hooks: Vec::new(),
+            suppress: Vec::new(),
             scan: raddle_config::scan::Scan::default(),
             harden: raddle_config::harden::Harden::default(),
             kernel: raddle_config::kernel::Kernel::default(),

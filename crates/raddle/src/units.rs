@@ -3,14 +3,28 @@
 use std::time::Duration;
 
 const KIB: u64 = 1 << 10;
-const UNITS: [(&str, u64); 6] = [
-    ("GiB", 1 << 30),
-    ("MiB", 1 << 20),
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const UNITS: [(&str, u64); 9] = [
+    ("GiB", GIB),
+    ("MiB", MIB),
     ("KiB", KIB),
-    ("G", 1 << 30),
-    ("M", 1 << 20),
+    ("G", GIB),
+    ("M", MIB),
     ("K", KIB),
+    ("g", GIB),
+    ("m", MIB),
+    ("k", KIB),
 ];
+
+/// Bytes of a size with a unit; none if it has none, or is none.
+fn with_unit(text: &str) -> Option<u64> {
+    let (number, unit) = UNITS
+        .iter()
+        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)))?;
+    let number: u64 = number.trim_end().parse().ok()?;
+    number.checked_mul(unit)
+}
 
 /// Whole seconds: `90`, `90s`, `5m`, `1h30m`.
 pub(crate) fn seconds(text: &str) -> Result<u64, String> {
@@ -31,17 +45,21 @@ pub(crate) fn mebibytes(text: &str) -> Result<u64, String> {
     if let Ok(plain) = text.parse() {
         return Ok(plain);
     }
-    let (number, unit) = UNITS
-        .iter()
-        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)))
-        .ok_or_else(wrong)?;
-    let number: u64 = number.trim_end().parse().map_err(|_| wrong())?;
-    let bytes = number.checked_mul(unit).ok_or_else(wrong)?;
-    if bytes.is_multiple_of(KIB * KIB) {
-        Ok(bytes / KIB / KIB)
+    let bytes = with_unit(text).ok_or_else(wrong)?;
+    if bytes.is_multiple_of(MIB) {
+        Ok(bytes / MIB)
     } else {
         Err(format!("`{text}` is no whole number of MiB"))
     }
+}
+
+/// Bytes of guest memory: `1073741824`, `512M`, `4G`, `4GiB`.
+pub(crate) fn guest_memory(text: &str) -> Result<u64, String> {
+    text.parse()
+        .ok()
+        .or_else(|| with_unit(text))
+        .filter(|bytes| *bytes >= MIB)
+        .ok_or_else(|| format!("`{text}` is not a size of at least 1M; write 512M or 4G"))
 }
 
 #[cfg(test)]
@@ -61,6 +79,21 @@ mod tests {
         }
         for text in ["", "-1", "5 parsecs", "500ms", "1.5", "0ms"] {
             assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn guest_memory_is_bytes_or_has_a_unit() {
+        for (text, expected) in [
+            ("2G", 2 << 30),
+            ("512m", 512 << 20),
+            ("4 GiB", 4 << 30),
+            ("1048576", 1 << 20),
+        ] {
+            assert_eq!(guest_memory(text), Ok(expected), "{text}");
+        }
+        for text in ["12", "xM", "512K", "99999999999G"] {
+            assert!(guest_memory(text).is_err(), "{text}");
         }
     }
 

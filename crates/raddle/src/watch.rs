@@ -88,6 +88,13 @@ impl Budget {
     /// One part in so many of the time is for explanations, unless the user says otherwise.
     const EXPLAINING_SHARE: u32 = 4;
 
+    /// The same, cut to a share of a larger budget.
+    pub(crate) fn at_most(self, share: Duration) -> Self {
+        let time = self.time.min(share);
+        let explaining = self.explaining.min(time / Self::EXPLAINING_SHARE);
+        Self { time, explaining }
+    }
+
     pub(crate) fn of_seconds(time: u64, explaining: Option<u64>) -> Self {
         let time = Duration::from_secs(time);
         let explaining = explaining.map(Duration::from_secs);

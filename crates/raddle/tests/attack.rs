@@ -643,6 +643,7 @@ fn kernel_recording(folder: &Path, guest: &str, host: &str) -> KernelRecording {
     KernelRecording {
         semantics: SEMANTICS,
         needs: Vec::new(),
+        serial: None,
         failure: "oops".into(),
         fingerprint: "ab".into(),
         machine: MachineInputs {

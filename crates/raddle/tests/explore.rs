@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use raddle_testkit::{
-    compile_test_program, gdb, output_in as raddle, raddle_path, recordings, run, send, snapshot,
-    told_in,
+    cargo_raddle_in, compile_test_program, counter_package, gdb, output_in as raddle, raddle_path,
+    recordings, send, snapshot, told_in,
 };
 use tempfile::TempDir;
 
@@ -231,50 +231,10 @@ fn bad_input_is_refused_with_its_reason() {
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("pct3"));
 }
 
-/// A racing counter with an assertion in the way of Rust's tests.
-const COUNTER: &str = r#"
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-
-fn count_twice(add: fn(&AtomicU32)) -> u32 {
-    let counter = AtomicU32::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| add(&counter));
-        }
-    });
-    counter.load(SeqCst)
-}
-
-#[test]
-fn racy() {
-    assert_eq!(count_twice(|counter| counter.store(counter.load(SeqCst) + 1, SeqCst)), 2);
-}
-
-#[test]
-fn fixed() {
-    assert_eq!(count_twice(|counter| drop(counter.fetch_add(1, SeqCst))), 2);
-}
-
-#[test]
-fn alone() {
-    assert_eq!(1 + 1, 2);
-}
-"#;
-
-/// Writes a package with one racy, one fixed and one plain test, and explores it with `cargo raddle test`.
+/// Explores a package with one racy, one fixed and one plain test with `cargo raddle test`.
 fn cargo_raddle(folder: &Path, arguments: &[&str]) -> (i32, String) {
-    let manifest =
-        "[package]\nname = \"counter\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
-    std::fs::create_dir_all(folder.join("src")).expect("the folder can be written");
-    std::fs::write(folder.join("Cargo.toml"), manifest).expect("the folder can be written");
-    std::fs::write(folder.join("src/lib.rs"), COUNTER).expect("the folder can be written");
-    let mut command = raddle_testkit::cargo_raddle();
-    command
-        .current_dir(folder)
-        .env("CARGO_TARGET_DIR", folder.join("target"))
-        .args(["raddle", "test"])
-        .args(arguments);
-    run(&mut command).told()
+    counter_package(folder);
+    cargo_raddle_in(folder, &[&["test"], arguments].concat())
 }
 
 #[test]

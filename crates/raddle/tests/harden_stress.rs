@@ -4,7 +4,8 @@
 //! Each program has one thread and one outcome. With failures injected at one check in ten, a wrong re-execution that
 //! affects one in a hundred regions would be missed by one program with a probability below 1 in 10^5.
 //! Regions between two locks hold guarded writes, calls of helpers that take locks, allocate or write, private buffers and
-//! volatile locals; a lock in a callee fails with its caller's lock held, so that log and pads are exercised.
+//! volatile locals, and critical sections and allocations that begin and end there; up to four locks are held; a lock in a
+//! callee fails with its caller's lock held, so that log and pads are exercised.
 
 #![expect(
     clippy::unwrap_used,
@@ -36,8 +37,16 @@ volatile long yes = 1;
 pthread_mutex_t m1 = PTHREAD_MUTEX_INITIALIZER, m2 = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t outer = PTHREAD_MUTEX_INITIALIZER, inner = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t shared = PTHREAD_RWLOCK_INITIALIZER;
-static long guarded[6];
+static pthread_mutex_t aside = PTHREAD_MUTEX_INITIALIZER;
+static long guarded[6], aside_value = 3;
 static short guarded_short;
+__attribute__((noinline)) static long peeks(long value)
+{
+    pthread_mutex_lock(&aside);
+    long seen = value < 0 ? 1 : aside_value + value;
+    pthread_mutex_unlock(&aside);
+    return seen;
+}
 __attribute__((noinline)) static void take_outer(void)
 {
     pthread_mutex_lock(&outer);
@@ -104,7 +113,7 @@ int main(void)
     pthread_mutex_lock(&outer);
     for (int i = 0; i < 6; i++)
         printf(" %ld", guarded[i]);
-    printf(" %d", guarded_short);
+    printf(" %d %ld", guarded_short, peeks(0));
     pthread_mutex_unlock(&outer);
     printf("\n");
     return 0;
@@ -228,7 +237,15 @@ impl Writer {
         for _ in 0..self.below(4) + 1 {
             self.between_locks();
         }
-        match self.below(4) {
+        match self.below(5) {
+            4 => {
+                self.line("pthread_mutex_lock(&inner);");
+                self.between_locks();
+                self.line("pthread_rwlock_wrlock(&shared); guarded[4] += l1;");
+                self.line("pthread_mutex_lock(&aside); aside_value ^= l2 & 31; l8 += aside_value;");
+                self.line("pthread_mutex_unlock(&aside); pthread_mutex_unlock(&inner);");
+                self.line("pthread_rwlock_unlock(&shared);");
+            }
             0 => {
                 self.line("pthread_mutex_lock(&inner);");
                 self.between_locks();
@@ -253,7 +270,20 @@ impl Writer {
     fn between_locks(&mut self) {
         let (local, value) = (self.local(), self.expression());
         let index = self.below(6);
-        let line = match self.below(11) {
+        let line = match self.below(16) {
+            11 => format!(
+                "pthread_mutex_lock(&aside); {local} += guarded[{index}] + aside_value; pthread_mutex_unlock(&aside);"
+            ),
+            12 => format!("{local} += peeks(({value}) & 7);"),
+            13 => format!(
+                "{{ long *t = (long *)malloc(16); if (!t) abort(); t[1] = {value}; {local} ^= t[1]; free(t); }}"
+            ),
+            14 => format!(
+                "for (int i = 0; i < 3; i++) {{ pthread_mutex_lock(&aside); {local} += aside_value * i; pthread_mutex_unlock(&aside); }}"
+            ),
+            15 => format!(
+                "pthread_mutex_lock(&aside); aside_value += {local} & 3; pthread_mutex_unlock(&aside);"
+            ),
             0 => format!("guarded[{index}] += {value};"),
             1 => format!("guarded[({local} & 7) % 6] = {value};"),
             2 => format!("write_guarded({local});"),

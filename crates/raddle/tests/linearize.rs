@@ -1,11 +1,15 @@
 //! `raddle linearize`: runs that no serial order of their operations explains.
 
+#[path = "linearize/kernels.rs"]
+mod kernels;
 #[path = "linearize/servers.rs"]
 mod servers;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use raddle_report::SerialOrders;
+use raddle_report::serial::Effect;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -60,16 +64,21 @@ fn linearize(folder: &Path, program: &Path, options: &[&str]) -> (Option<i32>, V
     )
 }
 
-/// Whether some finding of a kind has a note that contains a text.
-fn has_note(document: &Value, kind: &str, text: &str) -> bool {
+/// What serial orders say about each finding of a kind.
+fn serial_orders(document: &Value, kind: &str) -> Vec<SerialOrders> {
     let findings = document["findings"].as_array().expect("findings");
-    let mut of_kind = findings.iter().filter(|finding| finding["kind"] == kind);
-    of_kind.any(|finding| {
-        let notes = finding["notes"].as_array().expect("notes");
-        notes
-            .iter()
-            .any(|note| note.as_str().is_some_and(|note| note.contains(text)))
-    })
+    let of_kind = findings.iter().filter(|finding| finding["kind"] == kind);
+    let serial = of_kind.map(|finding| finding["serial"].clone());
+    serial
+        .map(|serial| serde_json::from_value(serial).expect("a comparison with serial orders"))
+        .collect()
+}
+
+/// Whether some finding of a kind has a row or a difference that contains a text.
+fn has_line(document: &Value, kind: &str, text: &str) -> bool {
+    let orders = serial_orders(document, kind);
+    let mut lines = orders.iter().flat_map(SerialOrders::lines);
+    lines.any(|line| line.contains(text))
 }
 
 /// The buggy harness has a finding of this kind with this line, which replays; the right one has none.
@@ -80,7 +89,7 @@ fn check(name: &str, kind: &str, note: &str) {
     let buggy = build(folder, name, &["BUGGY"]);
     let (status, document) = linearize(folder, &buggy, &[]);
     assert_eq!(status, Some(1), "{document:#}");
-    assert!(has_note(&document, kind, note), "{document:#}");
+    assert!(has_line(&document, kind, note), "{document:#}");
     assert_eq!(
         document["findings"][0]["confidence"], "confirmed",
         "{document:#}"
@@ -128,6 +137,61 @@ fn operations_that_wait_for_others_have_fewer_orders() {
 }
 
 #[test]
+fn effect_and_orders_are_data() {
+    let folder = folder();
+    let folder = folder.path();
+    let buggy = build(folder, "map", &["BUGGY"]);
+    let (_, document) = linearize(folder, &buggy, &[]);
+    let orders = serial_orders(&document, "not-linearizable");
+    let [map] = &orders[..] else {
+        panic!("{document:#}");
+    };
+    assert_eq!((map.effect, map.is_latent), (Effect::Semantic, Some(false)));
+    let fits = |row: &raddle_report::serial::SerialOrder| (row.same_results, row.same_state);
+    let rows: Vec<_> = map.orders.iter().map(fits).collect();
+    assert_eq!(rows, [(Some(false), Some(false)); 2]);
+    let size = map.differences.last().expect("the probe");
+    assert_eq!((size.client.as_deref(), size.is_same), (None, false));
+    assert_eq!(
+        (size.expected.as_deref(), size.seen.as_str()),
+        (Some("1"), "2")
+    );
+    let buggy = build(folder, "cache", &["BUGGY"]);
+    let (_, document) = linearize(folder, &buggy, &[]);
+    let orders = serial_orders(&document, "latent-error");
+    let is_latent =
+        |serial: &SerialOrders| (serial.effect, serial.is_latent) == (Effect::Semantic, Some(true));
+    assert!(
+        !orders.is_empty() && orders.iter().all(is_latent),
+        "{document:#}"
+    );
+}
+
+/// All results are right: only those who ask how long it takes hear of it.
+#[test]
+fn an_operation_that_takes_many_times_as_long_is_found_on_request() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::write(folder.join("rules.toml"), "slower-than = 20\n").expect("a file");
+    let rules = ["--rules", "rules.toml"];
+    let buggy = build(folder, "backoff", &["BUGGY"]);
+    let (status, document) = linearize(folder, &buggy, &rules);
+    assert_eq!(status, Some(1), "{document:#}");
+    let orders = serial_orders(&document, "slow-operation");
+    assert_eq!(orders[0].effect, Effect::Performance, "{document:#}");
+    let command = document["findings"][0]["recording"]["command"].as_str();
+    let command = command.expect("a recording");
+    let arguments: Vec<&str> = command.split(' ').skip(1).collect();
+    let (status, text, errors) = raddle(folder, &arguments);
+    assert_eq!(status, Some(1), "{text}{errors}");
+    let (status, document) = linearize(folder, &buggy, &[]);
+    assert_eq!(status, Some(0), "{document:#}");
+    let fixed = build(folder, "backoff", &[]);
+    let (status, document) = linearize(folder, &fixed, &rules);
+    assert_eq!(status, Some(0), "{document:#}");
+}
+
+#[test]
 fn a_rule_lets_a_cache_leave_out_what_it_likes() {
     let folder = folder();
     let folder = folder.path();
@@ -136,7 +200,7 @@ fn a_rule_lets_a_cache_leave_out_what_it_likes() {
     let (status, document) = linearize(folder, &harness, &[]);
     assert_eq!(status, Some(1), "{document:#}");
     assert!(
-        has_note(&document, "latent-error", "+ cache()"),
+        has_line(&document, "latent-error", "+ cache()"),
         "{document:#}"
     );
     let rules =
@@ -149,7 +213,7 @@ fn a_rule_lets_a_cache_leave_out_what_it_likes() {
     let (status, document) = linearize(folder, &buggy, &["--rules", "rules.toml"]);
     assert_eq!(status, Some(1), "{document:#}");
     assert!(
-        has_note(&document, "latent-error", "+ sum() = 1"),
+        has_line(&document, "latent-error", "+ sum() = 1"),
         "{document:#}"
     );
 }
@@ -186,7 +250,7 @@ fn a_harness_in_rust_marks_its_operations_too() {
     let (status, document) = linearize(folder, &folder.join("buggy"), &[]);
     assert_eq!(status, Some(1), "{document:#}");
     assert!(
-        has_note(&document, "not-linearizable", "add("),
+        has_line(&document, "not-linearizable", "add("),
         "{document:#}"
     );
     let (status, document) = linearize(folder, &folder.join("fixed"), &[]);

@@ -1,8 +1,11 @@
 //! `raddle predict`: what other interleavings could do, from runs in which nothing goes wrong.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use raddle_testkit::{corpus, raddle_in, run, temporary};
+use raddle_testkit::kernel::{cache, on_test, raddle as told_in, recording};
+use raddle_testkit::{
+    cargo_raddle_in, compile, corpus, counter_package, raddle_in, run, temporary,
+};
 
 /// Exit status, standard output, standard error.
 fn predict(folder: &Path, program: &Path, options: &[&str]) -> (Option<i32>, String, String) {
@@ -13,10 +16,34 @@ fn predict(folder: &Path, program: &Path, options: &[&str]) -> (Option<i32>, Str
 
 /// The bug is predicted from runs in which it does not happen, and forced; its fixed variant is clean.
 #[track_caller]
-fn check(program: &str, analysis: &str) {
+fn check(program: &str, analysis: &str) -> serde_json::Value {
     let folder = temporary();
     let folder = folder.path();
-    let buggy = corpus::build(program, "buggy", folder);
+    let build = |variant: &str| corpus::build(program, variant, folder);
+    check_variants(program, analysis, folder, &build)
+}
+
+/// The same for a program of this folder, which the corpus does not know.
+#[track_caller]
+fn check_own(program: &str, analysis: &str) -> serde_json::Value {
+    let folder = temporary();
+    let folder = folder.path();
+    let build = |variant: &str| {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/predict");
+        let source = sources.join(program).join(format!("{variant}.c"));
+        compile(&source, &folder.join(variant), &["-O1", "-g", "-pthread"])
+    };
+    check_variants(program, analysis, folder, &build)
+}
+
+#[track_caller]
+fn check_variants(
+    program: &str,
+    analysis: &str,
+    folder: &Path,
+    build: &dyn Fn(&str) -> PathBuf,
+) -> serde_json::Value {
+    let buggy = build("buggy");
     let options = ["--only", analysis, "--json"];
     let (status, document, errors) = predict(folder, &buggy, &options);
     assert_eq!(status, Some(1), "{program}: {document}{errors}");
@@ -30,9 +57,17 @@ fn check(program: &str, analysis: &str) {
     let recording = command.and_then(|command| command.split(' ').next_back());
     let replay = ["replay", recording.expect("a recording")];
     run(&mut raddle_in(folder, &replay)).expect(1);
-    let fixed = corpus::build(program, "fixed", folder);
+    let fixed = build("fixed");
     let (status, text, errors) = predict(folder, &fixed, &[]);
     assert_eq!(status, Some(0), "{program}: {text}{errors}");
+    told
+}
+
+/// Whether a prediction of some kind was confirmed.
+fn is_confirmed(told: &serde_json::Value, kind: &str) -> bool {
+    let listed = told["summary"]["listed"].as_array().expect("a list");
+    let mut listed = listed.iter();
+    listed.any(|one| one["outcome"] == "confirmed" && one["kind"] == kind)
 }
 
 #[test]
@@ -82,6 +117,49 @@ fn what_is_read_before_it_has_its_value_is_forced() {
 }
 
 #[test]
+fn indices_and_lengths_that_change_in_between_are_forced() {
+    for program in ["apache/log_buffer", "cherokee/log_message"] {
+        let told = check(program, "conmem");
+        assert!(is_confirmed(&told, "con-overflow"), "{program}: {told}");
+    }
+}
+
+#[test]
+fn an_index_that_leads_behind_a_block_is_caught_by_its_red_zone() {
+    let told = check_own("ring_index", "conmem");
+    assert!(is_confirmed(&told, "con-overflow"), "{told}");
+    assert_eq!(told["findings"][0]["kind"], "heap-overflow", "{told}");
+}
+
+#[test]
+fn two_switches_in_exact_places_are_forced() {
+    check("mozilla/js_two_timing", "conmem");
+    check("mozilla/four_accesses", "conseq");
+}
+
+#[test]
+fn what_only_the_failure_breaks_is_proposed() {
+    let folder = temporary();
+    let folder = folder.path();
+    let program = corpus::build("mysql/query_null", "buggy", folder);
+    let (status, text, errors) = predict(folder, &program, &["--invariants", "held.toml"]);
+    assert_eq!(status, Some(1), "{text}{errors}");
+    assert!(
+        errors.contains("invariant") && errors.contains("held.toml"),
+        "{errors}"
+    );
+    let file = std::fs::read_to_string(folder.join("held.toml")).expect("it was written");
+    for part in [
+        "[[invariant]]",
+        "function = \"execute\"",
+        "value != 0",
+        "broken_by = \"0x0\"",
+    ] {
+        assert!(file.contains(part), "`{part}` is missing in\n{file}");
+    }
+}
+
+#[test]
 fn the_same_seed_predicts_the_same() {
     let folder = temporary();
     let folder = folder.path();
@@ -108,4 +186,133 @@ fn predictions_alone_find_nothing() {
         "{text}"
     );
     assert!(text.contains("untried in 0 attempts"), "{text}");
+}
+
+/// `cargo raddle predict` and `cargo raddle test --coverage`, on one package.
+#[test]
+fn each_test_of_a_package_is_predicted_by_itself_and_covered() {
+    let folder = temporary();
+    let folder = folder.path();
+    counter_package(folder);
+    let cargo = |arguments: &[&str]| cargo_raddle_in(folder, arguments);
+    let (code, text) = cargo(&["predict", "--coverage", "cov.json"]);
+    assert_eq!(code, 1, "{text}");
+    for part in [
+        "test `racy`: assertion failed: thread 'racy'",
+        "predicted: ",
+        "test racy ... looked at ",
+        "test fixed ... looked at ",
+        "test alone ... creates no threads: nothing was tested",
+    ] {
+        assert!(text.contains(part), "`{part}` is missing in\n{text}");
+    }
+    let (code, text) = cargo(&["predict", "fixed"]);
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = cargo(&[
+        "test",
+        "fixed",
+        "--schedules",
+        "50",
+        "--coverage",
+        "cov.json",
+    ]);
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = told_in(folder, &["coverage", "cov.json"]);
+    assert_eq!(code, 0, "{text}");
+    // One build, three campaigns: two tests of the first command and one of the last.
+    assert!(text.contains("in 3 campaigns"), "{text}");
+    assert!(text.contains("src/lib.rs:"), "{text}");
+}
+
+/// A bug of the kernel module is predicted from passing runs and forced, and its fixed twin is clean.
+#[test]
+fn tests_of_kernels_are_predicted() {
+    let folder = temporary();
+    let folder = folder.path();
+    let options = ["--only", "conmem", "--runs", "2"];
+    let (code, text) = on_test(&["kernel", "predict"], folder, "bugs/open-close", &options);
+    assert_eq!(code, 1, "{text}");
+    for part in ["NULL pointer dereference", "predicted: con-"] {
+        assert!(text.contains(part), "`{part}` is missing in\n{text}");
+    }
+    let replay = ["kernel", "replay", "--cache", &cache(), &recording(folder)];
+    let (code, text) = told_in(folder, &replay);
+    assert_eq!(code, 1, "{text}");
+    // The short way to say it.
+    let (code, text) = on_test(&["predict"], folder, "bugs/open-close-fixed", &options);
+    assert_eq!(code, 0, "{text}");
+}
+
+/// What `raddle coverage` shows grows with the runs, and stands still when nothing is left.
+#[test]
+fn coverage_adds_up_over_runs() {
+    let folder = temporary();
+    let folder = folder.path();
+    let program = corpus::build("mysql/proc_info", "fixed", folder);
+    let program = program.to_str().expect("a path");
+    let explore = |schedules: &str| {
+        let options = [
+            "explore",
+            "--schedules",
+            schedules,
+            "--coverage",
+            "cov.json",
+            "--",
+            program,
+        ];
+        let (code, text) = told_in(folder, &options);
+        assert_eq!(code, 0, "{text}");
+        let (code, text) = told_in(folder, &["coverage", "cov.json"]);
+        assert_eq!(code, 0, "{text}");
+        text
+    };
+    let few = explore("1");
+    assert!(few.contains("in 1 campaign\n"), "{few}");
+    let many = explore("100");
+    assert!(many.contains("in 2 campaigns\n"), "{many}");
+    let buggy = corpus::build("mysql/proc_info", "buggy", folder);
+    let buggy = buggy.to_str().expect("a path");
+    let options = [
+        "explore",
+        "--schedules",
+        "50",
+        "--coverage",
+        "cov.json",
+        "--",
+        buggy,
+    ];
+    let (code, text) = told_in(folder, &options);
+    assert_eq!(code, 1, "{text}");
+    let forms = [
+        "coverage", "cov.json", "--html", "cov.html", "--lcov", "cov.info",
+    ];
+    let (code, text) = told_in(folder, &forms);
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        text.contains("all builds, the one that was tested last"),
+        "{text}"
+    );
+    assert!(
+        text.contains("(100 %)"),
+        "the bug is a covered interleaving: {text}"
+    );
+    let lcov = std::fs::read_to_string(folder.join("cov.info")).expect("it was written");
+    assert!(lcov.contains("SF:") && lcov.contains(",1\nBRF:"), "{lcov}");
+    let html = std::fs::read_to_string(folder.join("cov.html")).expect("it was written");
+    assert!(html.contains("<tr class=\"all\">"), "{html}");
+}
+
+#[test]
+fn what_is_no_coverage_is_refused_before_anything_runs() {
+    let folder = temporary();
+    let folder = folder.path();
+    std::fs::write(folder.join("notes.txt"), "not JSON").expect("it can be written");
+    let (code, text) = told_in(
+        folder,
+        &["explore", "--coverage", "notes.txt", "--", "/bin/true"],
+    );
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("notes.txt is no file of coverage"), "{text}");
+    let (code, text) = told_in(folder, &["coverage", "missing.json"]);
+    assert_eq!(code, 2, "{text}");
 }

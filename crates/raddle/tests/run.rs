@@ -59,6 +59,16 @@ fn processes_are_as_native() {
 }
 
 #[test]
+fn users_groups_and_permissions_are_as_native() {
+    check_as_native("identities", &[], 0);
+}
+
+#[test]
+fn shared_memory_semaphores_and_message_queues_are_as_native() {
+    check_as_native("sysv", &[], 0);
+}
+
+#[test]
 fn threads_are_as_native() {
     check_as_native("threads", &[], 0);
 }

@@ -39,6 +39,35 @@ fn an_update_by_one_instruction_can_be_lost() {
 }
 
 #[test]
+fn a_child_that_executes_another_program_can_come_first() {
+    let folder = temporary();
+    let source = r#"
+        #include <sys/wait.h>
+        #include <unistd.h>
+        int main(void)
+        {
+            pid_t child = fork();
+            if (child == 0) {
+                execl("/bin/echo", "echo", "child", (char *)0);
+                _exit(127);
+            }
+            if (write(1, "parent\n", 7) != 7)
+                return 2;
+            waitpid(child, NULL, 0);
+            return 0;
+        }
+    "#;
+    let program = compile_text(folder.path(), "echo.c", source, &["-O1", "-g"]);
+    let expected = folder.path().join("expected");
+    std::fs::write(&expected, "parent\nchild\n").expect("it can be written");
+    let expected = expected.display().to_string();
+    let options = ["--schedules", "100", "--expect-output", &expected];
+    let (status, text) = run(folder.path(), &program, &options);
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("child"), "{text}");
+}
+
+#[test]
 fn all_interleavings_of_a_small_program_are_explored() {
     let (status, text) = explore("fixed", "-O0", &["--exhaustive"]);
     assert_eq!(status, 0, "{text}");

@@ -55,6 +55,8 @@ pub enum Action {
     },
     /// Takes bytes from a pipe or socket.
     Receive { call: String, result: i64 },
+    /// The system does something to it that it may do and seldom does.
+    Fault { what: String },
     /// Frees a heap block.
     Free,
     /// Dies of its own instruction.
@@ -203,6 +205,7 @@ pub fn phrase(step: &Step) -> String {
         Action::Receive { call, result } => {
             format!("{} {object} (`{call}`)", moved("receives", "from", *result))
         }
+        Action::Fault { what } => what.clone(),
         Action::Free => format!("frees {object}"),
         Action::Crash => "crashes".into(),
         Action::GiveUp => "gives up".into(),

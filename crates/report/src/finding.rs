@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::{Block, Context, Edge, Run, Search, Step, Wait};
 use crate::place::{Frame, Place};
+use crate::serial::SerialOrders;
 
 /// Version of the JSON form; raised when a field changes meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -48,6 +49,9 @@ pub struct Finding {
     /// The heap block that is involved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<Block>,
+    /// What serial orders of its operations say about the run, where they were asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<SerialOrders>,
     /// What the program or the kernel printed in the failing run; of long texts the end.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub console: String,
@@ -94,6 +98,7 @@ impl Finding {
             waits: Vec::new(),
             expected: None,
             block: None,
+            serial: None,
             console: String::new(),
             test: String::new(),
             search: None,

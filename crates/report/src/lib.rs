@@ -11,9 +11,11 @@ pub mod place;
 pub mod render;
 #[cfg(test)]
 mod samples;
+pub mod serial;
 pub mod words;
 
 pub use action::{Action, Want};
 pub use evidence::{Context, Edge, EdgeKind, Locks, Step};
 pub use finding::{Confidence, Finding, RecordingFile, Severity};
 pub use place::{Frame, Place, Word};
+pub use serial::SerialOrders;

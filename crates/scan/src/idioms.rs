@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use raddle_config::scan::{Idioms, LockFamily};
+pub(crate) use raddle_stdx::glob_matches;
 use rustc_hash::FxHashMap;
 
 use crate::front::words::Words;
@@ -384,28 +385,6 @@ impl Table {
             sync,
         )
     }
-}
-
-/// Whether `text` fits `glob`, in which `*` stands for any characters.
-pub(crate) fn glob_matches(glob: &[u8], text: &[u8]) -> bool {
-    let (mut g, mut t) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while t < text.len() {
-        if g < glob.len() && glob[g] == b'*' {
-            star = Some((g, t));
-            g += 1;
-        } else if g < glob.len() && glob[g] == text[t] {
-            g += 1;
-            t += 1;
-        } else if let Some((star_g, star_t)) = star {
-            g = star_g + 1;
-            t = star_t + 1;
-            star = Some((star_g, star_t + 1));
-        } else {
-            return false;
-        }
-    }
-    glob[g..].iter().all(|byte| *byte == b'*')
 }
 
 #[cfg(test)]

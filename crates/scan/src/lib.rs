@@ -17,6 +17,7 @@ mod results;
 mod scan;
 mod shipped;
 mod show;
+mod statistics;
 mod texts;
 mod walk;
 mod why;
@@ -27,7 +28,9 @@ pub use judged::{Judged, Verdict, judged};
 pub use matcher::Level;
 pub use pdl::error::PatternError;
 pub use scan::{
-    FormerText, Options, PatternCount, Phase, Progress, Report, ScanError, Summary, scan, why,
+    FormerText, Options, PatternCount, Phase, Progress, Report, ScanError, Summary, scan,
+    statistics, why,
 };
 pub use shipped::{Shipped, list_patterns, shipped_files};
+pub use statistics::{MECHANISMS, Statistics};
 pub use walk::{PathError, check_path};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use raddle_config::scan::Suppression;
+use raddle_config::suppress::{Suppression, Traits};
 use raddle_report::action::phrase;
 use raddle_report::{Action, Confidence, Context, Finding, Locks, Step};
 
@@ -10,7 +10,7 @@ use crate::analyse::keys::{KeyParts, View};
 use crate::analyse::program::{EventId, FnId};
 use crate::front::event::{Event, Kind, UPDATE};
 use crate::front::lex::{at, index};
-use crate::idioms::{Start, glob_matches};
+use crate::idioms::Start;
 use crate::judged::Share;
 use crate::matcher::{Bound, Engine, Instance};
 use crate::pdl::ast::{Condition, Pattern, Predicate};
@@ -163,27 +163,18 @@ fn is_suppressed(
     rules: &[Suppression],
 ) -> bool {
     let finding = &ranked.finding;
-    let by_rule = rules.iter().any(|rule| {
-        let fits = |wanted: &Option<String>, test: &dyn Fn(&str) -> bool| {
-            wanted.as_ref().is_none_or(|wanted| test(wanted))
-        };
-        fits(&rule.kind, &|kind| kind == finding.kind)
-            && fits(&rule.fingerprint, &|start| {
-                finding.fingerprint.starts_with(start)
-            })
-            && fits(&rule.file, &|glob| {
-                finding
-                    .steps
-                    .iter()
-                    .any(|step| glob_matches(glob.as_bytes(), step.place.file.as_bytes()))
-            })
-            && fits(&rule.function, &|name| {
-                finding.steps.iter().any(|step| step.place.function == name)
-            })
-            && fits(&rule.object, &|name| {
-                finding.objects.iter().any(|object| object == name)
-            })
-    });
+    let places: Vec<(&str, &str)> = finding
+        .steps
+        .iter()
+        .map(|step| (step.place.file.as_str(), step.place.function.as_str()))
+        .collect();
+    let traits = Traits {
+        kind: &finding.kind,
+        fingerprint: &finding.fingerprint,
+        places: &places,
+        objects: &finding.objects,
+    };
+    let by_rule = rules.iter().any(|rule| rule.fits(traits));
     by_rule
         || ranked.files.iter().any(|(unit, line)| {
             let ignores = &engine.program.units[at(*unit)].ignores;

@@ -157,6 +157,18 @@ pub fn why(
     Ok(lines)
 }
 
+/// How the tree synchronises and how deep it calls.
+pub fn statistics(
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<crate::statistics::Statistics, ScanError> {
+    with_engine(options, progress, |engine, _, summary| {
+        let mut found = crate::statistics::statistics(engine);
+        found.lines = summary.lines;
+        found
+    })
+}
+
 /// Reads and analyses everything, then does the work.
 fn with_engine<T>(
     options: &Options,

@@ -2,7 +2,9 @@
 //!
 //! Where CTrigger (Park, Lu, Zhou, ASPLOS 2009), ConMem and ConSeq put a sleep before an instruction and hope,
 //! a hold here is exact and its run can be had again. Everything else follows the default order. Several holds
-//! are a conjunction: each of them is obeyed on its own.
+//! are a conjunction. Each of them is obeyed on its own, but they may be links of a chain: what a context does that
+//! another hold has let go counts for the holds that wait for it, though nobody is held by them yet; the context that
+//! would have been held goes on at once.
 //!
 //! What came of a hold is a value: the order was *reached*; everybody else blocks, ends or waits in a loop while
 //! the context is held, so that this order does not exist from there on (*blocked*); or the budget was used up
@@ -79,6 +81,10 @@ struct Rule {
     /// Visits of each context, by its number, and its steps at the last one.
     visits: Vec<(u64, u64)>,
     state: State,
+    /// Who was held and let go when its order was reached.
+    let_go: Option<ContextId>,
+    /// Who is about to pass what this hold waits for before anybody is held, and its steps before.
+    early: Option<(ContextId, u64)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +109,8 @@ impl Directed {
             hold,
             visits: Vec::new(),
             state: State::Open,
+            let_go: None,
+            early: None,
         });
         Self {
             rules: rules.collect(),
@@ -226,6 +234,11 @@ impl Directed {
     fn release(&mut self, contexts: &ContextTable) {
         let now = steps_of_all(contexts);
         for rule in &mut self.rules {
+            if rule.has_passed_early(contexts) {
+                rule.state = State::Over(Verdict::Reached);
+                self.released = rule.wanted(contexts);
+                continue;
+            }
             let State::Held {
                 who,
                 steps,
@@ -243,6 +256,7 @@ impl Directed {
             } = rule.hold.budget;
             if has_passed {
                 rule.state = State::Over(Verdict::Reached);
+                rule.let_go = Some(who);
                 self.released = Some(who);
             } else if now - since > steps_max
                 || jumps > jumps_max
@@ -290,19 +304,37 @@ impl Directed {
 
     /// A context is about to execute what it stands before: that may be what holds wait for.
     fn begin_to_pass(&mut self, by: ContextId, view: &View<'_>) {
+        let was_let_go = self.rules.iter().any(|rule| rule.let_go == Some(by));
         for index in 0..self.rules.len() {
-            let is_awaited = self.stands_at(self.rules[index].hold.until, by, view);
-            if let State::Held { who, passing, .. } = &mut self.rules[index].state
-                && *who != by
-                && is_awaited
-            {
-                *passing = Some((by, view.contexts.get(by).steps));
+            if !self.stands_at(self.rules[index].hold.until, by, view) {
+                continue;
+            }
+            let rule = &mut self.rules[index];
+            let now = Some((by, view.contexts.get(by).steps));
+            match &mut rule.state {
+                State::Held { who, passing, .. } if *who != by => *passing = now,
+                State::Open if was_let_go => rule.early = now,
+                _ => {}
             }
         }
     }
 }
 
 impl Rule {
+    /// Whether what it waits for was done by one whom another hold had let go, before anybody came to be held here.
+    fn has_passed_early(&self, contexts: &ContextTable) -> bool {
+        let has_passed = |(by, steps): (ContextId, u64)| contexts.get(by).steps > steps;
+        self.state == State::Open && self.early.is_some_and(has_passed)
+    }
+
+    /// The context that it would have held, if it names one.
+    fn wanted(&self, contexts: &ContextTable) -> Option<ContextId> {
+        let path = self.hold.context.as_deref()?;
+        let mut all = contexts.iter();
+        let found = all.find(|(_, context)| *context.path == *path);
+        found.map(|(id, _)| id)
+    }
+
     /// Counts the visit of a context that has made so many steps, unless it was counted; gives how many there were.
     fn visit(&mut self, who: ContextId, steps: u64) -> u64 {
         let index = who.0 as usize;

@@ -5,6 +5,7 @@
 //! differently: it depends only on blocking, yielding and on the steps since the last switch. Whom the driver
 //! sets aside for spinning, and jumps of the clock, are deviations like any other.
 
+mod fault;
 mod profile;
 mod replaying;
 
@@ -327,6 +328,7 @@ impl Driving {
         let (current, at) = self.drive.last;
         self.list_candidates(world);
         self.jump(world, scheduler);
+        self.fault(world, scheduler);
         let default = self.default_next(current);
         let mut next = scheduler.pick(&self.view(world, default));
         assert!(

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use raddle_trace::{Path, Phase, Position, Schedule, Turn};
-use raddle_world::{Context, ContextId};
+use raddle_world::{Context, ContextId, Fault};
 
-use crate::scheduler::{Clock, Given, Scheduler, View};
+use crate::scheduler::{Clock, Faults, Given, Scheduler, View};
 
 /// Follows a schedule. A deviation that cannot be applied is skipped and counted.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +15,24 @@ pub struct Follow {
     /// Where an instruction was last to be torn apart.
     asked: Option<(Path, u64)>,
     missed: u64,
+}
+
+/// What comes before what at one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Clock,
+    Fault,
+    Switch,
+}
+
+impl Rank {
+    fn of(turn: &Turn) -> Self {
+        match turn {
+            Turn::Clock => Self::Clock,
+            Turn::Fault(_) => Self::Fault,
+            Turn::Context(_) => Self::Switch,
+        }
+    }
 }
 
 impl Follow {
@@ -33,20 +51,19 @@ impl Follow {
         }
     }
 
-    /// The deviation that belongs here, if it is a jump of the clock or a switch, as asked for. The clock jumps before
-    /// a context is picked: a jump that is still there when a switch is asked for could not be made.
-    fn take(&mut self, view: &View<'_>, is_clock: bool) -> Option<Turn> {
+    /// The deviation that belongs here, if it is of the rank that is asked for. The clock jumps before a fault is met,
+    /// and that happens before a context is picked: one of a lower rank that is still there could not be made.
+    fn take(&mut self, view: &View<'_>, wanted: Rank) -> Option<Turn> {
         let path = &*view.contexts.get(view.current).path;
         let coming = self.coming.get_mut(path)?;
         while let Some((at, turn)) = coming.front()
-            && (*at < view.at || (*at == view.at && *turn == Turn::Clock && !is_clock))
+            && (*at < view.at || (*at == view.at && Rank::of(turn) < wanted))
         {
             coming.pop_front();
             self.missed += 1;
         }
-        let is_here = |(at, turn): &mut (Position, Turn)| {
-            *at == view.at && (*turn == Turn::Clock) == is_clock
-        };
+        let is_here =
+            |(at, turn): &mut (Position, Turn)| *at == view.at && Rank::of(turn) == wanted;
         let (_, turn) = coming.pop_front_if(is_here)?;
         Some(turn)
     }
@@ -60,7 +77,7 @@ impl Follow {
 
 impl Scheduler for Follow {
     fn pick(&mut self, view: &View<'_>) -> ContextId {
-        let Some(turn) = self.take(view, false) else {
+        let Some(turn) = self.take(view, Rank::Switch) else {
             return view.default;
         };
         let found = view
@@ -82,6 +99,10 @@ impl Scheduler for Follow {
         Some(self)
     }
 
+    fn faults(&mut self) -> Option<&mut dyn Faults> {
+        Some(self)
+    }
+
     fn given(&mut self) -> Option<&mut dyn Given> {
         Some(self)
     }
@@ -89,7 +110,18 @@ impl Scheduler for Follow {
 
 impl Clock for Follow {
     fn jumps(&mut self, view: &View<'_>) -> bool {
-        self.take(view, true).is_some()
+        self.take(view, Rank::Clock).is_some()
+    }
+}
+
+impl Faults for Follow {
+    fn fault(&mut self, view: &View<'_>, possible: &[Fault]) -> Option<Fault> {
+        let Some(Turn::Fault(fault)) = self.take(view, Rank::Fault) else {
+            return None;
+        };
+        let is_possible = possible.contains(&fault);
+        self.missed += u64::from(!is_possible);
+        is_possible.then_some(fault)
     }
 }
 

@@ -11,6 +11,13 @@ pub(crate) struct Touch {
     pub(crate) writes: bool,
 }
 
+impl Touch {
+    /// Whether the order of the two can matter.
+    pub(crate) fn conflicts(&self, other: &Self) -> bool {
+        self.object == other.object && (self.writes || other.writes)
+    }
+}
+
 /// What the next operation touches; none if it is nobody else's business.
 pub(crate) fn touch(next: &Pending) -> Option<Touch> {
     match next.kind {
@@ -42,7 +49,7 @@ pub(crate) fn touch(next: &Pending) -> Option<Touch> {
 /// Whether the order of two operations can matter.
 pub(crate) fn conflict(a: &Pending, b: &Pending) -> bool {
     match (touch(a), touch(b)) {
-        (Some(a), Some(b)) => a.object == b.object && (a.writes || b.writes),
+        (Some(a), Some(b)) => a.conflicts(&b),
         _ => false,
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use raddle_trace::{Path, Position};
-use raddle_world::{Context, ContextId, ContextTable, Pending, Site, successor};
+use raddle_world::{Context, ContextId, ContextTable, Fault, Pending, Site, successor};
 use serde::{Deserialize, Serialize};
 
 /// Why somebody has to be chosen.
@@ -102,6 +102,10 @@ pub trait Scheduler {
     fn clock(&mut self) -> Option<&mut dyn Clock> {
         None
     }
+    /// Present if it decides which faults contexts meet.
+    fn faults(&mut self) -> Option<&mut dyn Faults> {
+        None
+    }
     /// Present if the schedule is given: then nothing else may interfere, not even for fairness.
     fn given(&mut self) -> Option<&mut dyn Given> {
         None
@@ -117,6 +121,13 @@ pub trait Clock {
     /// Whether the clock is to jump to the next timer or time-out before a context is picked. Asked only if there is
     /// one; asked again after a jump.
     fn jumps(&mut self, view: &View<'_>) -> bool;
+}
+
+/// The ability to let contexts meet faults.
+pub trait Faults {
+    /// The fault that the current context meets in what it is about to do, one of those that are possible. Asked at
+    /// most once per stop, after the clock and before a context is picked.
+    fn fault(&mut self, view: &View<'_>, possible: &[Fault]) -> Option<Fault>;
 }
 
 /// The ability of a schedule that is given.

@@ -7,7 +7,7 @@
 
 use raddle_world::{Context, ContextId};
 
-use crate::scheduler::{Clock, Given, Passing, Scheduler, View};
+use crate::scheduler::{Clock, Faults, Given, Passing, Scheduler, View};
 
 /// A scheduler around another.
 pub trait Wrap {
@@ -27,6 +27,9 @@ pub trait Wrap {
     fn clock(&mut self) -> Option<&mut dyn Clock> {
         self.inner_mut().clock()
     }
+    fn faults(&mut self) -> Option<&mut dyn Faults> {
+        self.inner_mut().faults()
+    }
     fn given(&mut self) -> Option<&mut dyn Given> {
         self.inner_mut().given()
     }
@@ -43,6 +46,10 @@ impl<W: Wrap> Scheduler for W {
 
     fn clock(&mut self) -> Option<&mut dyn Clock> {
         Wrap::clock(self)
+    }
+
+    fn faults(&mut self) -> Option<&mut dyn Faults> {
+        Wrap::faults(self)
     }
 
     fn given(&mut self) -> Option<&mut dyn Given> {

@@ -1,4 +1,4 @@
-//! Files whose names come from somebody else: from a recording, from debug information, from a source tree.
+//! Files whose names come from strangers: from a recording, from debug information, from a source tree.
 //!
 //! Such a name may be that of a device that never ends, of a pipe that never answers, or of a file that fills all
 //! memory. Only regular files are opened, without waiting, and no more is read than the caller allows.

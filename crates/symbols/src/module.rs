@@ -30,10 +30,21 @@ pub struct Module {
     imports: Vec<Import>,
     /// What relocations of the module against itself store, by ascending place.
     pointers: Vec<(LinkAddr, LinkAddr)>,
-    debug: Option<DebugInfo>,
+    debug: Option<Debug>,
     frames: OnceLock<CallFrames>,
     /// Answers of [`Module::place_of`], which is a pure function of the address.
     places: Mutex<FxHashMap<LinkAddr, Arc<CodePlace>>>,
+}
+
+/// Debug information. The sections are large, and often nothing is asked of them: they are taken from the file, and
+/// expanded, with the first question.
+#[derive(Debug)]
+struct Debug {
+    /// The file that has the sections, if it is not the module itself.
+    separate: Option<Elf>,
+    /// The file that several debug files share.
+    shared: Option<Elf>,
+    info: OnceLock<Result<DebugInfo, Reason>>,
 }
 
 /// A slot of the global offset table and what the dynamic linker will put there.
@@ -84,7 +95,7 @@ impl Module {
         });
         let symbols = read_all_symbols(&mut elf, debug_elf.as_ref(), &slots);
         let imports = imports(&slots, &symbols);
-        let debug = read_debug_info(&mut elf, debug_elf.as_ref(), fetch);
+        let debug = debug_files(&elf, debug_elf, fetch);
         Ok(Self {
             elf,
             symbols,
@@ -178,14 +189,33 @@ impl Module {
         plt::stub_ranges(&self.elf)
     }
 
-    pub fn debug_info(&self) -> Option<&DebugInfo> {
-        self.debug.as_ref()
+    /// Whether there is debug information; it may turn out to be broken.
+    pub fn has_debug_info(&self) -> bool {
+        self.debug.is_some()
     }
 
-    /// What could not be read, and why.
+    pub fn debug_info(&self) -> Option<&DebugInfo> {
+        let debug = self.debug.as_ref()?;
+        let read = || {
+            let code = self.elf.segments.iter().filter(|part| part.is_executable);
+            let code = code.map(Segment::range).collect();
+            let source = debug.separate.as_ref().unwrap_or(&self.elf);
+            DebugInfo::read(source, debug.shared.as_ref(), code)
+        };
+        debug.info.get_or_init(read).as_ref().ok()
+    }
+
+    /// What could not be read, and why; of debug information, what the questions asked so far have met.
     pub fn incomplete(&self) -> Vec<Incomplete> {
         let mut all = self.elf.incomplete.clone();
-        all.extend(self.debug.iter().flat_map(DebugInfo::incomplete));
+        match self.debug.as_ref().and_then(|debug| debug.info.get()) {
+            Some(Ok(info)) => all.extend(info.incomplete()),
+            Some(Err(reason)) => all.push(Incomplete {
+                part: Part::DebugSections,
+                reason: *reason,
+            }),
+            None => {}
+        }
         all
     }
 
@@ -250,7 +280,7 @@ impl Module {
             let name = Arc::from(&*symbol.name);
             (name, address.0 - symbol.address.0)
         });
-        let debug = self.debug.as_ref();
+        let debug = self.debug_info();
         CodePlace {
             symbol,
             scopes: debug.map_or_else(Vec::new, |debug| debug.scopes_at(address)),
@@ -303,29 +333,18 @@ fn separate_debug_file(elf: &mut Elf, fetch: FetchDebugFile<'_>) -> Option<Elf> 
     Elf::parse(bytes.into()).ok()
 }
 
-fn read_debug_info(
-    elf: &mut Elf,
-    debug_elf: Option<&Elf>,
-    fetch: FetchDebugFile<'_>,
-) -> Option<DebugInfo> {
-    let source = debug_elf.unwrap_or(elf);
+/// Where the debug information of a module is.
+fn debug_files(elf: &Elf, separate: Option<Elf>, fetch: FetchDebugFile<'_>) -> Option<Debug> {
+    let source = separate.as_ref().unwrap_or(elf);
     if !has_section(source, ".debug_info") {
         return None;
     }
     let shared = shared_debug_file(source, fetch);
-    let code: Vec<Range<u64>> = elf
-        .segments
-        .iter()
-        .filter(|segment| segment.is_executable)
-        .map(Segment::range)
-        .collect();
-    match DebugInfo::read(source, shared.as_ref(), code) {
-        Ok(debug) => Some(debug),
-        Err(reason) => {
-            elf.note(Part::DebugSections, reason);
-            None
-        }
-    }
+    Some(Debug {
+        separate,
+        shared,
+        info: OnceLock::new(),
+    })
 }
 
 fn shared_debug_file(elf: &Elf, fetch: FetchDebugFile<'_>) -> Option<Elf> {

@@ -60,7 +60,7 @@ pub(crate) fn compile_copy(source: &Path, program: &Path, flags: &[&str]) -> Pat
     program.to_path_buf()
 }
 
-/// git, as somebody of no interest.
+/// git, under a name that means nothing.
 #[track_caller]
 pub fn git(folder: &Path, arguments: &[&str]) {
     succeed(

@@ -11,6 +11,7 @@ pub mod gdb;
 pub mod harden;
 pub mod kernel;
 mod recordings;
+mod rust_package;
 #[cfg(feature = "schema")]
 pub mod schema;
 #[cfg(feature = "snapshots")]
@@ -25,5 +26,6 @@ pub use command::{
 pub use compile::{LOST, compile, compile_test_program, compile_text, git};
 pub use folders::{once, root, scratch, target, temporary, test_program};
 pub use recordings::{failures, recording, recordings};
+pub use rust_package::{cargo_raddle_in, counter_package};
 #[cfg(feature = "worlds")]
 pub use worlds::{try_world, world};

@@ -33,7 +33,7 @@ pub trait Enveloped: Serialize + DeserializeOwned {
     /// What was run: two recordings of one subject replace each other, those of different ones never do.
     fn subject(&self) -> String;
 
-    /// What makes no sense in it, if anything: whoever has made the file may have written anything into it.
+    /// What makes no sense in it, if anything: its maker may have written anything into it.
     fn nonsense(&self) -> Option<&'static str>;
 
     /// The file's text.

@@ -19,6 +19,9 @@ pub const SERIAL_ORDERS: &str = "serial-orders";
 /// What a recording needs whose program is spoken to by scripted clients.
 pub const CLIENTS: &str = "clients";
 
+/// What a recording needs in whose run contexts meet faults.
+pub const FAULTS: &str = "faults";
+
 /// What the program was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inputs {
@@ -164,7 +167,7 @@ impl Enveloped for Recording {
     const EXTENSION: &'static str = "raddle";
     const FORMAT: u32 = 3;
     const SEMANTICS: u32 = SEMANTICS;
-    const ABILITIES: &'static [&'static str] = &[SERIAL_ORDERS, CLIENTS];
+    const ABILITIES: &'static [&'static str] = &[SERIAL_ORDERS, CLIENTS, FAULTS];
 
     fn semantics(&self) -> u32 {
         self.semantics

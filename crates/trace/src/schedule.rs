@@ -7,6 +7,7 @@
 
 use raddle_stdx::Digest;
 use raddle_stdx::width::to_u64;
+use raddle_world::Fault;
 use serde::{Deserialize, Serialize};
 
 /// Creation path of a context; stable from run to run.
@@ -46,6 +47,8 @@ pub enum Phase {
 pub enum Turn {
     /// Time jumps to the next timer or time-out.
     Clock,
+    /// The context meets a fault in what it is about to do.
+    Fault(Fault),
     /// This context goes on.
     Context(Path),
 }
@@ -92,6 +95,15 @@ impl Schedule {
         self.deviations.iter().filter(clock).count()
     }
 
+    /// The faults among the deviations, in their order.
+    pub fn faults(&self) -> Vec<Fault> {
+        let fault = |d: &Deviation| match d.turn {
+            Turn::Fault(fault) => Some(fault),
+            _ => None,
+        };
+        self.deviations.iter().filter_map(fault).collect()
+    }
+
     /// How many of the deviations come between the read and the write of one instruction.
     pub fn torn(&self) -> usize {
         let torn = |d: &&Deviation| d.at.phase == Phase::Torn;
@@ -116,6 +128,10 @@ impl Schedule {
             }
             match turn {
                 Turn::Clock => digest.word(u64::MAX),
+                Turn::Fault(fault) => {
+                    digest.word(u64::MAX - 1);
+                    digest.word(*fault as u64);
+                }
                 Turn::Context(path) => add_path(&mut digest, path),
             }
         }
@@ -161,6 +177,8 @@ mod tests {
             one(Phase::Plain, Turn::Context(vec![0, 1])),
             one(Phase::Plain, Turn::Context(vec![0])),
             one(Phase::Plain, Turn::Clock),
+            one(Phase::Plain, Turn::Fault(Fault::NoMemory)),
+            one(Phase::Plain, Turn::Fault(Fault::Interrupted)),
             one(Phase::Torn, Turn::Clock),
             one(Phase::Asked, Turn::Clock),
             one(Phase::Blocked(1), Turn::Clock),
@@ -170,9 +188,9 @@ mod tests {
             assert!(others.all(|other| other.digest() != schedule.digest()));
         }
         let jumps: Vec<usize> = schedules.iter().map(Schedule::clock_jumps).collect();
-        assert_eq!(jumps, [0, 0, 1, 1, 1, 1]);
+        assert_eq!(jumps, [0, 0, 1, 0, 0, 1, 1, 1]);
         let torn: Vec<usize> = schedules.iter().map(Schedule::torn).collect();
-        assert_eq!(torn, [0, 0, 0, 1, 0, 0]);
+        assert_eq!(torn, [0, 0, 0, 0, 0, 1, 0, 0]);
     }
 
     #[test]

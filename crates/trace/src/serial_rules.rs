@@ -11,6 +11,10 @@ pub struct SerialRules {
     pub rules: Vec<SerialRule>,
     #[serde(default, rename = "mask", skip_serializing_if = "Vec::is_empty")]
     pub masks: Vec<Mask>,
+    /// An operation that needs more than so many times the steps of its slowest serial run is a finding; none for no
+    /// such limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slower_than: Option<u64>,
 }
 
 /// How the results of some operations are compared.

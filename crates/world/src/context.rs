@@ -168,7 +168,7 @@ impl ContextTable {
     }
 }
 
-/// The context after `last` in a list in the order of creation, round the circle; the first if nobody was last.
+/// The context after `last` in a list in the order of creation, round the circle; the first if there was no last one.
 pub fn successor(among: &[ContextId], last: Option<ContextId>) -> Option<ContextId> {
     let behind = |who: &&ContextId| last.is_none_or(|last| **who > last);
     among.iter().find(behind).or(among.first()).copied()

@@ -3,6 +3,7 @@
 use raddle_stdx::width::low_u8;
 
 use crate::context::ContextId;
+use crate::fault::Fault;
 use crate::location::{GRANULE_BYTES, Location};
 use crate::mark::Mark;
 use crate::site::Site;
@@ -34,9 +35,9 @@ pub enum LockMode {
 /// What is waited for, and what a wake-up is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitKind {
-    /// A condition variable: a wake-up that finds nobody waiting is lost.
+    /// A condition variable: a wake-up that finds no waiter is lost.
     Condition,
-    /// A semaphore: a wake-up is a token that stays until somebody takes it.
+    /// A semaphore: a wake-up is a token that stays until a context takes it.
     Semaphore,
     /// One-time initialisation: who comes first does it, all others wait for it.
     Once,
@@ -55,7 +56,7 @@ pub enum LockedKind {
     ClearBits,
     /// Adds or counts.
     Arithmetic,
-    /// Something else, or nobody looked.
+    /// Something else, or not known.
     Unknown,
 }
 
@@ -66,7 +67,7 @@ pub enum AccessKind {
     Write,
     /// A read-modify-write of several steps as seen by others.
     Update,
-    /// A read-modify-write that nobody can come between (LOCK prefix or XCHG).
+    /// A read-modify-write that no other context can come between (LOCK prefix or XCHG).
     AtomicUpdate,
 }
 
@@ -131,7 +132,7 @@ impl Access {
 pub enum EventKind {
     /// Memory was read or written.
     Access(Access),
-    /// The same by a context that is nobody's rival any more, as a processor whose part of a test is over: it may put
+    /// The same by a context that races with no other any more, as a processor whose part of a test is over: it may put
     /// others in order, and what it writes hides what was there.
     Aside(Access),
     /// A lock was obtained.
@@ -171,7 +172,7 @@ pub enum EventKind {
     /// A known function is called: what it does inside is its own business, other events say what it means. Told
     /// while accesses are observed.
     KnownCall,
-    /// Something was handed to the system under this name: whoever obtains it comes after. Told while accesses are
+    /// Something was handed to the system under this name: a context that obtains it comes after. Told while accesses are
     /// observed.
     Publish {
         object: u64,
@@ -222,6 +223,8 @@ pub enum EventKind {
     },
     /// An operation of the program or of a client begins, ends, or says what it was given or gave.
     Mark(Box<Mark>),
+    /// The system does something to the context that it may do and seldom does.
+    Fault(Fault),
 }
 
 #[cfg(test)]

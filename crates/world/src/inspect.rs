@@ -39,7 +39,7 @@ pub trait Inspect: World {
     fn thread_of(&self, who: ContextId) -> ContextId {
         who
     }
-    /// Makes runs stop before these instructions, whoever comes by; or no longer.
+    /// Makes runs stop before these instructions, in any context; or no longer.
     fn set_breakpoints(&mut self, at: &BTreeSet<u64>, are_set: bool);
     /// Whether every access to memory becomes an event from the next run on.
     fn observe_memory(&mut self, wanted: bool);

@@ -1,4 +1,4 @@
-//! Trying out how a context would go on, and what that tells: whether it waits in a loop for somebody else.
+//! Trying out how a context would go on, and what that tells: whether it waits in a loop for another context.
 
 use std::collections::BTreeSet;
 

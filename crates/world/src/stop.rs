@@ -35,7 +35,7 @@ pub enum Stop {
     Point { site: Site },
     /// The context is about to make, or has just made, a system call or synchronisation operation.
     Sync,
-    /// The context cannot go on until somebody or something wakes it.
+    /// The context cannot go on until another context or a timer wakes it.
     Blocked,
     /// The context asked to be scheduled later (`sched_yield`, PAUSE).
     Yielded,
@@ -52,6 +52,13 @@ pub enum Stop {
 pub struct Pending {
     pub site: Site,
     pub kind: PendingKind,
+}
+
+impl Pending {
+    /// Whether it is a system call.
+    pub fn is_call(&self) -> bool {
+        matches!(self.kind, PendingKind::Syscall { .. })
+    }
 }
 
 /// The kind of the next operation.

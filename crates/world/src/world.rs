@@ -2,6 +2,7 @@
 
 use crate::context::{ContextId, ContextTable};
 use crate::event::Event;
+use crate::fault::MeetFaults;
 use crate::rehearsal::Rehearse;
 use crate::site::Site;
 use crate::stop::{Pending, Stop, Until};
@@ -17,12 +18,12 @@ pub struct Snapshot(pub usize);
 pub trait World {
     /// Liveness, parent, name of every context.
     fn contexts(&self) -> &ContextTable;
-    /// The next operation of a context, decoded but not executed; valid until somebody runs.
+    /// The next operation of a context, decoded but not executed; valid until a context runs.
     fn pending(&mut self, who: ContextId) -> Pending;
     /// Runs one context. It must be runnable. Events are appended to the world's list.
     fn run(&mut self, who: ContextId, until: Until) -> Stop;
     /// Lets virtual time jump to the next timer or time-out; false if there is none. Worlds do it by
-    /// themselves never: it happens when nobody can run, or because a schedule says so.
+    /// themselves never: it happens when no context can run, or because a schedule says so.
     fn advance_time(&mut self) -> bool;
     /// The moment of the next timer or time-out.
     fn next_deadline(&self) -> Option<VirtualTime>;
@@ -50,6 +51,10 @@ pub trait World {
     }
     /// Present if it can try out how a context would go on.
     fn rehearsing(&mut self) -> Option<&mut dyn Rehearse> {
+        None
+    }
+    /// Present if its contexts can meet faults.
+    fn faulting(&mut self) -> Option<&mut dyn MeetFaults> {
         None
     }
     /// Present if it is to say by itself who is not live, instead of being tried out.

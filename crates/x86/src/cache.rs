@@ -90,7 +90,7 @@ struct Block {
 }
 
 impl Block {
-    /// Whoever comes here is sent back to the loop; gives the number of ops.
+    /// A run that comes here is sent back to the loop; gives the number of ops.
     fn make_stale(&mut self, translator: &mut Translator) -> usize {
         self.is_stale = true;
         for op in &mut self.ops {

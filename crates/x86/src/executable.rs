@@ -38,7 +38,7 @@ impl ExecutableArea {
         if file < 0 {
             return None;
         }
-        // SAFETY: the descriptor is open and nobody else's.
+        // SAFETY: the descriptor is open and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(file) };
         let length = i64::try_from(BYTES).ok()?;
         // SAFETY: sets the size of our own file.
@@ -47,7 +47,7 @@ impl ExecutableArea {
         }
         let writable = map(&file, libc::PROT_READ | libc::PROT_WRITE)?;
         let Some(executable) = map(&file, libc::PROT_READ | libc::PROT_EXEC) else {
-            // SAFETY: the mapping was made just now and nobody uses it.
+            // SAFETY: the mapping was made just now and is not used yet.
             unsafe { libc::munmap(writable.cast(), BYTES) };
             return None;
         };
@@ -79,13 +79,13 @@ impl ExecutableArea {
         if end > limit {
             return None;
         }
-        // SAFETY: start..end is inside the mapping, and nobody executes it yet.
+        // SAFETY: start..end is inside the mapping, and no run executes it yet.
         unsafe { ptr::copy_nonoverlapping(code.as_ptr(), self.writable.add(start), code.len()) };
         *used = end.next_multiple_of(16).min(limit);
         Some(place)
     }
 
-    /// Changes code at an executable address of this area while nobody executes it.
+    /// Changes code at an executable address of this area while no run executes it.
     pub(crate) fn patch(&mut self, place: *const u8, bytes: &[u8]) {
         let start = place.addr() - self.executable.addr();
         let end = start + bytes.len();
@@ -112,7 +112,7 @@ fn map(file: &OwnedFd, protection: i32) -> Option<*mut u8> {
 
 impl Drop for ExecutableArea {
     fn drop(&mut self) {
-        // SAFETY: the mappings are ours; code is only called through whoever owns this.
+        // SAFETY: the mappings are ours; code is only called through the owner of this area.
         unsafe {
             libc::munmap(self.writable.cast(), BYTES);
             libc::munmap(self.executable.cast_mut().cast(), BYTES);

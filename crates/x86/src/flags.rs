@@ -296,7 +296,7 @@ mod tests {
         }
     }
 
-    /// Operands of a size, and what they give at once and when somebody asks.
+    /// Operands of a size, and what they give at once and when flags are asked for.
     fn check_pending<T: Int>(size: u32) {
         let edges = [
             0,

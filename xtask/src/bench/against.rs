@@ -62,7 +62,7 @@ impl Against {
             let mut ratios = [Vec::new(), Vec::new()];
             for pair in 0..self.pairs {
                 let mut builds = [self.old.as_path(), new.as_path(), self.old.as_path()];
-                // The order changes from pair to pair, so that whoever comes first has no advantage.
+                // The order changes from pair to pair, so that coming first is no advantage.
                 if pair % 2 == 1 {
                     builds.rotate_left(1);
                 }

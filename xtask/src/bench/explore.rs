@@ -17,6 +17,7 @@ use crate::shell;
 pub(super) mod corpus;
 mod fixed;
 mod peers;
+mod shapes;
 pub(super) mod speed;
 mod study;
 
@@ -33,6 +34,8 @@ enum Part {
     Peers,
     /// CPU seconds to the bug: native, ThreadSanitizer, helgrind and each scheduler.
     TimeToBug,
+    /// Schedules to the bug for the shapes of programs of the literature, beside the best published figure.
+    Shapes,
     /// 10,000 schedules of every fixed variant: nothing may be found.
     Fixed,
 }
@@ -76,6 +79,7 @@ impl Explore {
                 Part::Speed => speed::speed(self)?,
                 Part::Peers => peers::peers(self)?,
                 Part::TimeToBug => peers::time_to_bug(self)?,
+                Part::Shapes => shapes::shapes(self)?,
                 Part::Fixed => fixed::fixed(self)?,
             }
         }
@@ -118,8 +122,8 @@ impl Explore {
     }
 
     /// Explores with one worker until the first failure is known: its minimisation and explanation are not waited
-    /// for. Gives the schedules that were run, or nothing if there was no failure within the options and the CPU
-    /// seconds.
+    /// for. Gives the schedules up to the one that failed, or nothing if there was no failure within the options and
+    /// the CPU seconds.
     fn search(
         &self,
         program: &Path,
@@ -157,12 +161,13 @@ impl Explore {
     }
 }
 
-/// The number in `raddle: 1 failure after 33 schedules`.
+/// Schedules that were needed, from `raddle: 1 failure after 33 schedules, the first in schedule 12`: they are counted
+/// from 0, so that is one more.
 fn first_failure(message: &str) -> Option<u64> {
-    let (before, after) = message.split_once(" after ")?;
+    let (before, first) = message.split_once(" schedules, the first in schedule ")?;
     let is_failure = before.starts_with("raddle: ") && before.contains("failure");
-    let number = after.strip_suffix(" schedules")?.parse().ok()?;
-    is_failure.then_some(number)
+    let number: u64 = first.parse().ok()?;
+    is_failure.then_some(number + 1)
 }
 
 /// What `raddle explore --json` counts.
@@ -182,12 +187,10 @@ mod tests {
 
     #[test]
     fn the_message_of_the_first_failure_is_known() {
-        assert_eq!(
-            first_failure("raddle: 1 failure after 33 schedules"),
-            Some(33)
-        );
-        let several = "raddle: 2 different failures after 97 schedules";
-        assert_eq!(first_failure(several), Some(97));
+        let one = "raddle: 1 failure after 33 schedules, the first in schedule 12";
+        assert_eq!(first_failure(one), Some(13));
+        let several = "raddle: 2 different failures after 97 schedules, the first in schedule 40";
+        assert_eq!(first_failure(several), Some(41));
         assert_eq!(
             first_failure("raddle: interrupted after 97 schedules"),
             None

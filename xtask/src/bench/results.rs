@@ -59,7 +59,7 @@ fn file(arguments: &[String]) -> PathBuf {
 
 fn heading(arguments: &[String], date: &str, commit: &str) -> String {
     let title = subject(arguments).join(" ");
-    // Where a file lay on this machine helps nobody.
+    // Where a file lay on this machine helps no reader.
     let short = |word: &String| word.rsplit('/').next().unwrap_or_default().to_owned();
     let command: Vec<String> = arguments.iter().map(short).collect();
     let command = command.join(" ");

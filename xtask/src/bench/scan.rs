@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Context;
 use clap::Args;
 
-const LEVELS: &[(&str, &str)] = &[
+pub(super) const LEVELS: &[(&str, &str)] = &[
     ("single", "one sub-pattern"),
     ("subs", "all sub-patterns"),
     ("locks", "+ paths, locks"),
@@ -20,8 +20,10 @@ enum What {
     Speed,
     /// How many of the real fixes that patterns were written with are found once they are undone.
     Tuned,
-    /// The same for fixes that nobody looked at while patterns were written.
+    /// The same for fixes that were not looked at while patterns were written.
     HeldOut,
+    /// Tables 1 to 5 of the paper.
+    Tables,
 }
 
 #[derive(Debug, Args)]
@@ -30,7 +32,7 @@ pub(crate) struct Scan {
     what: What,
     /// An unpacked linux-source-6.1.
     #[arg(long)]
-    tree: PathBuf,
+    pub(super) tree: PathBuf,
     /// Part of the tree for the ablation.
     #[arg(long, default_value = "fs")]
     part: String,
@@ -45,21 +47,22 @@ pub(crate) struct Scan {
     whole: bool,
 }
 
-struct Measured {
-    value: serde_json::Value,
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) value: serde_json::Value,
 }
 
 impl Measured {
-    fn number(&self, key: &str) -> u64 {
+    pub(super) fn number(&self, key: &str) -> u64 {
         self.value[key].as_u64().unwrap_or(0)
     }
 
-    fn seconds(&self) -> String {
+    pub(super) fn seconds(&self) -> String {
         hundredths(self.number("cpu_ms") / 10)
     }
 }
 
-fn hundredths(value: u64) -> String {
+pub(super) fn hundredths(value: u64) -> String {
     format!("{}.{:02}", value / 100, value % 100)
 }
 
@@ -70,6 +73,11 @@ impl Scan {
             What::Speed => {}
             What::Tuned => return self.recall("tuned"),
             What::HeldOut => return self.recall("held-out"),
+            What::Tables => {
+                build("measure")?;
+                build("statistics")?;
+                return super::scan_tables::run(self, self.whole);
+            }
         }
         build("measure")?;
         let names: Vec<&str> = LEVELS.iter().map(|(_, name)| *name).collect();
@@ -150,7 +158,12 @@ impl Scan {
         Ok(())
     }
 
-    fn measure(&self, level: &str, pattern: &str, part: &str) -> anyhow::Result<Measured> {
+    pub(super) fn measure(
+        &self,
+        level: &str,
+        pattern: &str,
+        part: &str,
+    ) -> anyhow::Result<Measured> {
         let program = example("measure")?;
         let output = Command::new(&program)
             .args([level, pattern, part])
@@ -228,7 +241,7 @@ fn build(name: &str) -> anyhow::Result<()> {
     )
 }
 
-fn example(name: &str) -> anyhow::Result<PathBuf> {
+pub(super) fn example(name: &str) -> anyhow::Result<PathBuf> {
     let program = crate::shell::target_folder()
         .join("release/examples")
         .join(name);

@@ -13,7 +13,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("stdx", &[]),
     ("annotations", &[]),
     ("calls", &[]),
-    ("config", &[]),
+    ("config", &["stdx"]),
     ("protocol", &[]),
     ("symbols", &["stdx"]),
     ("code", &["stdx", "symbols"]),
@@ -31,7 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("report", &[]),
     ("trace", &["stdx", "config", "protocol", "world"]),
     ("sched", &["stdx", "world", "trace"]),
-    ("detect", &["stdx", "world", "trace"]),
+    ("detect", &["stdx", "world", "trace", "report"]),
     ("debug", &["stdx", "symbols", "x86", "world", "sched"]),
     (
         "campaign",
@@ -54,13 +54,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "linearize",
         &[
-            "stdx", "protocol", "world", "linux", "trace", "sched", "campaign", "detect", "explore",
+            "stdx", "calls", "protocol", "world", "linux", "trace", "sched", "campaign", "detect",
+            "report", "explore", "kernel",
         ],
     ),
     (
         "predict",
         &[
-            "stdx", "symbols", "code", "world", "trace", "sched", "campaign",
+            "stdx", "symbols", "code", "world", "trace", "sched", "detect", "campaign",
         ],
     ),
     ("scan", &["stdx", "report", "config"]),

@@ -2,7 +2,9 @@
 
 use raddle_campaign::follow;
 use raddle_detect::{Failure, assertion_message};
-use raddle_report::{Action, Finding, Step};
+use raddle_linux::Act;
+use raddle_report::serial::Effect;
+use raddle_report::{Action, Finding, SerialOrders, Step};
 use raddle_trace::Limits;
 use raddle_world::ContextId;
 
@@ -35,6 +37,23 @@ fn last_words(console: &str) -> Option<String> {
     let mut lines = console.lines().rev().map(str::trim);
     let last = lines.find(|line| !line.is_empty())?;
     Some(format!("the last thing it printed: {last}"))
+}
+
+/// What is known of a run whose results were to be compared, but which did not come so far.
+pub(super) fn broken_off(session: &Session, failure: &Failure) -> SerialOrders {
+    let effect = match failure {
+        Failure::Deadlock { .. } => Effect::Deadlock,
+        Failure::Hang { .. } => Effect::Hang,
+        Failure::Crash { .. }
+        | Failure::Assertion { .. }
+        | Failure::WrongExit { .. }
+        | Failure::WrongOutput { .. }
+        | Failure::NotSerial(_)
+        | Failure::Heap { .. } => Effect::Crash,
+    };
+    // The clients of a server are through when its state is asked for; where a harness stands only its author knows.
+    let is_latent = session.world.act().map(|act| act == Act::Probes);
+    SerialOrders::broken_off(effect, is_latent)
 }
 
 /// A run that ended: the stack at its last instruction, or of whoever complained first.
@@ -98,7 +117,7 @@ pub(super) fn describe_end(
         Failure::NotSerial(how) => {
             finding.title = title(failure);
             finding.why.clone_from(&how.why);
-            finding.notes.extend(how.table.iter().cloned());
+            finding.serial = Some(how.serial.clone());
             return;
         }
         Failure::Heap { .. } | Failure::Deadlock { .. } | Failure::Hang { .. } => return,

@@ -18,7 +18,7 @@ use raddle_report::evidence::Held;
 use raddle_report::finding::{Confidence, Severity};
 use raddle_report::order::set_clocks;
 use raddle_report::{Finding, Locks, Place, Word};
-use raddle_trace::recording::{CLIENTS, SEMANTICS, SERIAL_ORDERS};
+use raddle_trace::recording::{CLIENTS, FAULTS, SEMANTICS, SERIAL_ORDERS};
 use raddle_trace::{Expected, Recording, Schedule};
 use raddle_world::{ContextId, LockMode};
 
@@ -89,7 +89,7 @@ fn recording(
     } = &*session.about;
     Recording {
         semantics: SEMANTICS,
-        needs: needs(&session.about),
+        needs: needs(&session.about, schedule),
         snapshot_at: snapshot_at.to_string(),
         inputs: inputs.clone(),
         limits: rules.limits,
@@ -115,10 +115,11 @@ fn recording(
 }
 
 /// What only some recordings need.
-fn needs(about: &About) -> Vec<String> {
+fn needs(about: &About, schedule: &Schedule) -> Vec<String> {
     let serial = about.serial.is_some().then_some(SERIAL_ORDERS);
     let clients = about.inputs.scripts.is_some().then_some(CLIENTS);
-    let needs = [serial, clients].into_iter().flatten();
+    let faults = (!schedule.faults().is_empty()).then_some(FAULTS);
+    let needs = [serial, clients, faults].into_iter().flatten();
     needs.map(str::to_owned).collect()
 }
 
@@ -176,6 +177,9 @@ fn told(session: &mut Session, failure: &Failure, run: &Run, rules: &Rules) -> O
             let complaint = story.complaint;
             ending::describe_end(session, failure, complaint, (run, rules), &mut finding);
         }
+    }
+    if session.about.serial.is_some() && finding.serial.is_none() {
+        finding.serial = Some(ending::broken_off(session, failure));
     }
     set_clocks(&mut finding);
     session.leave.still()?;

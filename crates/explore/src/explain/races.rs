@@ -212,7 +212,7 @@ fn look_again(
 fn is_ordered_by_moves(symbols: &SymbolSpace, race: &Race) -> bool {
     let is_told = |pc: u64| {
         let module = symbols.module_at(pc);
-        is_own_code(symbols, pc) && module.is_some_and(|(module, _)| module.debug_info().is_some())
+        is_own_code(symbols, pc) && module.is_some_and(|(module, _)| module.has_debug_info())
     };
     if let Some(by) = race.handed_over {
         return !is_told(by.store.pc()) || !is_told(by.load.pc());

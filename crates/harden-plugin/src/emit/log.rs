@@ -1,6 +1,8 @@
 //! The log from which writes are put back and acquisitions given back that no variable of the function remembers: in a
 //! region that holds calls, and in frames that are gone when a caller is re-executed.
 
+use std::collections::BTreeSet;
+
 use raddle_harden::analysis::model::InstId;
 use raddle_harden::analysis::plan::Plan;
 
@@ -118,6 +120,24 @@ impl Emitter<'_> {
                 self.call_runtime("raddle_harden_log_undo", &[taken, undo], near);
             } else {
                 self.log_write(inst);
+            }
+        }
+        self.drop_entries();
+    }
+
+    /// What the program gives back itself must not be given back from the log as well.
+    fn drop_entries(&self) {
+        let names = &self.extracted.object_names;
+        let logged: BTreeSet<u64> = self
+            .logged
+            .iter()
+            .filter_map(|inst| names.get(inst).copied())
+            .collect();
+        for &inst in &self.extracted.releases {
+            if names.get(&inst).is_some_and(|name| logged.contains(name)) {
+                let release = self.extracted.insts[inst];
+                self.builder.before(release);
+                self.call_runtime("raddle_harden_log_drop", &[release.arguments()[0]], release);
             }
         }
     }

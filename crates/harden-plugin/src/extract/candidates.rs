@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 
 use raddle_harden::analysis::model::{Effect, InstId, LockHow, Operand, Site, SiteKind};
 
+use raddle_harden::settings::SitePlace;
+
 use super::{Candidate, Check, Extractor};
 use crate::ir::{Opcode, Value};
 use crate::names::{self, Callee, Checked, Lock, LockSite};
 
 impl Extractor<'_> {
     pub(super) fn find_candidates(&mut self) {
+        self.invariant_candidates();
         for number in 0..self.out.insts.len() {
             let inst = self.out.insts[number];
             match inst.opcode() {
@@ -20,6 +23,38 @@ impl Extractor<'_> {
                     self.pointer_candidate(number, inst, inst.operand(0));
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// Reads of which an inferred oracle says what they yield: the only one of its line that can be meant.
+    fn invariant_candidates(&mut self) {
+        for invariant in self.settings.invariants.clone() {
+            let place = SitePlace {
+                file: invariant.file,
+                line: invariant.line,
+            };
+            let is_meant = |number: &InstId| {
+                let inst = self.out.insts[*number];
+                let ty = inst.ty();
+                inst.opcode() == Opcode::LLVMLoad
+                    && self.model.insts[*number].effect == Effect::SharedRead
+                    && (ty.is_pointer() || ty.is_integer() && ty.bits() <= 64)
+                    && inst
+                        .places()
+                        .iter()
+                        .any(|at| place.matches(&at.path(), at.line))
+            };
+            let meant: Vec<InstId> = (0..self.out.insts.len()).filter(is_meant).collect();
+            let [number] = meant[..] else {
+                continue;
+            };
+            let read = self.out.insts[number];
+            let check = Check::Invariant(read, invariant.expression);
+            let critical = vec![Operand::Inst(number)];
+            self.push(SiteKind::Oracle, number + 1, read, check, critical);
+            if let Some(candidate) = self.out.candidates.last_mut() {
+                candidate.inst = read.next();
             }
         }
     }
@@ -200,7 +235,12 @@ impl Extractor<'_> {
         let details = &self.model.insts[inst];
         match self.out.insts[inst].opcode() {
             Opcode::LLVMLoad => details.effect == Effect::SharedRead,
-            Opcode::LLVMPHI | Opcode::LLVMSelect if depth > 0 => {
+            // Whether it only reads is known when all functions are.
+            Opcode::LLVMCall => self
+                .numbers
+                .contains_key(&self.out.insts[inst].called().key()),
+            // An atomic pointer of C++ is read as a number.
+            Opcode::LLVMPHI | Opcode::LLVMSelect | Opcode::LLVMIntToPtr if depth > 0 => {
                 details.operands.iter().any(|operand| match operand {
                     Operand::Inst(other) => {
                         *other != inst && self.comes_from_shared(*other, depth - 1)

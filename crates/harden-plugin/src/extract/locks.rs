@@ -1,9 +1,9 @@
 //! What is known of locks and variables beyond one function: their numbers in the module, and names by which operations
 //! on the same lock are recognised.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use raddle_harden::analysis::model::{InstId, LockHow, LockUse};
+use raddle_harden::analysis::model::{InstId, LockHow, LockUse, Object};
 
 use super::Extractor;
 use crate::ir::{Module, Opcode, Value};
@@ -57,6 +57,35 @@ impl Extractor<'_> {
             how,
         };
         self.model.lock_uses.insert(number, using);
+        self.note_object(pointer, number);
+    }
+
+    /// Notes what an instruction takes or gives back.
+    pub(super) fn note_object(&mut self, value: Value, number: InstId) {
+        let mut made_of = BTreeSet::new();
+        let name = self.object_name(value, NAME_DEPTH, &mut made_of);
+        self.model.objects.insert(number, Object { name, made_of });
+    }
+
+    /// Equal only for the same computation from the same values, which are noted. Unlike a lock's name it takes no two
+    /// reads for the same.
+    fn object_name(&self, value: Value, depth: u32, made_of: &mut BTreeSet<InstId>) -> u64 {
+        let mut digest = raddle_stdx::Digest::default();
+        let computed = value
+            .is_instruction()
+            .then(|| value.computes_with())
+            .flatten()
+            .filter(|_| depth > 0);
+        if let Some(with) = computed {
+            digest.bytes(format!("{:?}{with:?}", value.opcode()).as_bytes());
+            for operand in value.operands() {
+                digest.word(self.object_name(operand, depth - 1, made_of));
+            }
+        } else {
+            made_of.extend(self.inst_numbers.get(&value.key()));
+            digest.bytes(&value.key().to_le_bytes());
+        }
+        digest.value()
     }
 
     /// Notes an access to a variable that only this module can reach.

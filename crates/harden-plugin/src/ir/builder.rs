@@ -115,6 +115,23 @@ impl Builder {
         )))
     }
 
+    /// An integer of at most 64 bits, or a pointer, as a signed number of 64.
+    pub(crate) fn signed(&self, value: Value) -> Value {
+        let long = self.module.int_type(64);
+        if value.ty().is_pointer() {
+            self.pointer_to_int(value)
+        } else if value.ty() == long {
+            value
+        } else {
+            Value(llvm!(LLVMBuildSExt(
+                self.raw,
+                value.0,
+                long.0,
+                UNNAMED.as_ptr()
+            )))
+        }
+    }
+
     pub(crate) fn branch(&self, to: Block) -> Value {
         Value(llvm!(LLVMBuildBr(self.raw, to.0)))
     }

@@ -24,6 +24,33 @@ impl Value {
         String::from_utf8_lossy(&text).into_owned()
     }
 
+    /// What an instruction that only computes depends on beside its operands: its type and, where addresses are computed,
+    /// that of the elements counted. None for other instructions.
+    pub(crate) fn computes_with(self) -> Option<[usize; 2]> {
+        let counted = match self.opcode() {
+            Opcode::LLVMGetElementPtr => {
+                llvm!(llvm_sys::core::LLVMGetGEPSourceElementType(self.0)).addr()
+            }
+            Opcode::LLVMAdd
+            | Opcode::LLVMSub
+            | Opcode::LLVMMul
+            | Opcode::LLVMAnd
+            | Opcode::LLVMOr
+            | Opcode::LLVMXor
+            | Opcode::LLVMShl
+            | Opcode::LLVMLShr
+            | Opcode::LLVMAShr
+            | Opcode::LLVMZExt
+            | Opcode::LLVMSExt
+            | Opcode::LLVMTrunc
+            | Opcode::LLVMSelect
+            | Opcode::LLVMPtrToInt
+            | Opcode::LLVMIntToPtr => 0,
+            _ => return None,
+        };
+        Some([self.ty().0.addr(), counted])
+    }
+
     /// The pointer without constant offsets, and their sum.
     pub(crate) fn without_offset(self, module: Module) -> (Value, i64) {
         let mut offset = 0;

@@ -8,8 +8,20 @@ use super::model::{Function, InstId, LockHow};
 
 /// Acquisitions of a function: where, and the name of the lock if it means the same after a call.
 type Taken = BTreeSet<(InstId, Option<u64>)>;
-/// Per function, the locks that it may hold when it returns.
-type Left = Vec<BTreeSet<Option<u64>>>;
+/// Names of locks as a caller knows them.
+type Names = BTreeSet<Option<u64>>;
+
+/// What a call of a function does to the locks held.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Call {
+    /// It may return with these, which it took.
+    leaves: Names,
+    /// It releases these, which it did not take.
+    releases: Names,
+}
+
+/// Per function.
+type Left = Vec<Call>;
 
 /// Per function, the lock sites that are reached with another lock held on some way.
 pub fn nested(bodies: &[Body]) -> Vec<BTreeSet<InstId>> {
@@ -37,33 +49,52 @@ pub fn nested(bodies: &[Body]) -> Vec<BTreeSet<InstId>> {
         .collect()
 }
 
-/// Functions that may return with a lock held which they took.
+/// Calls nest less deeply than this where it matters; functions that call each other may never settle.
+const ROUNDS_MAX: usize = 50;
+
+/// Functions that may return with a lock held which they took, or without one that their caller took.
 fn leaves_held(bodies: &[Body]) -> Left {
-    let mut leaves: Left = vec![BTreeSet::new(); bodies.len()];
-    loop {
+    let mut leaves: Left = vec![Call::default(); bodies.len()];
+    for _ in 0..ROUNDS_MAX {
         let next: Left = bodies
             .iter()
-            .map(|body| {
-                let function = &body.function;
-                let held = flow(function, &leaves);
-                let outside = |(inst, name): (InstId, Option<u64>)| {
-                    let is_global = function
-                        .lock_uses
-                        .get(&inst)
-                        .is_none_or(|using| using.is_global);
-                    name.filter(|_| is_global)
-                };
-                let returns = function.returns.iter();
-                returns
-                    .flat_map(|&block| at(function, &held, function.terminator(block), &leaves))
-                    .map(outside)
-                    .collect()
-            })
+            .map(|body| call_of(&body.function, &leaves))
             .collect();
         if next == leaves {
-            return leaves;
+            break;
         }
         leaves = next;
+    }
+    leaves
+}
+
+fn call_of(function: &Function, leaves: &Left) -> Call {
+    let held = flow(function, leaves);
+    let outside = |inst: InstId, name: Option<u64>| {
+        let using = function.lock_uses.get(&inst);
+        name.filter(|_| using.is_none_or(|using| using.is_global))
+    };
+    let returns = function.returns.iter();
+    let left = returns
+        .flat_map(|&block| at(function, &held, function.terminator(block), leaves))
+        .map(|(inst, name)| outside(inst, name))
+        .collect();
+    let mut releases = Names::new();
+    for (&inst, using) in &function.lock_uses {
+        let is_release = using.how == LockHow::Releases;
+        if is_release && at(function, &held, inst, leaves).is_empty() {
+            releases.insert(outside(inst, Some(using.name)));
+        }
+    }
+    for (&inst, &callee) in &function.calls {
+        let below = &leaves[callee].releases;
+        if !below.is_empty() && at(function, &held, inst, leaves).is_empty() {
+            releases.extend(below);
+        }
+    }
+    Call {
+        leaves: left,
+        releases,
     }
 }
 
@@ -125,6 +156,14 @@ fn step(function: &Function, inst: InstId, leaves: &Left, now: &mut Taken) {
             now.insert((inst, Some(using.name)));
         }
     } else if let Some(&callee) = function.calls.get(&inst) {
-        now.extend(leaves[callee].iter().map(|&name| (inst, name)));
+        for name in &leaves[callee].releases {
+            // Of locks without a name that both sides know, the one taken last.
+            let latest = now.iter().rev().find(|(_, other)| other == name).copied();
+            match name {
+                Some(_) => now.retain(|(_, other)| other != name),
+                None => now.retain(|one| Some(*one) != latest),
+            }
+        }
+        now.extend(leaves[callee].leaves.iter().map(|&name| (inst, name)));
     }
 }

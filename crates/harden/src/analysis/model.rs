@@ -54,6 +54,8 @@ pub enum Effect {
     LoggedWrite {
         shelter: usize,
     },
+    /// Gives back what an acquisition took.
+    Release,
     /// Calls a function of another object, which that object may promise to be harmless.
     PromisedCall,
     /// Calls a function of the program that writes into the log whatever must be undone of it.
@@ -69,6 +71,15 @@ pub enum Shelter {
     Locks(BTreeSet<LockId>),
 }
 
+/// What is taken or given back, as far as two instructions can be seen to mean the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Object {
+    /// Equal only for the same computation from the same values.
+    pub name: u64,
+    /// The instructions that make those values: executed again, they may make others.
+    pub made_of: BTreeSet<InstId>,
+}
+
 /// What a call leaves in the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallLog {
@@ -80,6 +91,8 @@ pub struct CallLog {
     pub takes: BTreeSet<LockId>,
     /// Locks of which one each must have been taken before the call and since the point.
     pub needs: BTreeSet<BTreeSet<LockId>>,
+    /// It writes what only the user vouches for.
+    pub writes_anywhere: bool,
 }
 
 /// A lock or unlock operation, for the question which locks are held where.
@@ -155,6 +168,8 @@ pub struct Function {
     /// Blocks at whose end control goes back to the caller, also by an exception.
     pub returns: BTreeSet<BlockId>,
     pub lock_uses: BTreeMap<InstId, LockUse>,
+    /// Of acquisitions and releases.
+    pub objects: BTreeMap<InstId, Object>,
     /// Named by [`Effect::LoggedWrite`].
     pub shelters: Vec<Shelter>,
     /// Slots that are small enough to be saved as a whole.

@@ -77,6 +77,7 @@ struct Candidate {
 const PLAIN: Extension = Extension {
     restore: false,
     give_back: false,
+    save: false,
     log: false,
     defers_shelter: false,
     trust: false,
@@ -89,7 +90,11 @@ const FULL: Extension = Extension {
     give_back: true,
     ..RESTORING
 };
-const LOGGING: Extension = Extension { log: true, ..FULL };
+const SAVING: Extension = Extension { save: true, ..FULL };
+const LOGGING: Extension = Extension {
+    log: true,
+    ..SAVING
+};
 const TRUSTING: Extension = Extension {
     trust: true,
     ..LOGGING
@@ -99,14 +104,16 @@ const UP: Extension = Extension {
     ..LOGGING
 };
 
-/// Cheapest first; the last two only where the log is worth its price.
-const FORMS: [(Form, Extension); 10] = [
+/// Cheapest first; the last ones only where copies and the log are worth their price.
+const FORMS: [(Form, Extension); 12] = [
     (Form::Dominating, PLAIN),
     (Form::Dominating, RESTORING),
     (Form::Dominating, FULL),
     (Form::All, PLAIN),
     (Form::All, RESTORING),
     (Form::All, FULL),
+    (Form::Dominating, SAVING),
+    (Form::All, SAVING),
     (Form::Dominating, LOGGING),
     (Form::All, LOGGING),
     (Form::Dominating, TRUSTING),
@@ -114,12 +121,15 @@ const FORMS: [(Form, Extension); 10] = [
 ];
 
 /// What a site's region may hold at most. Between two locks code is not hot, and a deadlock is worse than a slow path;
-/// other sites log only where everything is wanted.
+/// oracles are few, and the user has asked for each; other sites log only where everything is wanted. Assertions are worth copies
+/// of buffers, accesses through pointers are not.
 fn fullest(site: &Site, reach: Reach, end: End) -> Extension {
-    let logs = site.kind == SiteKind::Deadlock || reach == Reach::Longest;
+    let logs =
+        matches!(site.kind, SiteKind::Deadlock | SiteKind::Oracle) || reach == Reach::Longest;
     match end {
         End::Site if logs => TRUSTING,
         End::Pad if logs => LOGGING,
+        End::Site if site.kind == SiteKind::Assertion => SAVING,
         _ => FULL,
     }
 }
@@ -127,7 +137,9 @@ fn fullest(site: &Site, reach: Reach, end: End) -> Extension {
 fn forms(site: &Site, reach: Reach, end: End) -> impl Iterator<Item = (Form, Extension)> {
     let most = fullest(site, reach, end);
     FORMS.into_iter().filter(move |(_, extension)| {
-        (most.log || !extension.log) && (most.trust || !extension.trust)
+        (most.save || !extension.save)
+            && (most.log || !extension.log)
+            && (most.trust || !extension.trust)
     })
 }
 
@@ -144,6 +156,9 @@ const CHEAP_POINTS_MAX: usize = 3;
 const CHEAP_BLOCKS_MAX: usize = 200;
 /// Points that one call passes at most once cost next to nothing, however large the function is.
 const RARE_POINTS_MAX: usize = 8;
+
+/// Code that takes two locks is not hot, so a token may name more points there.
+const LOCK_POINTS_MAX: usize = 16;
 
 /// How much a region may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -223,7 +238,13 @@ pub fn ended_by(function: &Function, idom: &[Option<BlockId>], site: &Site) -> B
             found.insert(point - 1);
         } else {
             let lasts = block.preds.iter().map(|&pred| function.terminator(pred));
-            found.extend(lasts.filter(|&last| function.insts[last].effect == Effect::Destroy));
+            let ends = |last: &InstId| {
+                matches!(
+                    function.insts[*last].effect,
+                    Effect::Destroy | Effect::Release
+                )
+            };
+            found.extend(lasts.filter(ends));
         }
     }
     found
@@ -278,15 +299,17 @@ fn cheapest(
             .map(|starts| starting_at(function, idom, site, form, extension, &starts))
             .filter(|late| !late.useful.is_empty());
         let chosen = late.unwrap_or(found);
-        is_cheap(function, &chosen.region)
+        is_cheap(function, site.kind, &chosen.region)
             .then(|| finish(function, idom, chosen))
             .flatten()
     })
 }
 
 /// Whether keeping track of the region's points is worth it in survival mode.
-fn is_cheap(function: &Function, region: &Region) -> bool {
-    let points_max = if function.blocks.len() <= CHEAP_BLOCKS_MAX {
+fn is_cheap(function: &Function, kind: SiteKind, region: &Region) -> bool {
+    let points_max = if kind == SiteKind::Deadlock {
+        LOCK_POINTS_MAX
+    } else if function.blocks.len() <= CHEAP_BLOCKS_MAX {
         CHEAP_POINTS_MAX
     } else {
         1

@@ -9,7 +9,12 @@
 
 use std::collections::BTreeSet;
 
-use super::model::{Acquire, BlockId, Effect, Function, InstId, LockId, Shelter, Site, WHOLE_SLOT};
+use super::model::{BlockId, Effect, Function, InstId, LockId, Shelter, Site, WHOLE_SLOT};
+use super::sections::Sections;
+
+mod walk;
+
+use walk::Walk;
 
 /// Log entries that the regions of one function may need; known to the runtime, whose log holds those of a function and
 /// its callers.
@@ -29,6 +34,8 @@ pub struct Extension {
     pub restore: bool,
     /// Allocations and lock acquisitions, given back on the failing edge.
     pub give_back: bool,
+    /// Private buffers of which any part may be written, restored from a copy.
+    pub save: bool,
     /// Writes that are put back from the log, and calls of functions that write into it.
     pub log: bool,
     /// Locks that shelter those writes may have been taken by a caller.
@@ -57,9 +64,16 @@ pub struct Region {
     pub trusted: BTreeSet<InstId>,
     /// Of each of these sets, a caller must have taken one lock.
     pub needs: BTreeSet<BTreeSet<LockId>>,
+    /// Locks that are released in it, having been taken in it.
+    pub released: BTreeSet<LockId>,
 }
 
 impl Region {
+    /// A region of which nothing else is known yet.
+    pub(super) fn between(points: BTreeSet<InstId>, inside: BTreeSet<InstId>) -> Self {
+        region_of(points, inside)
+    }
+
     /// Whether something in it is undone from the log.
     pub fn uses_log(&self) -> bool {
         !self.logs.is_empty() || !self.calls.is_empty()
@@ -117,54 +131,55 @@ fn offenders(
 ) -> Vec<InstId> {
     let mut found = Vec::new();
     let mut undone = region_of(BTreeSet::new(), BTreeSet::new());
-    let mut entries = 0;
+    let sections = if extension.give_back {
+        Sections::find(function, region, &BTreeSet::from([site]))
+    } else {
+        Sections::default()
+    };
+    region.released = sections.locks(function);
+    // What lies behind such a release may be legal in the shorter region that remains.
+    let unbalanced: Vec<InstId> = region
+        .inside
+        .iter()
+        .copied()
+        .filter(|inst| function.insts[*inst].effect == Effect::Release)
+        .filter(|inst| !sections.releases.contains(inst))
+        .collect();
+    if !unbalanced.is_empty() {
+        return unbalanced;
+    }
     for &inst in &region.inside {
         let is_legal = match function.insts[inst].effect {
-            Effect::SlotEnd { slot } => is_covered(function, region, inst, &begins(slot)),
+            Effect::SlotEnd { slot } => {
+                is_covered(function, region, inst, &mut begins(function, slot))
+            }
             Effect::SlotWrite { slot, cell } => {
-                is_covered(function, region, inst, &begins(slot))
+                is_covered(function, region, inst, &mut begins(function, slot))
                     || slot_is_restored(function, region, extension, (slot, cell), &mut undone)
             }
-            Effect::FreshWrite { alloc } => {
-                is_covered(function, region, inst, &move |_, other| other == alloc)
-            }
+            Effect::FreshWrite { alloc } => is_covered(function, region, inst, &mut |other| {
+                (other == alloc).then_some(true)
+            }),
             // A trylock that is tried again has taken nothing before; only the last time can.
             Effect::Acquire(_) if inst == site && function.tries(inst) => {
                 undone.acquires.insert(inst)
             }
+            Effect::Acquire(_) if sections.settled.contains(&inst) => true,
             Effect::Acquire(_) if repeats(function, region, inst) => false,
             Effect::Acquire(_) => undone.acquires.insert(inst),
-            Effect::LoggedWrite { shelter } => {
-                is_sheltered(
-                    function,
-                    region,
-                    inst,
-                    &function.shelters[shelter],
-                    extension,
-                    &mut undone,
-                ) && !repeats(function, region, inst)
-                    && undone.logs.insert(inst)
-            }
-            Effect::LoggedCall => {
-                let log = &function.logged_calls[&inst];
-                log.needs.iter().all(|locks| {
-                    let shelter = Shelter::Locks(locks.clone());
-                    is_sheltered(function, region, inst, &shelter, extension, &mut undone)
-                }) && !repeats(function, region, inst)
-                    && undone.calls.insert(inst)
+            Effect::LoggedWrite { .. } | Effect::LoggedCall => {
+                let found = (&*region, &sections);
+                is_logged(function, found, inst, extension, &mut undone)
             }
             Effect::PromisedCall => undone.trusted.insert(inst),
             _ => true,
         };
-        if is_legal {
-            entries += entries_of(function, &undone, inst);
-        }
-        if !is_legal || entries > LOG_MAX {
+        if !is_legal {
             found.push(inst);
         }
-        if entries > LOG_MAX {
-            break;
-        }
+    }
+    if found.is_empty() {
+        found.extend(beyond_the_log(function, region, &undone, &sections));
     }
     region.cells = undone.cells;
     region.slots = undone.slots;
@@ -174,6 +189,55 @@ fn offenders(
     region.trusted = undone.trusted;
     region.needs = undone.needs;
     found
+}
+
+/// The last instruction, going back, for which the log has no place any more.
+fn beyond_the_log(
+    function: &Function,
+    region: &Region,
+    undone: &Region,
+    sections: &Sections,
+) -> Option<InstId> {
+    let mut entries = 0;
+    region.inside.iter().rev().copied().find(|&inst| {
+        entries += entries_of(function, undone, inst);
+        entries += usize::from(sections.settled.contains(&inst));
+        entries > LOG_MAX
+    })
+}
+
+/// Whether a write, or a call that writes, can be undone from the log: nobody can have seen it, and it happens once.
+fn is_logged(
+    function: &Function,
+    (region, sections): (&Region, &Sections),
+    inst: InstId,
+    extension: Extension,
+    undone: &mut Region,
+) -> bool {
+    let (shelters, is_vouched_for): (Vec<Shelter>, bool) = match function.insts[inst].effect {
+        Effect::LoggedWrite { shelter } => {
+            let shelter = function.shelters[shelter].clone();
+            let is_vouched_for = shelter == Shelter::Anywhere;
+            (vec![shelter], is_vouched_for)
+        }
+        _ => {
+            let log = &function.logged_calls[&inst];
+            let shelters = log.needs.iter().cloned().map(Shelter::Locks).collect();
+            (shelters, log.writes_anywhere)
+        }
+    };
+    let is_hidden = !(is_vouched_for && sections.publish(function, region, inst))
+        && shelters
+            .iter()
+            .all(|shelter| is_sheltered(function, region, inst, shelter, extension, undone))
+        && !repeats(function, region, inst);
+    let is_write = matches!(function.insts[inst].effect, Effect::LoggedWrite { .. });
+    if is_hidden && is_write {
+        undone.logs.insert(inst);
+    } else if is_hidden {
+        undone.calls.insert(inst);
+    }
+    is_hidden
 }
 
 /// What an instruction adds to the log, acquisitions counted in because a caller may have them logged.
@@ -203,7 +267,7 @@ fn slot_is_restored(
     let begins_somewhere = region
         .inside
         .iter()
-        .any(|&other| begins(slot)(function, other));
+        .any(|&other| begins(function, slot)(other).is_some());
     if begins_somewhere {
         return false;
     }
@@ -211,7 +275,7 @@ fn slot_is_restored(
         undone.cells.insert(cell);
         return true;
     }
-    let is_saved = extension.log && function.small_slots.contains(&slot);
+    let is_saved = extension.save && function.small_slots.contains(&slot);
     if is_saved {
         undone.slots.insert(slot);
     }
@@ -233,34 +297,37 @@ fn is_sheltered(
     if takes_before(function, region, inst, locks) {
         return true;
     }
-    extension.defers_shelter && {
-        undone.needs.insert(locks.clone());
+    let kept: BTreeSet<LockId> = locks.difference(&region.released).copied().collect();
+    extension.defers_shelter && !kept.is_empty() && {
+        undone.needs.insert(kept);
         true
     }
 }
 
-/// Whether every path from a point to `inst` takes one of these locks. Nothing in a region releases one.
+/// Whether every path from a point to `inst` takes one of these locks, and the region keeps it.
 pub fn takes_before(
     function: &Function,
     region: &Region,
     inst: InstId,
     locks: &BTreeSet<LockId>,
 ) -> bool {
-    is_covered(function, region, inst, &|function, other| {
-        function.takes_one_of(other, locks)
+    let kept: BTreeSet<LockId> = locks.difference(&region.released).copied().collect();
+    is_covered(function, region, inst, &mut |other| {
+        function.takes_one_of(other, &kept).then_some(true)
     })
 }
 
-fn begins(slot: usize) -> impl Fn(&Function, InstId) -> bool {
-    move |function, inst| function.insts[inst].effect == Effect::SlotBegin { slot }
+fn begins(function: &Function, slot: usize) -> impl FnMut(InstId) -> Option<bool> {
+    move |inst| (function.insts[inst].effect == Effect::SlotBegin { slot }).then_some(true)
 }
 
-/// Whether every path backwards from `inst` meets `by` before it meets a point of the region.
-fn is_covered(
+/// Whether every path backwards from `inst` meets an instruction of which `by` says yes before it meets one of which it
+/// says no, or a point of the region.
+pub(super) fn is_covered(
     function: &Function,
     region: &Region,
     inst: InstId,
-    by: &dyn Fn(&Function, InstId) -> bool,
+    by: &mut dyn FnMut(InstId) -> Option<bool>,
 ) -> bool {
     let mut seen = BTreeSet::new();
     let mut work = vec![inst];
@@ -276,10 +343,11 @@ fn is_covered(
                 for &pred in &function.blocks[block].preds {
                     if seen.insert(pred) {
                         let terminator = function.terminator(pred);
-                        if by(function, terminator) {
-                            continue;
+                        match by(terminator) {
+                            Some(true) => {}
+                            Some(false) => return false,
+                            None => work.push(terminator),
                         }
-                        work.push(terminator);
                     }
                 }
             }
@@ -299,14 +367,16 @@ fn scan_back(
     region: &Region,
     block: BlockId,
     end: InstId,
-    by: &dyn Fn(&Function, InstId) -> bool,
+    by: &mut dyn FnMut(InstId) -> Option<bool>,
 ) -> Scan {
     if region.points.contains(&end) {
         return Scan::Point;
     }
     for inst in (function.blocks[block].first..end).rev() {
-        if by(function, inst) {
-            return Scan::Covered;
+        match by(inst) {
+            Some(true) => return Scan::Covered,
+            Some(false) => return Scan::Point,
+            None => {}
         }
         if region.points.contains(&inst) {
             return Scan::Point;
@@ -356,129 +426,6 @@ pub fn reaches(
     false
 }
 
-struct Walk<'a> {
-    function: &'a Function,
-    extension: Extension,
-    ended_by: &'a BTreeSet<InstId>,
-    starts: &'a BTreeSet<InstId>,
-}
-
-impl Walk<'_> {
-    fn destroys(&self, inst: InstId) -> bool {
-        if self.ended_by.contains(&inst) {
-            return true;
-        }
-        match self.function.insts[inst].effect {
-            Effect::Destroy => true,
-            Effect::Acquire(Acquire::Lock | Acquire::Memory) | Effect::FreshWrite { .. } => {
-                !self.extension.give_back
-            }
-            Effect::LoggedWrite { .. } | Effect::LoggedCall => !self.extension.log,
-            Effect::PromisedCall => !self.extension.trust,
-            _ => false,
-        }
-    }
-
-    /// Scans `block` backwards from `end`; returns the point if the block holds one.
-    fn scan(&self, block: BlockId, end: InstId, inside: &mut BTreeSet<InstId>) -> Option<InstId> {
-        let span = &self.function.blocks[block];
-        for inst in (span.first..end).rev() {
-            if self.destroys(inst) {
-                return Some(inst + 1);
-            }
-            inside.insert(inst);
-            if self.starts.contains(&inst) {
-                return Some(inst);
-            }
-        }
-        let starts_here = block == 0
-            || span.preds.is_empty()
-            || span
-                .preds
-                .iter()
-                .any(|&pred| self.destroys(self.function.terminator(pred)));
-        starts_here.then(|| {
-            (span.first..span.body).for_each(|inst| {
-                inside.remove(&inst);
-            });
-            span.body
-        })
-    }
-
-    /// One point per path, except those through the edges left out.
-    fn paths(&self, site: InstId, left_out: &BTreeSet<(BlockId, BlockId)>) -> Region {
-        let mut points = BTreeSet::new();
-        let mut inside = BTreeSet::new();
-        let mut seen = BTreeSet::new();
-        let mut work = vec![(self.function.block_of[site], site)];
-        while let Some((block, end)) = work.pop() {
-            if let Some(point) = self.scan(block, end, &mut inside) {
-                points.insert(point);
-                continue;
-            }
-            for &pred in &self.function.blocks[block].preds {
-                if !left_out.contains(&(pred, block)) && seen.insert(pred) {
-                    work.push((pred, self.function.blocks[pred].end));
-                }
-            }
-        }
-        region_of(points, inside)
-    }
-
-    fn dominating(&self, idom: &[Option<BlockId>], site: InstId) -> Region {
-        let mut inside = BTreeSet::new();
-        let mut current = self.function.block_of[site];
-        if let Some(point) = self.scan(current, site, &mut inside) {
-            return region_of(BTreeSet::from([point]), inside);
-        }
-        loop {
-            let body = self.function.blocks[current].body;
-            let Some(above) = idom[current] else {
-                return region_of(BTreeSet::from([body]), inside);
-            };
-            let Some(between) = self.clean_between(above, current) else {
-                let first = self.function.blocks[current].first;
-                (first..body).for_each(|inst| {
-                    inside.remove(&inst);
-                });
-                return region_of(BTreeSet::from([body]), inside);
-            };
-            for block in between {
-                let span = &self.function.blocks[block];
-                inside.extend(span.first..span.end);
-            }
-            let end = self.function.blocks[above].end;
-            if let Some(point) = self.scan(above, end, &mut inside) {
-                return region_of(BTreeSet::from([point]), inside);
-            }
-            current = above;
-        }
-    }
-
-    /// The blocks on paths from `above` (exclusive) to the start of `block`, if nothing in them destroys.
-    fn clean_between(&self, above: BlockId, block: BlockId) -> Option<BTreeSet<BlockId>> {
-        let mut between = BTreeSet::new();
-        let mut work = self.function.blocks[block].preds.clone();
-        while let Some(at) = work.pop() {
-            if at == above {
-                if self.destroys(self.function.terminator(at)) {
-                    return None;
-                }
-                continue;
-            }
-            if !between.insert(at) {
-                continue;
-            }
-            let span = &self.function.blocks[at];
-            if (span.first..span.end).any(|inst| self.destroys(inst)) {
-                return None;
-            }
-            work.extend(&span.preds);
-        }
-        Some(between)
-    }
-}
-
 fn region_of(points: BTreeSet<InstId>, inside: BTreeSet<InstId>) -> Region {
     Region {
         points,
@@ -490,5 +437,6 @@ fn region_of(points: BTreeSet<InstId>, inside: BTreeSet<InstId>) -> Region {
         calls: BTreeSet::new(),
         trusted: BTreeSet::new(),
         needs: BTreeSet::new(),
+        released: BTreeSet::new(),
     }
 }

@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 
 use super::interproc::Body;
 use super::model::{Acquire, CallLog, Effect, Function, InstId, LockId, Shelter};
-use super::region::LOG_MAX;
+use super::region::{LOG_MAX, Region};
+use super::sections::Sections;
 
 /// What a function does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,23 +108,30 @@ fn harmless(bodies: &[Body], is_exact: IsExact<'_>) -> Vec<Summary> {
 }
 
 fn is_harmless_given(function: &Function, known: &[bool]) -> bool {
-    counting(function).all(|inst| match function.insts[inst].effect {
-        Effect::Destroy => function
-            .calls
-            .get(&inst)
-            .is_some_and(|&callee| known[callee]),
-        Effect::Acquire(_)
-        | Effect::FreshWrite { .. }
-        | Effect::LoggedWrite { .. }
-        | Effect::LoggedCall
-        | Effect::PromisedCall => false,
-        Effect::None
-        | Effect::SharedRead
-        | Effect::SlotWrite { .. }
-        | Effect::SlotRead { .. }
-        | Effect::SlotBegin { .. }
-        | Effect::SlotEnd { .. } => true,
-    })
+    let counting: BTreeSet<InstId> = counting(function).collect();
+    let sections = Sections::of_function(function, &counting);
+    counting
+        .iter()
+        .all(|&inst| match function.insts[inst].effect {
+            Effect::Acquire(_) if sections.settled.contains(&inst) => true,
+            Effect::Release => sections.releases.contains(&inst),
+            // Into memory that is freed before the function returns.
+            Effect::FreshWrite { alloc } => sections.settled.contains(&alloc),
+            Effect::Destroy => function
+                .calls
+                .get(&inst)
+                .is_some_and(|&callee| known[callee]),
+            Effect::Acquire(_)
+            | Effect::LoggedWrite { .. }
+            | Effect::LoggedCall
+            | Effect::PromisedCall => false,
+            Effect::None
+            | Effect::SharedRead
+            | Effect::SlotWrite { .. }
+            | Effect::SlotRead { .. }
+            | Effect::SlotBegin { .. }
+            | Effect::SlotEnd { .. } => true,
+        })
 }
 
 fn logged(function: &Function, index: usize, summaries: &[Summary]) -> Summary {
@@ -131,15 +139,28 @@ fn logged(function: &Function, index: usize, summaries: &[Summary]) -> Summary {
         callee: index,
         ..CallLog::default()
     };
-    for inst in counting(function) {
+    let counting: BTreeSet<InstId> = counting(function).collect();
+    let sections = Sections::of_function(function, &counting);
+    let entry = function.blocks.first().map_or(0, |block| block.body);
+    let whole = Region::between(BTreeSet::from([entry]), counting.clone());
+    let released = sections.locks(function);
+    for &inst in &counting {
         let is_legal = match function.insts[inst].effect {
+            Effect::Acquire(_) if sections.settled.contains(&inst) => {
+                log.entries += 1;
+                true
+            }
+            Effect::Release => sections.releases.contains(&inst),
             Effect::Destroy => match function.calls.get(&inst).map(|&callee| &summaries[callee]) {
                 Some(Summary::Harmless) => true,
                 Some(Summary::Logged(below)) => {
                     log.entries += below.entries;
                     log.takes_lock |= below.takes_lock;
+                    log.writes_anywhere |= below.writes_anywhere;
                     log.needs.extend(below.needs.iter().cloned());
                     is_once(function, inst)
+                        && !(below.writes_anywhere && sections.publish(function, &whole, inst))
+                        && below.needs.iter().all(|locks| locks.is_disjoint(&released))
                 }
                 Some(Summary::Destroys) | None => false,
             },
@@ -154,10 +175,17 @@ fn logged(function: &Function, index: usize, summaries: &[Summary]) -> Summary {
                     .get(&inst)
                     .copied()
                     .unwrap_or(LOG_MAX + 1);
-                if let Shelter::Locks(locks) = &function.shelters[shelter] {
-                    log.needs.insert(locks.clone());
-                }
-                is_once(function, inst)
+                let is_kept = match &function.shelters[shelter] {
+                    Shelter::Locks(locks) => {
+                        log.needs.insert(locks.clone());
+                        locks.is_disjoint(&released)
+                    }
+                    Shelter::Anywhere => {
+                        log.writes_anywhere = true;
+                        !sections.publish(function, &whole, inst)
+                    }
+                };
+                is_kept && is_once(function, inst)
             }
             Effect::PromisedCall => false,
             _ => true,
@@ -193,8 +221,11 @@ fn is_once(function: &Function, inst: InstId) -> bool {
 pub fn log_of(function: &Function) -> (BTreeSet<InstId>, BTreeSet<InstId>) {
     let mut writes = BTreeSet::new();
     let mut calls = BTreeSet::new();
-    for inst in counting(function) {
+    let counting: BTreeSet<InstId> = counting(function).collect();
+    let sections = Sections::of_function(function, &counting);
+    for inst in counting {
         match function.insts[inst].effect {
+            Effect::Acquire(_) if sections.settled.contains(&inst) => {}
             Effect::Acquire(_) | Effect::LoggedWrite { .. } => {
                 writes.insert(inst);
             }

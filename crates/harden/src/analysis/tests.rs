@@ -375,6 +375,7 @@ fn a_caller_with_a_final_path_has_no_pad() {
 }
 
 mod log;
+mod sections;
 
 #[test]
 fn dominators_of_a_diamond() {

@@ -24,6 +24,8 @@ pub struct Options {
     pub links_bitcode: bool,
     /// Paths of finding files whose places are the sites of fix mode.
     pub findings: Vec<String>,
+    /// Paths of files with invariants.
+    pub oracles: Vec<String>,
     pub config: Option<String>,
 }
 
@@ -74,6 +76,7 @@ fn take_option(option: &str, options: &mut Options) -> Result<(), OptionError> {
             settings.mode = Mode::Fix;
             options.findings.push(value.into());
         }
+        "oracles" => options.oracles.push(value.into()),
         "report" => settings.report = Some(value.into()),
         "config" => options.config = Some(value.into()),
         "pointer-bound" => settings.pointer_bound = number(name, value)?,

@@ -1,7 +1,7 @@
 //! The contexts that the user lets run during a test, so that a smaller space of schedules is explored (SKI, OSDI
 //! 2014).
 //!
-//! A context outside of the set is chosen only when nobody of the set can go on: a test that waits for an interrupt
+//! A context outside of the set is chosen only when no context of the set can go on: a test that waits for an interrupt
 //! would otherwise never end. How often that was necessary is counted.
 
 use std::str::FromStr;
@@ -92,7 +92,7 @@ pub(super) struct Eligible<'a> {
     allowed: Option<&'a ContextSet>,
     /// Those who could be chosen last.
     chosen_from: Vec<ContextId>,
-    /// Times there was nobody of the set to choose.
+    /// Times there was no context of the set to choose.
     pub(super) outside: u64,
 }
 

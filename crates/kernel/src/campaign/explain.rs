@@ -86,6 +86,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
                 .collect(),
             why,
             notes: self.notes(failure),
+            serial: failure.serial(),
             fingerprint: failure.fingerprint(),
             console: console(failure),
             ..Finding::new(failure.rule(), Severity::Error, Confidence::Confirmed)
@@ -141,7 +142,7 @@ impl<'a, 'b> Explainer<'a, 'b> {
         notes
     }
 
-    /// Where processors stopped. Which locks they held there, nobody has looked.
+    /// Where processors stopped. Which locks they held there is not known.
     fn add_steps(&self, switches: &[Switch], finding: &mut Finding) {
         let mut sleeping = BTreeMap::new();
         for switch in switches {

@@ -1,5 +1,7 @@
 //! What counts as wrong in a run of a kernel.
 
+use raddle_detect::NotSerial;
+use raddle_report::SerialOrders;
 use raddle_stdx::Digest;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +24,8 @@ pub enum Failure {
     Check { text: String },
     /// The machine was reset without a word.
     Reset,
+    /// No serial order of the calls gives what this run gave.
+    NotSerial(Box<NotSerial>),
 }
 
 impl Failure {
@@ -68,6 +72,7 @@ impl Failure {
             Self::WrongResult { .. } => "kernel-wrong-result",
             Self::Check { .. } => "kernel-check",
             Self::Reset => "kernel-reset",
+            Self::NotSerial(how) => how.kind(),
         }
     }
 
@@ -95,6 +100,7 @@ impl Failure {
             }
             Self::Check { text } => digest.bytes(text.as_bytes()),
             Self::Reset => {}
+            Self::NotSerial(how) => digest.bytes(how.what.as_bytes()),
         }
         format!("{:016x}", digest.value())
     }
@@ -142,6 +148,15 @@ impl Failure {
             }
             Self::Check { text } => text.clone(),
             Self::Reset => "the kernel reset the machine without a word".to_owned(),
+            Self::NotSerial(how) => how.title.clone(),
+        }
+    }
+
+    /// What serial orders say about it, if they were asked.
+    pub(super) fn serial(&self) -> Option<SerialOrders> {
+        match self {
+            Self::NotSerial(how) => Some(how.serial.clone()),
+            _ => None,
         }
     }
 
@@ -173,6 +188,7 @@ impl Failure {
             Self::Reset => format!(
                 "a kernel resets the machine only after a fault that it could not handle; {serial}"
             ),
+            Self::NotSerial(how) => how.why.clone(),
         }
     }
 }

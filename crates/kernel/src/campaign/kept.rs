@@ -25,6 +25,7 @@ pub(super) fn as_found(
         objects: test.iter().map(|test| test.path.clone()).collect(),
         why: failure.why(session.serial_runs(&rules)),
         fingerprint: failure.fingerprint(),
+        serial: failure.serial(),
         ..Finding::new(failure.rule(), Severity::Error, Confidence::Predicted)
     };
     let run = Recordable {

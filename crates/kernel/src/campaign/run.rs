@@ -3,7 +3,7 @@
 use raddle_campaign::{Learned, NoteTransitions, Noted, Spent, Stopwatch, Watch};
 use raddle_detect::{Communication, Races};
 use raddle_sched::dpor::SharedLog;
-use raddle_sched::{End, Passing, Policy, Reason, Scheduler, View, Wrap};
+use raddle_sched::{Drive, End, Passing, Policy, Reason, Scheduler, View, Wrap};
 use raddle_stdx::width::to_u64;
 use raddle_trace::{Facts, Limits, Observer};
 use raddle_world::{ContextId, Event, EventKind, Site, World};
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::allowed::Eligible;
 use super::failure::Failure;
+use super::judge::{CallMark, Gave};
 use super::race_rules::LockCode;
 use super::session::{Session, Target};
 use super::ski_race::{RacePair, SkiRaces};
@@ -205,6 +206,7 @@ impl Detectors<'_> {
                 Some(RaceMode::Close) => self.close.found(),
                 None => Vec::new(),
             },
+            covered: None,
         }
     }
 }
@@ -219,7 +221,7 @@ pub(super) fn run_schedule(
     run_watched(session, scheduler, rules, watch, &mut |_, _| {})
 }
 
-/// Runs one schedule and shows its events, with values, to observers. Conditions exclude, since whoever observes asks for
+/// Runs one schedule and shows its events, with values, to observers. Conditions exclude, since an observer asks for
 /// other schedules.
 pub(super) fn run_observed(
     session: &mut Session<'_>,
@@ -230,7 +232,7 @@ pub(super) fn run_observed(
     let calls = SyncCalls::new(&session.target.symbols);
     session.world.tell_synchronisation(Some(calls));
     session.world.tell_values(true);
-    // Whoever begins or ends to tell synchronisation takes the points away.
+    // To begin or to end telling synchronisation takes the points away.
     session.world.set_points(&session.points);
     let mut facts = Facts::default().with_conditions_that_exclude();
     let watch = Watch::MEMORY;
@@ -294,6 +296,22 @@ impl NoteTransitions for Session<'_> {
     }
 }
 
+/// What failed in a run, or what the judge has against it.
+fn judged(session: &mut Session<'_>, drive: &Drive, marks: &[CallMark]) -> Option<Failure> {
+    let failure = Failure::of_run(&mut session.world);
+    if failure.is_some() || !matches!(drive.end, End::Exited { .. }) {
+        return failure;
+    }
+    let judge = session.target.judge.as_ref()?;
+    let gave = Gave {
+        marks,
+        results: session.world.results(),
+        buffers: session.world.buffers(),
+    };
+    let verdict = judge.verdict(gave)?;
+    Some(Failure::NotSerial(Box::new(verdict)))
+}
+
 /// Runs one schedule; `also` sees the events, too.
 fn run_watched(
     session: &mut Session<'_>,
@@ -307,7 +325,7 @@ fn run_watched(
     session.restore();
     spent.restore = stopwatch.lap();
     let (pages, instructions) = session.restored();
-    // In a schedule that is given, whoever was passed over is a deviation like any other.
+    // In a schedule that is given, a context that was passed over is a deviation like any other.
     let windows = rules.ski_windows().filter(|_| scheduler.given().is_none());
     let is_judged = windows.is_some();
     session.world.infer_as_ski(windows);
@@ -341,8 +359,10 @@ fn run_watched(
         has_classes: counting.inner.passing().is_none() && counting.inner.given().is_none(),
         ..rules.policy()
     };
+    let mut marks = Vec::new();
     let drive = session.drive(&mut counting, policy, &mut |world, events| {
         let mut inside = Stopwatch::start(clock);
+        marks.extend(events.iter().filter_map(|event| CallMark::of(world, event)));
         also(world, events);
         for event in events {
             detectors.event(world, event);
@@ -359,7 +379,7 @@ fn run_watched(
     let learned = watch.memory.then(|| detectors.learned());
     // Where it was broken off tells nothing.
     let failure = (drive.end != End::Abandoned)
-        .then(|| Failure::of_run(&mut session.world))
+        .then(|| judged(session, &drive, &marks))
         .flatten();
     spent.detect += stopwatch.lap();
     spent.instructions = session.world.instructions() - instructions;

@@ -8,9 +8,11 @@ use raddle_report::Finding;
 use raddle_sched::{Drive, Policy, Scheduler, drive_while};
 use raddle_stdx::width::to_usize;
 use raddle_trace::Schedule;
+use raddle_trace::recording::SERIAL_ORDERS;
 use raddle_world::{Event, Site, Snapshot, World};
 
 use super::allowed::ContextSet;
+use super::judge::{Judge, told_calls};
 use super::race_rules::{LockCode, RaceRules};
 use super::run::Rules;
 use super::serial::SerialRuns;
@@ -22,7 +24,7 @@ use crate::test_case::TestCase;
 use crate::world::{KernelWorld, TestFailure};
 
 /// What is explored: a booted kernel and a test.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Target {
     pub boot: Arc<BootSnapshot>,
     /// The test; none if the guest's own program brings it.
@@ -36,6 +38,8 @@ pub struct Target {
     pub contexts: Option<ContextSet>,
     /// Virtual nanoseconds of a test at most.
     pub time_max: u64,
+    /// Has the last word on runs in which nothing fails.
+    pub judge: Option<Judge>,
     /// What recordings say of where all of it came from.
     pub origin: Origin,
 }
@@ -59,7 +63,12 @@ impl Target {
     pub(super) fn recording(&self, finding: &Finding, run: Recordable<'_>) -> KernelRecording {
         KernelRecording {
             semantics: SEMANTICS,
-            needs: Vec::new(),
+            needs: self
+                .judge
+                .iter()
+                .map(|_| SERIAL_ORDERS.to_owned())
+                .collect(),
+            serial: self.judge.as_ref().map(|judge| judge.rules.clone()),
             failure: finding.title.clone(),
             fingerprint: finding.fingerprint.clone(),
             machine: self.origin.machine.clone(),
@@ -131,6 +140,15 @@ pub struct Session<'a> {
 impl<'a> Session<'a> {
     /// Makes a guest from the boot snapshot and brings the test to its start line.
     pub fn start(target: &'a Target) -> Result<Self, StartFailure> {
+        Self::begin(target, false)
+    }
+
+    /// The same for runs of calls one after the other: they stop before each call.
+    pub fn start_serial(target: &'a Target) -> Result<Self, StartFailure> {
+        Self::begin(target, true)
+    }
+
+    fn begin(target: &'a Target, stops: bool) -> Result<Self, StartFailure> {
         let mut world = target.boot.world()?;
         // In user space only the agent runs a test case, and its own bookkeeping is no decision; a program that brings its
         // own test has threads of its own.
@@ -143,6 +161,13 @@ impl<'a> Session<'a> {
         world
             .begin_test(&input, target.time_max)
             .map_err(|failure| explain(&failure, target.test.as_ref()))?;
+        if let Some(test) = target
+            .test
+            .as_ref()
+            .filter(|_| stops || target.judge.is_some())
+        {
+            world.tell_calls(Some(told_calls(test, stops)));
+        }
         let start = world.snapshot();
         Ok(Self {
             world,
@@ -179,6 +204,18 @@ impl<'a> Session<'a> {
         drive_while(&mut self.world, scheduler, policy, sink, &|| {
             !leave.is_over()
         })
+    }
+
+    /// Runs a schedule from the start line, without a judgement.
+    pub fn play(
+        &mut self,
+        scheduler: &mut dyn Scheduler,
+        rules: Rules,
+        sink: &mut dyn FnMut(&mut KernelWorld, &[Event]),
+    ) -> Drive {
+        self.restore();
+        rules.apply(&mut self.world);
+        self.drive(scheduler, rules.policy(), sink)
     }
 
     pub fn restore(&mut self) {

@@ -80,7 +80,7 @@ impl RacePair {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Access {
+struct RecentAccess {
     number: u64,
     context: u32,
     pc: u64,
@@ -95,7 +95,7 @@ struct Access {
 #[derive(Debug, Default)]
 pub(super) struct SkiRaces {
     number: u64,
-    recent: FxHashMap<Granule, VecDeque<Access>>,
+    recent: FxHashMap<Granule, VecDeque<RecentAccess>>,
     found: BTreeMap<(u64, u64), RacePair>,
 }
 
@@ -114,7 +114,7 @@ impl SkiRaces {
         let (writes, atomic) = (how.writes(), how.is_atomic());
         self.number += 1;
         let granule = location.granule();
-        let access = Access {
+        let access = RecentAccess {
             number: self.number,
             context: event.context.0,
             pc: event.pc(),

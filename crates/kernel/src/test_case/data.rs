@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Buffer;
+
 /// A name that the test has given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Name {
@@ -42,6 +44,19 @@ impl Data {
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.names.keys().map(String::as_str)
+    }
+
+    /// All buffers, by their names.
+    pub(super) fn buffers(&self) -> Vec<Buffer> {
+        let buffer = |(name, known): (&String, &Name)| match known {
+            Name::Variable { .. } => None,
+            Name::Buffer { offset, size } => Some(Buffer {
+                name: name.clone(),
+                offset: *offset,
+                size: *size,
+            }),
+        };
+        self.names.iter().filter_map(buffer).collect()
     }
 
     /// The place of a variable, which is made if there is none; none if the name is a buffer's.

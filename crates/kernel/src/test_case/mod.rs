@@ -25,7 +25,7 @@ mod token;
 
 pub use error::TestCaseError;
 
-use crate::program::Program;
+use crate::program::{Code, Operation, Program};
 
 /// A test that can be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,16 @@ pub struct TestCase {
     /// Content of the modules that it loads.
     pub modules: Vec<Vec<u8>>,
     pub program: Program,
+    pub buffers: Vec<Buffer>,
+}
+
+/// A buffer that the test names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buffer {
+    pub name: String,
+    /// In the data area.
+    pub offset: usize,
+    pub size: usize,
 }
 
 /// A statement, for reports.
@@ -72,6 +82,20 @@ impl TestCase {
                 ..parsed
             })
             .map_err(|mistake| mistake.locate(path, text))
+    }
+
+    /// For each thread the numbers and texts of its calls, in their order.
+    pub fn calls(&self) -> Vec<Vec<(usize, String)>> {
+        let of_thread = |operations: &Vec<Operation>| {
+            let calls = operations
+                .iter()
+                .filter(|one| matches!(one.code, Code::Call(_) | Code::Run));
+            let numbers = calls.map(|call| call.statement);
+            numbers
+                .map(|number| (number, self.statements[number].text.clone()))
+                .collect()
+        };
+        self.program.threads.iter().map(of_thread).collect()
     }
 
     /// The comment at the top, as one line.

@@ -116,6 +116,7 @@ impl Parser<'_> {
             statements: std::mem::take(&mut self.statements),
             modules: std::mem::take(&mut self.loaded),
             program,
+            buffers: self.data.buffers(),
         })
     }
 

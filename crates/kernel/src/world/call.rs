@@ -68,6 +68,7 @@ impl KernelWorld {
                 if let Some(started) = self.state.started.get(&first) {
                     self.state.is_through[started.cpu] = true;
                 }
+                self.tell_call(cpu, to_usize(first), None);
                 return Answered::ThreadEnded;
             }
             Call::Result => {
@@ -75,6 +76,7 @@ impl KernelWorld {
                 if self.machine.read_virtual(cpu, first, &mut bytes) {
                     self.state.results = decode_results(&bytes);
                 }
+                self.read_buffers(cpu);
             }
             Call::Finish => {
                 self.finish(RunEnd::Finished { status: first });

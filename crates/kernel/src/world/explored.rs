@@ -75,7 +75,7 @@ impl KernelWorld {
                 })
             }
             MachineStop::LogFull | MachineStop::Line => None,
-            // News only if somebody new can be chosen.
+            // News only if another context can be chosen now.
             MachineStop::Arrival => {
                 (self.dispatchable() > self.state.could_dispatch).then_some(Stop::Sync)
             }
@@ -124,7 +124,7 @@ impl KernelWorld {
         }
     }
 
-    /// Whether the test thread of a processor is through, so that what the processor does is nobody's.
+    /// Whether the test thread of a processor is through, so that what the processor does belongs to no test.
     pub(super) fn has_ended(&self, cpu: usize) -> bool {
         !self.is_debugged && self.state.is_through[cpu]
     }
@@ -154,7 +154,7 @@ impl KernelWorld {
         self.state.switches.push(switch);
     }
 
-    /// Whether a run was stopped for a debugger only, where otherwise nobody would have looked.
+    /// Whether a run was stopped for a debugger only, where no scheduler would have been asked.
     fn is_at_breakpoint(&self, cpu: usize) -> bool {
         self.is_debugged && self.state.at_point[cpu] == Some(self.machine.cpu(cpu).rip)
     }
@@ -262,9 +262,11 @@ impl World for KernelWorld {
         self.machine.register_digest(self.processor(who))
     }
 
-    /// Schedules of kernels have no jumps of the clock: ticks come too often for each to be a choice.
+    /// Schedules of kernels have no jumps of the clock: ticks come too often for each to be a choice. Where runs stop at
+    /// calls, a call that sleeps while all others are held needs them.
     fn next_deadline(&self) -> Option<VirtualTime> {
-        None
+        let deadline = self.machine.bus().next_event();
+        deadline.filter(|_| self.stops_at_calls()).map(VirtualTime)
     }
 
     /// Calls are instructions of the kernel like any other.
@@ -290,7 +292,7 @@ impl World for KernelWorld {
     }
 }
 
-/// An interrupt that has its own context is somebody else.
+/// An interrupt that has its own context is another context.
 impl Rehearse for KernelWorld {
     fn rehearse(&mut self, who: ContextId, steps_max: u64) -> Option<Standstill> {
         let cpu = self.processor(who);
@@ -340,7 +342,7 @@ impl PassPoints for KernelWorld {
             }
             let steps = (self.machine.steps(cpu), self.state.contexts.get(who).steps);
             let at_point = self.state.at_point[cpu];
-            // Points behind the end of a thread are nobody's.
+            // Points behind the end of a thread belong to no test.
             let has_ended = self.has_ended(cpu);
             self.state.could_dispatch = self.dispatchable();
             // The end of the time is no matter of how a run is cut into slices, and neither is the kernel's death, of which
@@ -348,7 +350,7 @@ impl PassPoints for KernelWorld {
             let time_left = self.time_left().saturating_add(1);
             let judged = self.ski.as_ref().map_or(u64::MAX, SkiLiveness::slice);
             let bounds = Bounds {
-                steps: left.min(time_left).min(judged),
+                steps: left.min(time_left).min(judged).min(self.look_after()),
                 stop_at_pause: true,
                 stop_at_line: true,
                 skip_point: at_point == Some(self.machine.cpu(cpu).rip),
@@ -364,6 +366,13 @@ impl PassPoints for KernelWorld {
             self.judge_accesses(who, ran.steps);
             self.drain_accesses(who, steps);
             self.drain_console();
+            if self.stops_at_calls()
+                && ran.stop == MachineStop::Steps
+                && left > 0
+                && self.look_at_calls(cpu)
+            {
+                break Stop::Sync;
+            }
             let has_news = self.ski.as_ref().is_some_and(SkiLiveness::has_news);
             let is_time_only = ran.stop == MachineStop::Steps && left > 0;
             if is_time_only && has_news {
@@ -373,6 +382,7 @@ impl PassPoints for KernelWorld {
                 break stop;
             }
         };
+        self.look_at_calls(cpu);
         let may_be_over = self.state.phase == Phase::Test && !self.is_at_breakpoint(cpu);
         let is_over = may_be_over && self.is_over();
         self.refresh_liveness();

@@ -45,7 +45,7 @@ pub struct Heuristics {
     /// Schedules in which each of them spoke, and in which any did.
     pub schedules: [u64; 4],
     pub any: u64,
-    /// Times a context went on that the user had not allowed to, because nobody else could.
+    /// Times a context went on that the user had not allowed to, because no other context could.
     pub outside: u64,
 }
 

@@ -22,6 +22,7 @@ mod splat;
 mod splat_words;
 mod sync_calls;
 mod sync_functions;
+mod told_calls;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,6 +42,8 @@ use ski_liveness::SkiLiveness;
 pub use splat::{Splat, SplatKind};
 pub(crate) use sync_calls::RCU;
 pub use sync_calls::SyncCalls;
+use told_calls::Called;
+pub use told_calls::ToldCalls;
 
 /// First address of the kernel's half; what it links below are offsets of per-CPU variables.
 pub(crate) const KERNEL_HALF: u64 = 1 << 63;
@@ -127,6 +130,12 @@ struct State {
     /// Of all switches since the start line.
     run_digest: raddle_stdx::Digest,
     synchronisation: sync_calls::SyncState,
+    /// How far each thread is with its calls, if they are told.
+    called: Vec<Called>,
+    /// Where the data area of the test lies.
+    data_area: Option<u64>,
+    /// What the wanted buffers held when the test was over.
+    buffers: Vec<Vec<u8>>,
 }
 
 /// A processor stopped and another one, or an interrupt, went on.
@@ -141,7 +150,7 @@ pub struct Switch {
     pub is_idle: bool,
     /// Statement that each thread is at.
     pub progress: Vec<Option<usize>>,
-    /// Locks that are held there, if somebody looked.
+    /// Locks that are held there, if synchronisation was told.
     pub locks: Option<Vec<u64>>,
 }
 
@@ -197,6 +206,8 @@ pub struct KernelWorld {
     synchronisation: Option<Box<SyncCalls>>,
     /// Virtual nanoseconds that a test may take.
     time_max: u64,
+    /// The calls of the test, if they are told.
+    told_calls: Option<ToldCalls>,
 }
 
 impl KernelWorld {
@@ -233,6 +244,9 @@ impl KernelWorld {
                 switches: Vec::new(),
                 run_digest: raddle_stdx::Digest::default(),
                 synchronisation: sync_calls::SyncState::default(),
+                called: Vec::new(),
+                data_area: None,
+                buffers: Vec::new(),
             },
             saved: Vec::new(),
             events: Vec::new(),
@@ -253,6 +267,7 @@ impl KernelWorld {
             tells_values: false,
             synchronisation: None,
             time_max: u64::MAX,
+            told_calls: None,
         }
     }
 

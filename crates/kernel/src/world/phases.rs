@@ -7,7 +7,7 @@ use raddle_world::Unsupported;
 
 use super::call::Answered;
 use super::{KernelWorld, Phase, RunEnd, context_of};
-use crate::program::StatementResult;
+use crate::program::{Program, StatementResult};
 
 /// Steps of one turn.
 const TURN: u64 = 20_000;
@@ -200,6 +200,7 @@ impl KernelWorld {
         if !self.machine.write_virtual(asked.cpu, asked.buffer, input) {
             return Err(TestFailure::Memory);
         }
+        self.state.data_area = Program::data_offset(input).map(|offset| asked.buffer + offset);
         self.machine
             .cpu_mut(asked.cpu)
             .set_reg(raddle_x86::Reg::Rax, size);
@@ -247,7 +248,7 @@ impl KernelWorld {
         self.state.phase = Phase::Check;
         self.set_interest(&[]);
         if self.trace.is_none() {
-            // The checks are nobody's rival.
+            // The checks run when the test is over and race with no thread.
             self.set_observe(false);
         }
         let began = self.machine.now();

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use raddle_pc::machine::Access;
+use raddle_pc::machine::CpuAccess;
 use raddle_stdx::Digest;
 use raddle_world::ContextId;
 use raddle_x86::LogKind;
@@ -44,7 +44,7 @@ pub(super) struct SkiLiveness {
     windows: Windows,
     contexts: BTreeMap<ContextId, Seen>,
     running: Option<ContextId>,
-    /// Somebody became live or non-live since that was last asked.
+    /// Some context became live or non-live since that was last asked.
     has_news: bool,
 }
 
@@ -100,7 +100,7 @@ impl SkiLiveness {
         }
     }
 
-    /// Instructions that may be made before somebody has to look.
+    /// Instructions that may be made before liveness is judged again.
     pub(super) fn slice(&self) -> u64 {
         self.windows.looping.max(16)
     }
@@ -128,13 +128,13 @@ impl SkiLiveness {
             .for_each(|seen| seen.waits = None);
     }
 
-    /// Whether somebody became live or non-live since this context was chosen.
+    /// Whether a context became live or non-live since this context was chosen.
     pub(super) fn has_news(&self) -> bool {
         self.has_news
     }
 
     /// A context touches memory; its step counts only grow. Says whether H3 speaks.
-    pub(super) fn access(&mut self, who: ContextId, access: &Access) -> Option<Heuristic> {
+    pub(super) fn access(&mut self, who: ContextId, access: &CpuAccess) -> Option<Heuristic> {
         if matches!(
             access.kind,
             LogKind::Write | LogKind::Update | LogKind::AtomicUpdate
@@ -156,7 +156,7 @@ impl SkiLiveness {
         Some(Heuristic::Looping)
     }
 
-    fn wake_readers(&mut self, writer: ContextId, access: &Access) {
+    fn wake_readers(&mut self, writer: ContextId, access: &CpuAccess) {
         let written = words(access.physical, access.size);
         for (who, seen) in &mut self.contexts {
             let is_read = |set: &BTreeSet<u64>| written.clone().any(|word| set.contains(&word));
@@ -208,7 +208,7 @@ impl SkiLiveness {
 }
 
 impl Seen {
-    fn note_read(&mut self, access: &Access, window: u64) {
+    fn note_read(&mut self, access: &CpuAccess, window: u64) {
         self.recent.push_back(Read {
             step: access.step,
             pc: access.pc,
@@ -224,7 +224,7 @@ impl Seen {
 
     /// An instruction reads. Gives where the last iteration began if it has come back often enough in the same way and
     /// read the same value from the same address.
-    fn visit(&mut self, access: &Access, window: u64) -> Option<u64> {
+    fn visit(&mut self, access: &CpuAccess, window: u64) -> Option<u64> {
         let value = access.value?;
         let before = self.visits.get(&access.pc).copied();
         let mut now = Visit {
@@ -296,8 +296,8 @@ mod tests {
     const A: ContextId = ContextId(0);
     const B: ContextId = ContextId(1);
 
-    fn access(kind: LogKind, step: u64, pc: u64, physical: u64, value: u64) -> Access {
-        Access {
+    fn access(kind: LogKind, step: u64, pc: u64, physical: u64, value: u64) -> CpuAccess {
+        CpuAccess {
             cpu: 0,
             kind,
             size: 8,

@@ -190,7 +190,7 @@ impl Splat {
     /// Whether a headline belongs to this report, which is the last one.
     fn goes_on_with(&self, kind: SplatKind, line: &str, is_open: bool) -> bool {
         if kind == SplatKind::Panic {
-            // A panic that follows from a report belongs to it; nobody dies of a warning unless that is asked for.
+            // A panic that follows from a report belongs to it; a warning kills no thread unless that is asked for.
             return self.kind != SplatKind::Warning || line.contains("panic_on_warn");
         }
         let has_trace = || self.lines.iter().any(|line| line.contains("Call Trace:"));

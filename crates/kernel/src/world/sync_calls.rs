@@ -30,7 +30,7 @@ const SIZES_OFFSET: u64 = 24;
 /// Objects of a cache are not larger.
 const OBJECT_MAX: u32 = 1 << 20;
 
-/// Without one of these functions a kernel gives its locks up in line: nobody knows what is held.
+/// Without one of these functions a kernel gives its locks up in line, and what is held is unknown.
 const GIVE_UP: [&str; 3] = ["_raw_spin_unlock", "mutex_unlock", "up_write"];
 
 /// Registers of arguments.
@@ -124,7 +124,7 @@ impl KernelWorld {
         self.refresh_points(Some(&[]));
     }
 
-    /// Locks that the thread or interrupt on a processor holds, oldest first; none if nobody looks or the kernel does
+    /// Locks that the thread or interrupt on a processor holds, oldest first; none if synchronisation is not told or the kernel does
     /// not show it, and nothing while the processor runs a program.
     pub fn held_locks(&self, cpu: usize) -> Option<&[Section]> {
         let calls = self.synchronisation.as_ref()?;
@@ -136,7 +136,7 @@ impl KernelWorld {
         Some(held.map_or(&[], HeldLocks::sections))
     }
 
-    /// The block that an address belongs to, if it was allocated while somebody looked.
+    /// The block that an address belongs to, if it was allocated while allocations were told.
     pub fn block_at(&self, addr: u64) -> Option<Within<'_>> {
         self.state.synchronisation.blocks.at(addr)
     }

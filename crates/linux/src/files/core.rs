@@ -121,15 +121,6 @@ pub(crate) fn facts(kernel: &Kernel, pid: Pid) -> Option<Facts> {
     })
 }
 
-/// User ids as the guest sees them: real, effective, saved; users first, then groups.
-pub(crate) fn credentials(kernel: &Kernel, pid: Pid) -> [[u32; 3]; 2] {
-    kernel
-        .state
-        .processes
-        .get(&pid)
-        .map_or([[0; 3]; 2], |process| [process.users, process.groups])
-}
-
 /// The file size limit of the caller (RLIMIT_FSIZE).
 pub(crate) fn file_size_max(kernel: &Kernel, tid: Tid) -> u64 {
     kernel.process_of(tid).limit(RLIMIT_FSIZE)

@@ -24,12 +24,16 @@ use crate::errno::Errno;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HostFileId(u32);
 
+/// User and group of a host file, as the guest sees them.
+pub(crate) type Owner = (u32, u32);
+
 /// What is at a host path.
 #[derive(Debug, Clone)]
 pub(crate) enum HostNode {
     Absent,
     Denied,
     Directory {
+        owner: Owner,
         mode: u32,
         links: u32,
         modified: Timestamp,
@@ -37,14 +41,17 @@ pub(crate) enum HostNode {
     File {
         file: HostFileId,
         size: u64,
+        owner: Owner,
         mode: u32,
         modified: Timestamp,
     },
     Symlink {
         target: Name,
+        owner: Owner,
     },
     /// A pipe by name: the guest sees one of its own there.
     Fifo {
+        owner: Owner,
         mode: u32,
         modified: Timestamp,
     },
@@ -59,10 +66,21 @@ impl HostNode {
             _ => 1,
         }
     }
+
+    pub(crate) fn owner(&self) -> Owner {
+        match self {
+            Self::Absent | Self::Denied => (0, 0),
+            Self::Directory { owner, .. }
+            | Self::File { owner, .. }
+            | Self::Symlink { owner, .. }
+            | Self::Fifo { owner, .. } => *owner,
+        }
+    }
 }
 
 /// A directory of a sealed world of which no more is told than that it leads somewhere.
 const ON_THE_WAY: HostNode = HostNode::Directory {
+    owner: (0, 0),
     mode: 0o755,
     links: 2,
     modified: Timestamp::EPOCH,
@@ -93,6 +111,9 @@ pub struct PinnedFile {
 /// Host files pinned at first use.
 #[derive(Debug, Default)]
 pub(crate) struct HostFiles {
+    /// The user and group that read the host's files: the guest's superuser stands for them, as in a user
+    /// namespace. What belongs to others keeps its owner.
+    reader: Owner,
     nodes: BTreeMap<PathBuf, HostNode>,
     listings: BTreeMap<PathBuf, Arc<[Name]>>,
     files: Vec<HostFile>,
@@ -108,7 +129,11 @@ impl HostFiles {
             paths.iter().for_each(|path| seal.show(path));
             seal
         });
+        let reader = Path::new("/proc/self")
+            .metadata()
+            .map_or((0, 0), |own| (own.uid(), own.gid()));
         Self {
+            reader,
             seal,
             ..Self::default()
         }
@@ -141,12 +166,20 @@ impl HostFiles {
         node
     }
 
+    fn owner(&self, metadata: &std::fs::Metadata) -> Owner {
+        let shown = |id, own| if id == own { 0 } else { id };
+        let (user, group) = self.reader;
+        (shown(metadata.uid(), user), shown(metadata.gid(), group))
+    }
+
     fn pin(&mut self, path: &Path, metadata: &std::fs::Metadata) -> HostNode {
+        let owner = self.owner(metadata);
         let mode = metadata.mode() & 0o7777;
         let modified = Timestamp::clamped(metadata.mtime(), metadata.mtime_nsec());
         let kind = metadata.file_type();
         if kind.is_dir() {
             HostNode::Directory {
+                owner,
                 mode,
                 links: u32::try_from(metadata.nlink()).unwrap_or(1),
                 modified,
@@ -155,6 +188,7 @@ impl HostFiles {
             match path.read_link() {
                 Ok(target) => HostNode::Symlink {
                     target: Name::from(target.into_os_string().into_vec()),
+                    owner,
                 },
                 Err(_) => HostNode::Denied,
             }
@@ -171,11 +205,16 @@ impl HostFiles {
             HostNode::File {
                 file,
                 size: metadata.size(),
+                owner,
                 mode,
                 modified,
             }
         } else if kind.is_fifo() {
-            HostNode::Fifo { mode, modified }
+            HostNode::Fifo {
+                owner,
+                mode,
+                modified,
+            }
         } else {
             // Devices and sockets of the host have no place in the guest's world.
             HostNode::Absent

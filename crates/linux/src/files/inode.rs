@@ -222,6 +222,12 @@ impl Inode {
         self
     }
 
+    /// The same, owned by this user and group.
+    pub(crate) fn owned_by(mut self, (uid, gid): (u32, u32)) -> Self {
+        (self.uid, self.gid) = (uid, gid);
+        self
+    }
+
     /// Whether it never had a name.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.number < super::state::PATH_NUMBERS

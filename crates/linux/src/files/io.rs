@@ -8,7 +8,7 @@ use super::device::Device;
 use super::flags::{O_APPEND, POLLIN, POLLOUT};
 use super::inode::{InodeId, Node};
 use super::open::OpenId;
-use super::{core, event, inotify, pipe, procfs, ready, socket};
+use super::{core, event, inotify, permission, pipe, procfs, ready, socket};
 use crate::errno::Errno;
 use crate::kernel::Kernel;
 use crate::mm;
@@ -376,6 +376,7 @@ fn write_file(
     if let Some(errno) = problem.filter(|_| done == 0) {
         return Err(errno.into());
     }
+    permission::note_written(kernel, tid, inode);
     if offset.is_none() {
         kernel.state.files.open_file_mut(open).offset = start + to_u64(done);
     }

@@ -22,6 +22,7 @@ pub(crate) mod io;
 pub(crate) mod lock;
 mod object;
 pub(crate) mod open;
+pub(crate) mod permission;
 pub(crate) mod pipe;
 pub(crate) mod procfs;
 mod queue;

@@ -10,11 +10,12 @@ use raddle_stdx::width::to_u64;
 
 use super::content::Content;
 use super::flags;
-use super::inode::{Entry, InodeId, Name, Node, Source};
+use super::inode::{Entry, Inode, InodeId, Name, Node, Source};
 use super::state::{Config, State};
 use super::table::{self, Fd, FdTable, FsId, TableId};
 use super::walk::{self, WalkOptions};
-use super::{io, open};
+use super::{io, open, permission};
+use crate::credentials::Privileges;
 use crate::errno::Errno;
 use crate::kernel::Kernel;
 use crate::process::Pid;
@@ -28,6 +29,8 @@ pub(crate) struct ExecFile {
     pub(crate) size: u64,
     /// Its full path without symbolic links.
     pub(crate) path: Vec<u8>,
+    /// Ids that its mode brings.
+    pub(crate) privileges: Privileges,
 }
 
 /// Something that can be mapped.
@@ -138,11 +141,13 @@ fn mount(kernel: &mut Kernel, host: &Path, guest: &[u8]) -> Result<(), Errno> {
     let node = kernel.host.node(&host);
     let links = node.links();
     let (parent, name) = kernel.state.files.fixed_parents(guest);
+    let owner = node.owner();
     let (mode, modified, node) =
         walk::node_of_host(parent, &host, &name, node)?.ok_or(Errno::ENOENT)?;
     let files = &mut kernel.state.files;
     let id = files.fixed_node(parent, &name, mode, node);
     let inode = files.inode_mut(id);
+    (inode.uid, inode.gid) = owner;
     inode.times = super::inode::Times::all(modified);
     inode.links = links;
     Ok(())
@@ -173,13 +178,28 @@ pub(crate) fn open_for_exec_at(
     if target.wants_directory {
         return Err(Errno::ENOTDIR);
     }
-    if inode.mode & 0o111 == 0 {
+    if !permission::may(kernel.credentials(tid), inode, permission::EXECUTE) {
         return Err(Errno::EACCES);
     }
+    let privileges = privileges_of(inode);
     let size = content.size();
     let object = ObjectId(inode.number);
     kernel.state.files.inode_mut(id).was_mapped = true;
-    Ok(ExecFile { object, size, path })
+    Ok(ExecFile {
+        object,
+        size,
+        path,
+        privileges,
+    })
+}
+
+/// The ids that a program brings by its mode. A set-group-id bit without execution means something else.
+fn privileges_of(inode: &Inode) -> Privileges {
+    let has = |bits: u32| inode.mode & bits == bits;
+    Privileges {
+        user: has(permission::SET_USER).then_some(inode.uid),
+        group: has(permission::SET_GROUP | 0o010).then_some(inode.gid),
+    }
 }
 
 fn inode_of(kernel: &Kernel, object: ObjectId) -> Result<InodeId, Errno> {

@@ -134,6 +134,14 @@ pub(crate) fn create_anonymous_inode(kernel: &mut Kernel, mode: u32, node: Node)
     files.add_inode(inode)
 }
 
+/// An inode without a name belongs to the thread that made it.
+pub(crate) fn give_to(kernel: &mut Kernel, inode: InodeId, tid: Tid) {
+    let who = kernel.credentials(tid);
+    let owner = (who.users.file, who.groups.file);
+    let inode = kernel.state.files.inode_mut(inode);
+    (inode.uid, inode.gid) = owner;
+}
+
 /// Makes an open file the process's lowest free descriptor; on failure the open file is closed.
 pub(crate) fn install(
     kernel: &mut Kernel,

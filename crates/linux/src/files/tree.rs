@@ -1,6 +1,7 @@
 //! Changing directories: create, link, remove, rename.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::flags::NAME_MAX;
 use super::host::{self, HostNode};
@@ -8,20 +9,21 @@ use super::inode::{Directory, Entry, Inode, InodeId, Name, Node, Source};
 use super::open::{self, Listed};
 use super::state::number_of_path;
 use super::walk::{self, Last, Target};
-use super::{inotify, procfs};
+use super::{inotify, permission, procfs};
 use crate::errno::Errno;
 use crate::kernel::Kernel;
 use crate::thread::Tid;
 
 /// Checks that the target is a free name in a directory where names can be made.
-pub(crate) fn check_free(kernel: &Kernel, target: &Target) -> Result<(), Errno> {
+pub(crate) fn check_free(kernel: &Kernel, tid: Tid, target: &Target) -> Result<(), Errno> {
     if target.name.len() > NAME_MAX {
         return Err(Errno::ENAMETOOLONG);
     }
     if target.inode.is_some() || target.last != Last::Name {
         return Err(Errno::EEXIST);
     }
-    check_parent(kernel, target.parent)
+    check_parent(kernel, target.parent)?;
+    permission::check_change(kernel, tid, target.parent)
 }
 
 /// Checks that entries of this directory may be changed.
@@ -40,16 +42,19 @@ fn check_parent(kernel: &Kernel, parent: InodeId) -> Result<(), Errno> {
 /// Makes a new entry. The target must be free.
 pub(crate) fn create(
     kernel: &mut Kernel,
+    tid: Tid,
     target: &Target,
     mode: u32,
     node: Node,
 ) -> Result<InodeId, Errno> {
-    check_free(kernel, target)?;
+    check_free(kernel, tid, target)?;
     let at = kernel.file_time();
+    let who = Arc::clone(&kernel.thread(tid).credentials);
     let files = &mut kernel.state.files;
     let number = number_of_path(&files.path_in(target.parent, &target.name));
     let is_directory = node.is_directory();
-    let mut inode = Inode::new(number, mode & 0o7777, at, node);
+    let mut inode =
+        Inode::new(number, mode & 0o7777, at, node).owned_by((who.users.file, who.groups.file));
     if is_directory {
         inode.links = 2;
     }
@@ -59,6 +64,9 @@ pub(crate) fn create(
         inode.gid = parent.gid;
         if is_directory {
             inode.mode |= 0o2000;
+        } else if inode.mode & 0o2010 == 0o2010 && !permission::may_keep_set_group(&who, inode.gid)
+        {
+            inode.mode &= !permission::SET_GROUP;
         }
     }
     let id = files.add_inode(inode);
@@ -80,6 +88,7 @@ pub(crate) fn create(
 /// Makes an empty directory.
 pub(crate) fn create_directory(
     kernel: &mut Kernel,
+    tid: Tid,
     target: &Target,
     mode: u32,
 ) -> Result<InodeId, Errno> {
@@ -89,12 +98,17 @@ pub(crate) fn create_directory(
         entries: BTreeMap::new(),
         source: Source::Nothing,
     });
-    create(kernel, target, mode, node)
+    create(kernel, tid, target, mode, node)
 }
 
 /// Gives an inode one more name.
-pub(crate) fn link(kernel: &mut Kernel, inode: InodeId, target: &Target) -> Result<(), Errno> {
-    check_free(kernel, target)?;
+pub(crate) fn link(
+    kernel: &mut Kernel,
+    tid: Tid,
+    inode: InodeId,
+    target: &Target,
+) -> Result<(), Errno> {
+    check_free(kernel, tid, target)?;
     if target.wants_directory {
         return Err(Errno::ENOENT);
     }
@@ -148,13 +162,14 @@ fn touch(kernel: &mut Kernel, directory: InodeId) {
 }
 
 /// Removes a name of something that is no directory.
-pub(crate) fn unlink(kernel: &mut Kernel, target: &Target) -> Result<(), Errno> {
+pub(crate) fn unlink(kernel: &mut Kernel, tid: Tid, target: &Target) -> Result<(), Errno> {
     match target.last {
         Last::Name => {}
         Last::Dot | Last::DotDot | Last::Root | Last::Magic => return Err(Errno::EISDIR),
     }
     let id = target.existing()?;
     check_parent(kernel, target.parent)?;
+    permission::check_remove(kernel, tid, target.parent, id)?;
     if kernel.state.files.inode(id).node.is_directory() {
         return Err(Errno::EISDIR);
     }
@@ -196,6 +211,7 @@ pub(crate) fn remove_directory(
     }
     let id = target.existing()?;
     check_parent(kernel, target.parent)?;
+    permission::check_remove(kernel, tid, target.parent, id)?;
     check_removable_directory(kernel, tid, id)?;
     open::entry_removed(kernel, id, target.parent, &target.name);
     remove(kernel, target.parent, &target.name);
@@ -276,7 +292,11 @@ pub(crate) fn rename(
     if is_directory && is_inside(kernel, to.parent, moved) {
         return Err(Errno::EINVAL);
     }
+    check_move(kernel, tid, (from.parent, moved), to)?;
     if flags & RENAME_EXCHANGE != 0 {
+        if let Some(other) = to.inode {
+            check_new_parent(kernel, tid, other, (to.parent, from.parent))?;
+        }
         return exchange(kernel, from, to);
     }
     if let Some(replaced) = to.inode {
@@ -287,6 +307,34 @@ pub(crate) fn rename(
     }
     materialise(kernel, tid, moved)?;
     move_entry(kernel, from, to, moved, is_directory);
+    Ok(())
+}
+
+/// Whether the thread may take an entry out of its directory and put it where `to` leads.
+fn check_move(
+    kernel: &Kernel,
+    tid: Tid,
+    (parent, moved): (InodeId, InodeId),
+    to: &Target,
+) -> Result<(), Errno> {
+    permission::check_remove(kernel, tid, parent, moved)?;
+    match to.inode {
+        Some(replaced) => permission::check_remove(kernel, tid, to.parent, replaced)?,
+        None => permission::check_change(kernel, tid, to.parent)?,
+    }
+    check_new_parent(kernel, tid, moved, (parent, to.parent))
+}
+
+/// A directory that gets another parent is itself written: its entry `..` changes.
+fn check_new_parent(
+    kernel: &Kernel,
+    tid: Tid,
+    id: InodeId,
+    (old, new): (InodeId, InodeId),
+) -> Result<(), Errno> {
+    if old != new && kernel.state.files.inode(id).node.is_directory() {
+        permission::check(kernel, tid, id, permission::WRITE)?;
+    }
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use super::host::{self, HostNode};
 use super::inode::{Directory, Entry, Inode, InodeId, Name, Node, Source, Timestamp};
 use super::pipe::Pipe;
 use super::state::number_of_path;
-use super::{open, procfs};
+use super::{open, permission, procfs};
 use crate::errno::Errno;
 use crate::kernel::Kernel;
 use crate::thread::Tid;
@@ -196,6 +196,7 @@ impl Walk {
             if !kernel.state.files.inode(self.at).node.is_directory() {
                 return Err(Errno::ENOTDIR);
             }
+            permission::check(kernel, self.tid, self.at, permission::EXECUTE)?;
             if &*name == b"." {
                 last = Last::Dot;
                 continue;
@@ -370,13 +371,15 @@ fn lookup_host(
 ) -> Result<Option<InodeId>, Errno> {
     let host_path = host::join(path, name);
     let node = kernel.host.node(&host_path);
-    let links = node.links();
+    let (links, owner) = (node.links(), node.owner());
     let Some((mode, modified, node)) = node_of_host(directory, &host_path, name, node)? else {
         return Ok(None);
     };
     let files = &mut kernel.state.files;
     let number = number_of_path(&files.path_in(directory, name));
-    let mut inode = Inode::new(number, mode, modified, node).given_at(directory, name);
+    let mut inode = Inode::new(number, mode, modified, node)
+        .owned_by(owner)
+        .given_at(directory, name);
     inode.links = links;
     let inode = files.add_inode(inode);
     if let Some(parent) = files.inode_mut(directory).directory_mut() {
@@ -414,12 +417,13 @@ pub(crate) fn node_of_host(
             size,
             mode,
             modified,
+            ..
         } => (
             mode,
             modified,
             Node::File(super::content::Content::of_host(file, size)),
         ),
-        HostNode::Fifo { mode, modified } => (mode, modified, Node::Pipe(Pipe::default())),
-        HostNode::Symlink { target } => (0o777, Timestamp::EPOCH, Node::Symlink(target)),
+        HostNode::Fifo { mode, modified, .. } => (mode, modified, Node::Pipe(Pipe::default())),
+        HostNode::Symlink { target, .. } => (0o777, Timestamp::EPOCH, Node::Symlink(target)),
     }))
 }

@@ -10,12 +10,13 @@ mod effect;
 mod modules;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use raddle_config::hooks::{Effect, Hook};
 use raddle_stdx::IdMap;
 use raddle_stdx::width::to_usize;
-use raddle_symbols::SymbolSpace;
-use raddle_world::{ContextId, EventKind, LockMode};
+use raddle_symbols::{ModuleStore, SymbolSpace};
+use raddle_world::{ContextId, EventKind, Fault, LockMode};
 use raddle_x86::{Engine, Reg};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -25,6 +26,9 @@ use crate::thread::Tid;
 use crate::world::halt::is_c_library;
 pub(crate) use blocks::EARLY_STACKS;
 pub(crate) use modules::Modules;
+
+/// Allocators whose callers must bear that they give nothing.
+const FALLIBLE: [&str; 3] = ["malloc", "calloc", "realloc"];
 
 /// A hooked call in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,9 +73,10 @@ struct Entries {
 }
 
 impl Hooks {
-    pub(crate) fn new(rules: Vec<Hook>) -> Self {
+    pub(crate) fn new(rules: Vec<Hook>, store: Arc<ModuleStore>) -> Self {
         Self {
             rules,
+            modules: Modules::of(store),
             ..Self::default()
         }
     }
@@ -318,6 +323,45 @@ impl Hooks {
         let registers = [Reg::Rdi, Reg::Rsi, Reg::Rdx, Reg::Rcx, Reg::R8, Reg::R9];
         let register = registers.get(usize::from(hook.object))?;
         Some(thread.cpu.reg(*register))
+    }
+
+    /// The fault that a thread may meet in the function at whose entry it stands: a wait for a condition may end for
+    /// nothing, and C's allocator may have nothing left. Of allocations of the C library itself none fails.
+    pub(crate) fn fault_at_entry(&self, kernel: &Kernel, tid: Tid) -> Option<Fault> {
+        let call = self.call_at_entry(kernel, tid)?;
+        let hook = &self.rules[call.rule];
+        match hook.effect {
+            Effect::ConditionWait => Some(Fault::SpuriousWakeUp),
+            Effect::Allocate | Effect::Reallocate => {
+                let mut names = hook.functions.iter();
+                let is_of_c = names.any(|name| FALLIBLE.contains(&name.as_str()));
+                let symbols = &self.entries.get(&kernel.process_of(tid).space)?.symbols;
+                (is_of_c && !is_c_library(symbols, call.return_pc)).then_some(Fault::NoMemory)
+            }
+            _ => None,
+        }
+    }
+
+    /// The call of the function at whose entry a thread stands.
+    fn call_at_entry<'a>(&self, kernel: &'a Kernel, tid: Tid) -> Option<&'a PendingCall> {
+        let thread = kernel.thread(tid);
+        let entries = self.entries.get(&kernel.process_of(tid).space)?;
+        let rule = *entries.rules.get(&thread.cpu.rip)?;
+        let after = thread.cpu.reg(Reg::Rsp).wrapping_add(8);
+        let call = thread.hooked_calls.last()?;
+        (call.rule == rule && call.return_sp == after).then_some(call)
+    }
+
+    /// Lets the function at whose entry a thread stands return zero without having done anything.
+    pub(crate) fn return_at_once(&self, kernel: &mut Kernel, tid: Tid) {
+        let Some(call) = self.call_at_entry(kernel, tid).cloned() else {
+            return;
+        };
+        let thread = kernel.thread_mut(tid);
+        thread.cpu.rip = call.return_pc;
+        thread.cpu.set_reg(Reg::Rsp, call.return_sp);
+        thread.cpu.set_reg(Reg::Rax, 0);
+        thread.stopped_at_point = None;
     }
 
     /// Symbols of the thread's process, for reports.

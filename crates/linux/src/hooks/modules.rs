@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use raddle_mem::{Backing, ObjectId, Vma};
 use raddle_stdx::width::to_usize;
-use raddle_symbols::{DebugFileFinder, FileMapping, Mapping, Module, Segment, SymbolSpace};
+use raddle_symbols::{FileMapping, Mapping, Module, ModuleStore, Segment, SymbolSpace};
 
 use crate::files;
 use crate::kernel::Kernel;
@@ -17,10 +17,19 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 /// Parsed files by the object they are mapped from; a file that is no ELF file is remembered as such.
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
+    /// Files that other worlds have parsed, too.
+    store: Arc<ModuleStore>,
     parsed: BTreeMap<ObjectId, Option<Arc<Module>>>,
 }
 
 impl Modules {
+    pub(crate) fn of(store: Arc<ModuleStore>) -> Self {
+        Self {
+            store,
+            parsed: BTreeMap::new(),
+        }
+    }
+
     /// The symbols of the thread's process as it is mapped now.
     pub(crate) fn space(&mut self, kernel: &mut Kernel, tid: Tid) -> SymbolSpace {
         let mut symbols = SymbolSpace::default();
@@ -81,11 +90,7 @@ impl Modules {
         if let Some(known) = self.parsed.get(&object) {
             return known.clone();
         }
-        let module = read_whole(kernel, object).and_then(|bytes| {
-            let finder = DebugFileFinder::default().beside(std::path::Path::new(label));
-            Module::parse(bytes, &mut |request| finder.fetch(request)).ok()
-        });
-        let module = module.map(Arc::new);
+        let module = read_whole(kernel, object).and_then(|bytes| self.store.module(label, bytes));
         self.parsed.insert(object, module.clone());
         module
     }

@@ -85,21 +85,6 @@ impl Kernel {
         }
     }
 
-    /// Sends a signal to every process of a group; false if there is none.
-    pub(crate) fn signal_group(&mut self, group: Pid, info: &SigInfo) -> bool {
-        let members: Vec<Pid> = self
-            .state
-            .processes
-            .values()
-            .filter(|process| process.group == group)
-            .map(|process| process.pid)
-            .collect();
-        for pid in &members {
-            self.signal_process(*pid, info.clone());
-        }
-        !members.is_empty()
-    }
-
     /// Side effects of sending, whatever the disposition; false if the signal goes no further.
     fn prepare(&mut self, pid: Pid, info: &SigInfo, is_blocked: bool) -> bool {
         match info.number {

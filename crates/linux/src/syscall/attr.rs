@@ -5,11 +5,12 @@ use raddle_stdx::width::{as_i64, low_u32};
 use super::table::Entry;
 use super::{not_permitted, succeed};
 use crate::call::{Call, SysResult};
+use crate::credentials::{Capability, Credentials};
 use crate::errno::Errno;
 use crate::files::flags::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
-use crate::files::inode::{InodeId, Node, Timestamp};
+use crate::files::inode::{Inode, InodeId, Node, Timestamp};
 use crate::files::walk::WalkOptions;
-use crate::files::{inotify, io, open};
+use crate::files::{inotify, io, open, permission};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::full("fsync", check_descriptor),
@@ -143,8 +144,10 @@ fn list_link_attributes(call: &mut Call<'_>) -> SysResult {
 fn truncate(call: &mut Call<'_>) -> SysResult {
     let path = call.path(0)?;
     let inode = call.find(AT_FDCWD, &path, WalkOptions::FOLLOW)?;
-    io::truncate(call.kernel, inode, call.args[1])?;
-    Ok(0)
+    if !call.kernel.state.files.inode(inode).node.is_directory() {
+        permission::check(call.kernel, call.tid, inode, permission::WRITE)?;
+    }
+    cut(call, inode)
 }
 
 fn ftruncate(call: &mut Call<'_>) -> SysResult {
@@ -154,7 +157,13 @@ fn ftruncate(call: &mut Call<'_>) -> SysResult {
         return Err(Errno::EINVAL.into());
     }
     let inode = file.inode;
+    cut(call, inode)
+}
+
+/// Cuts or extends a file to the size in the second argument.
+fn cut(call: &mut Call<'_>, inode: InodeId) -> SysResult {
     io::truncate(call.kernel, inode, call.args[1])?;
+    permission::note_written(call.kernel, call.tid, inode);
     Ok(0)
 }
 
@@ -238,11 +247,17 @@ fn fchmodat2(call: &mut Call<'_>) -> SysResult {
 
 fn set_mode(call: &mut Call<'_>, inode: InodeId, mode: u32) -> SysResult {
     let at = call.kernel.file_time();
+    let group = call.kernel.state.files.inode(inode).gid;
+    permission::check_owner(call.kernel, call.tid, inode)?;
+    let keeps_group = permission::may_keep_set_group(call.kernel.credentials(call.tid), group);
     let found = call.kernel.state.files.inode_mut(inode);
     if matches!(found.node, Node::Symlink(_)) {
         return Err(Errno::EOPNOTSUPP.into());
     }
     found.mode = mode & 0o7777;
+    if !keeps_group {
+        found.mode &= !permission::SET_GROUP;
+    }
     found.times.changed = at;
     inotify::report_self(call.kernel, inode, inotify::IN_ATTRIB);
     Ok(0)
@@ -278,26 +293,51 @@ fn fchownat(call: &mut Call<'_>) -> SysResult {
 /// Sets user and group from arguments `first` and `first + 1`; -1 leaves one as it is.
 fn set_owner(call: &mut Call<'_>, inode: InodeId, first: usize) -> SysResult {
     let at = call.kernel.file_time();
-    let (uid, gid) = (call.word(first), call.word(first + 1));
+    let given = |id: u32| (id != u32::MAX).then_some(id);
+    let (uid, gid) = (given(call.word(first)), given(call.word(first + 1)));
+    let who = call.kernel.credentials(call.tid);
+    let found = call.kernel.state.files.inode(inode);
+    check_new_owner(who, found, uid, gid)?;
+    let mode = permission::mode_after_chown(who, found);
     let found = call.kernel.state.files.inode_mut(inode);
-    if uid != u32::MAX {
-        found.uid = uid;
-    }
-    if gid != u32::MAX {
-        found.gid = gid;
-    }
-    if !found.node.is_directory() {
-        found.mode &= !0o6000;
-    }
+    found.uid = uid.unwrap_or(found.uid);
+    found.gid = gid.unwrap_or(found.gid);
+    found.mode = mode;
     found.times.changed = at;
     inotify::report_self(call.kernel, inode, inotify::IN_ATTRIB);
     Ok(0)
+}
+
+/// Owners may give their files to groups of theirs and to no other user.
+fn check_new_owner(
+    who: &Credentials,
+    inode: &Inode,
+    uid: Option<u32>,
+    gid: Option<u32>,
+) -> Result<(), Errno> {
+    let is_own = who.users.file == inode.uid;
+    let keeps_user = uid.is_none_or(|uid| is_own && uid == inode.uid);
+    let knows_group = gid.is_none_or(|gid| is_own && (who.is_in_group(gid) || gid == inode.gid));
+    if keeps_user && knows_group {
+        return Ok(());
+    }
+    who.need(Capability::CHOWN)
+}
+
+/// Who may set the times of a file: its owner, and to the present also who may write it.
+fn check_times(call: &Call<'_>, inode: InodeId, is_present: bool) -> Result<(), Errno> {
+    let own = permission::check_owner(call.kernel, call.tid, inode);
+    if own.is_err() && is_present {
+        return permission::check(call.kernel, call.tid, inode, permission::WRITE);
+    }
+    own
 }
 
 /// Access and modification time; none leaves one as it is.
 type NewTimes = [Option<Timestamp>; 2];
 
 fn set_times(call: &mut Call<'_>, inode: InodeId, times: NewTimes) -> SysResult {
+    check_times(call, inode, times == now(call))?;
     let at = call.kernel.file_time();
     let found = &mut call.kernel.state.files.inode_mut(inode).times;
     if let Some(time) = times[0] {

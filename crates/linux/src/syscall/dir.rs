@@ -13,6 +13,7 @@ use crate::errno::Errno;
 use crate::files::flags::{AT_EMPTY_PATH, AT_FDCWD, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, PATH_MAX};
 use crate::files::inode::{InodeId, Name, Node};
 use crate::files::open::{self, Listed};
+use crate::files::permission;
 use crate::files::pipe::Pipe;
 use crate::files::tree::{self, RENAME_EXCHANGE, RENAME_NOREPLACE};
 use crate::files::walk::WalkOptions;
@@ -70,9 +71,9 @@ fn mkdirat(call: &mut Call<'_>) -> SysResult {
 
 fn make_directory(call: &mut Call<'_>, dirfd: i32, path: &[u8], mode: u32) -> SysResult {
     let target = call.resolve(dirfd, path, WalkOptions::CHANGE)?;
-    tree::check_free(call.kernel, &target)?;
+    tree::check_free(call.kernel, call.tid, &target)?;
     let mode = masked(call, mode) & 0o1777;
-    tree::create_directory(call.kernel, &target, mode)?;
+    tree::create_directory(call.kernel, call.tid, &target, mode)?;
     Ok(0)
 }
 
@@ -100,7 +101,7 @@ fn remove(call: &mut Call<'_>, dirfd: i32, path: &[u8], directory: bool) -> SysR
     if directory {
         tree::remove_directory(call.kernel, call.tid, &target)?;
     } else {
-        tree::unlink(call.kernel, &target)?;
+        tree::unlink(call.kernel, call.tid, &target)?;
     }
     Ok(0)
 }
@@ -162,7 +163,7 @@ fn link_at(
 ) -> SysResult {
     let inode = call.find_at(old_fd, old_path, flags, flags & AT_SYMLINK_FOLLOW != 0)?;
     let target = call.resolve(new_fd, new_path, WalkOptions::CHANGE)?;
-    tree::link(call.kernel, inode, &target)?;
+    tree::link(call.kernel, call.tid, inode, &target)?;
     Ok(0)
 }
 
@@ -184,7 +185,13 @@ fn symlink_at(call: &mut Call<'_>, text: &[u8], dirfd: i32, path: &[u8]) -> SysR
     if target.wants_directory && target.inode.is_none() {
         return Err(Errno::ENOENT.into());
     }
-    tree::create(call.kernel, &target, 0o777, Node::Symlink(Name::from(text)))?;
+    tree::create(
+        call.kernel,
+        call.tid,
+        &target,
+        0o777,
+        Node::Symlink(Name::from(text)),
+    )?;
     Ok(0)
 }
 
@@ -200,7 +207,7 @@ fn mknodat(call: &mut Call<'_>) -> SysResult {
 
 fn make_node(call: &mut Call<'_>, dirfd: i32, path: &[u8], mode: u32) -> SysResult {
     let target = call.resolve(dirfd, path, WalkOptions::CHANGE)?;
-    tree::check_free(call.kernel, &target)?;
+    tree::check_free(call.kernel, call.tid, &target)?;
     if target.wants_directory {
         return Err(Errno::ENOENT.into());
     }
@@ -212,7 +219,7 @@ fn make_node(call: &mut Call<'_>, dirfd: i32, path: &[u8], mode: u32) -> SysResu
         _ => return Err(Errno::EINVAL.into()),
     };
     let mode = masked(call, mode);
-    tree::create(call.kernel, &target, mode, node)?;
+    tree::create(call.kernel, call.tid, &target, mode, node)?;
     Ok(0)
 }
 
@@ -241,6 +248,8 @@ fn enter(call: &mut Call<'_>, inode: InodeId) -> SysResult {
     if !files.inode(inode).node.is_directory() {
         return Err(Errno::ENOTDIR.into());
     }
+    permission::check(call.kernel, call.tid, inode, permission::EXECUTE)?;
+    let files = &mut call.kernel.state.files;
     files.inode_mut(inode).holders += 1;
     let old = std::mem::replace(&mut files.context_mut(context).cwd, inode);
     open::release_inode(call.kernel, old);

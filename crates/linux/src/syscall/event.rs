@@ -12,7 +12,7 @@ use crate::files::flags::{AT_FDCWD, O_CLOEXEC, O_NONBLOCK, O_RDWR, POLLIN};
 use crate::files::inode::{InodeId, Name, Node};
 use crate::files::inotify::{IN_DONT_FOLLOW, IN_MASK_ADD, IN_MASK_CREATE, IN_ONLYDIR, Inotify};
 use crate::files::walk::WalkOptions;
-use crate::files::{open, ready};
+use crate::files::{open, permission, ready};
 use crate::process::Pid;
 use crate::signal::SigInfo;
 use crate::time::{self, clock};
@@ -237,6 +237,7 @@ fn inotify_add_watch(call: &mut Call<'_>) -> SysResult {
         WalkOptions::NOFOLLOW
     };
     let watched = call.find(AT_FDCWD, &path, options)?;
+    permission::check(call.kernel, call.tid, watched, permission::READ)?;
     let files = &mut call.kernel.state.files;
     if mask & IN_ONLYDIR != 0 && !files.inode(watched).node.is_directory() {
         return Err(Errno::ENOTDIR.into());
@@ -312,13 +313,17 @@ fn pidfd_send_signal(call: &mut Call<'_>) -> SysResult {
     if !call.kernel.state.processes.contains_key(&pid) {
         return Err(Errno::ESRCH.into());
     }
+    if !call.kernel.may_signal(call.tid, pid, 0) {
+        return Err(Errno::EPERM.into());
+    }
     let number = u32::try_from(low_i32(call.args[1]))
         .ok()
         .filter(|number| *number <= 64)
         .ok_or(Errno::EINVAL)?;
     if number != 0 {
-        let sender = call.kernel.process_of(call.tid);
-        let info = SigInfo::user(number, sender.pid.0, sender.users[0]);
+        let sender = call.kernel.thread(call.tid).process;
+        let uid = call.kernel.credentials(call.tid).users.real;
+        let info = SigInfo::user(number, sender.0, uid);
         call.kernel.signal_process(pid, info);
     }
     Ok(0)

@@ -108,6 +108,7 @@ fn pipe2(call: &mut Call<'_>) -> SysResult {
 
 fn make_pipe(call: &mut Call<'_>, flags: u32) -> SysResult {
     let inode = open::create_anonymous_inode(call.kernel, 0o600, Node::Pipe(Pipe::default()));
+    open::give_to(call.kernel, inode, call.tid);
     let path = Name::from(&b"pipe:"[..]);
     let kept = flags & (O_NONBLOCK | O_DIRECT);
     let reader = open::create(call.kernel, inode, kept, path.clone());

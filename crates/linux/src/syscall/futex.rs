@@ -4,7 +4,7 @@ use raddle_world::{Duration, VirtualTime};
 
 use crate::call::{Call, SysResult};
 use crate::errno::Errno;
-use crate::futex::{self, Place, Wait};
+use crate::futex::{self, Place, Use, Wait};
 use crate::syscall::no_such_call;
 use crate::syscall::table::Entry;
 use crate::thread::Tid;
@@ -32,6 +32,15 @@ mod op {
     pub(super) const WAKE_BITSET: i32 = 10;
     pub(super) const PRIVATE: i32 = 128;
     pub(super) const REALTIME: i32 = 256;
+}
+
+/// Whether a futex is waited for or woken by a call with this command.
+pub(crate) fn use_of(command: i32) -> Option<Use> {
+    match command & !(op::PRIVATE | op::REALTIME) {
+        op::WAIT | op::WAIT_BITSET => Some(Use::Wait),
+        op::WAKE | op::WAKE_BITSET => Some(Use::Wake),
+        _ => None,
+    }
 }
 
 fn futex(call: &mut Call<'_>) -> SysResult {

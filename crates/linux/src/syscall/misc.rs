@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use raddle_stdx::width::{low_u32, to_u64, to_usize};
 
 use crate::call::{Call, SysResult, Trouble};
+use crate::credentials::{Capability, Ids};
 use crate::errno::Errno;
 use crate::files;
 use crate::process::{Pid, Usage};
 use crate::signal::SIGMAX;
 use crate::syscall::table::Entry;
-use crate::syscall::{no_such_call, not_permitted, thread};
+use crate::syscall::{identity, no_such_call, not_permitted, thread};
 use crate::time::{self, SECOND};
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -24,17 +25,11 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry::full("sysinfo", sysinfo),
     Entry::full("times", times),
     Entry::partial("syslog", syslog, "an empty log"),
-    Entry::full("capget", capget),
-    Entry::ignored(
-        "capset",
-        capset,
-        "a program has all capabilities that matter here",
-    ),
     Entry::partial("personality", personality, "kept, without effect"),
     Entry::partial(
         "prctl",
         prctl,
-        "names, death signal, dumpable, subreaper, no_new_privs, capabilities; other options are EINVAL",
+        "names, death signal, dumpable, subreaper, no_new_privs, capabilities, secure bits; other options are EINVAL",
     ),
     Entry::partial(
         "setrlimit",
@@ -224,6 +219,11 @@ fn set_limit(call: &mut Call<'_>, pid: Pid, resource: u32, at: u64) -> Result<()
     if resource == RLIMIT_NOFILE && hard > 1 << 20 {
         return Err(Errno::EPERM);
     }
+    if hard > get_limit(call, pid, resource).1 {
+        call.kernel
+            .credentials(call.tid)
+            .need(Capability::SYS_RESOURCE)?;
+    }
     let process = call.kernel.process_mut(pid);
     process.limits.insert(resource, (soft, hard));
     let table = process.fds;
@@ -265,6 +265,7 @@ fn prlimit64(call: &mut Call<'_>) -> SysResult {
     if !call.kernel.state.processes.contains_key(&pid) {
         return Err(Errno::ESRCH.into());
     }
+    check_limits_of(call, pid)?;
     let resource = resource(call, 1)?;
     let old = get_limit(call, pid, resource);
     if call.args[2] != 0 {
@@ -274,6 +275,21 @@ fn prlimit64(call: &mut Call<'_>) -> SysResult {
         call.write_words(call.args[3], &[old.0, old.1])?;
     }
     Ok(0)
+}
+
+/// Limits of another process are for its user.
+fn check_limits_of(call: &Call<'_>, pid: Pid) -> Result<(), Errno> {
+    let own = call.kernel.credentials(call.tid);
+    let Some(other) = call.kernel.process_credentials(pid) else {
+        return Ok(());
+    };
+    let is_same = |other: Ids, id: u32| [other.real, other.effective, other.saved] == [id; 3];
+    let is_mine = pid == call.kernel.thread(call.tid).process
+        || is_same(other.users, own.users.real) && is_same(other.groups, own.groups.real);
+    if is_mine {
+        return Ok(());
+    }
+    own.need(Capability::SYS_RESOURCE)
 }
 
 fn personality(call: &mut Call<'_>) -> SysResult {
@@ -293,44 +309,6 @@ fn syslog(call: &mut Call<'_>) -> SysResult {
     }
 }
 
-/// Versions of the capability structures, and how many words they have.
-fn capability_words(call: &mut Call<'_>) -> Result<usize, Errno> {
-    const VERSION_1: u32 = 0x1998_0330;
-    const VERSION_2: u32 = 0x2007_1026;
-    const VERSION_3: u32 = 0x2008_0522;
-    match call.kernel.read_u32(call.tid, call.args[0])? {
-        VERSION_1 => Ok(3),
-        VERSION_2 | VERSION_3 => Ok(6),
-        _ => {
-            call.write_bytes(call.args[0], &VERSION_3.to_le_bytes())?;
-            Err(Errno::EINVAL)
-        }
-    }
-}
-
-fn capget(call: &mut Call<'_>) -> SysResult {
-    let words = match capability_words(call) {
-        // A question for the version has no place for an answer.
-        Err(Errno::EINVAL) if call.args[1] == 0 => return Ok(0),
-        words => words?,
-    };
-    if call.args[1] != 0 {
-        // effective, permitted, inheritable; then the same for capabilities above 31.
-        let all = [u32::MAX, u32::MAX, 0, 0x1FF, 0x1FF, 0];
-        let bytes: Vec<u8> = all[..words]
-            .iter()
-            .flat_map(|word| word.to_le_bytes())
-            .collect();
-        call.write_bytes(call.args[1], &bytes)?;
-    }
-    Ok(0)
-}
-
-fn capset(call: &mut Call<'_>) -> SysResult {
-    capability_words(call)?;
-    Ok(0)
-}
-
 fn seccomp(_: &mut Call<'_>) -> SysResult {
     Err(Errno::EINVAL.into())
 }
@@ -341,13 +319,9 @@ mod option {
     pub(super) const GET_PDEATHSIG: i32 = 2;
     pub(super) const GET_DUMPABLE: i32 = 3;
     pub(super) const SET_DUMPABLE: i32 = 4;
-    pub(super) const GET_KEEPCAPS: i32 = 7;
-    pub(super) const SET_KEEPCAPS: i32 = 8;
     pub(super) const SET_NAME: i32 = 15;
     pub(super) const GET_NAME: i32 = 16;
     pub(super) const GET_SECCOMP: i32 = 21;
-    pub(super) const CAPBSET_READ: i32 = 23;
-    pub(super) const CAPBSET_DROP: i32 = 24;
     pub(super) const SET_TIMERSLACK: i32 = 29;
     pub(super) const GET_TIMERSLACK: i32 = 30;
     pub(super) const SET_CHILD_SUBREAPER: i32 = 36;
@@ -364,6 +338,9 @@ mod option {
 fn prctl(call: &mut Call<'_>) -> SysResult {
     let value = call.args[1];
     let wanted = call.int(0);
+    if let Some(answer) = identity::control(call) {
+        return answer;
+    }
     let process = call.kernel.process_of_mut(call.tid);
     match wanted {
         option::SET_PDEATHSIG => {
@@ -386,7 +363,6 @@ fn prctl(call: &mut Call<'_>) -> SysResult {
         }
         option::SET_NO_NEW_PRIVS => process.no_new_privileges = true,
         option::GET_NO_NEW_PRIVS => return Ok(u64::from(process.no_new_privileges)),
-        option::CAPBSET_READ => return Ok(u64::from(value <= 40)),
         option::GET_TIMERSLACK => return Ok(50_000),
         option::SET_NAME => set_name(call)?,
         option::GET_NAME => {
@@ -395,10 +371,7 @@ fn prctl(call: &mut Call<'_>) -> SysResult {
             bytes[..name.len()].copy_from_slice(name);
             call.write_bytes(value, &bytes)?;
         }
-        option::GET_KEEPCAPS
-        | option::SET_KEEPCAPS
-        | option::GET_SECCOMP
-        | option::CAPBSET_DROP
+        option::GET_SECCOMP
         | option::SET_TIMERSLACK
         | option::SET_THP_DISABLE
         | option::GET_THP_DISABLE

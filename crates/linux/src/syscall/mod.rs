@@ -5,9 +5,11 @@ mod dir;
 mod event;
 mod fd;
 mod file_args;
-mod futex;
+pub(crate) mod futex;
+mod identity;
 mod memory;
 mod message;
+mod message_queue;
 mod misc;
 mod open;
 mod poll;
@@ -15,6 +17,8 @@ mod process;
 mod refused;
 mod rw;
 mod sched;
+mod semaphore;
+mod shared_memory;
 mod signal;
 mod socket;
 mod stat;
@@ -26,6 +30,8 @@ mod waiting;
 
 #[cfg(test)]
 mod file_tests;
+#[cfg(test)]
+mod identity_tests;
 #[cfg(test)]
 mod socket_tests;
 

@@ -15,7 +15,7 @@ use crate::files::flags::{
 use crate::files::inode::{InodeId, Name, Node};
 use crate::files::pipe::{FifoWait, Pipe};
 use crate::files::walk::{Last, Target, WalkOptions};
-use crate::files::{inotify, io, open, ready, table, tree};
+use crate::files::{inotify, io, open, permission, ready, table, tree};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::full("open", open_call),
@@ -132,6 +132,7 @@ fn open_at(call: &mut Call<'_>, dirfd: i32, path: &[u8], request: &Request) -> S
         ..request.options
     };
     let mut target = call.resolve(dirfd, path, options)?;
+    let exists = target.inode.is_some();
     if flags & O_TMPFILE == O_TMPFILE {
         return open_temporary(call, &target, flags, request.mode);
     }
@@ -144,6 +145,10 @@ fn open_at(call: &mut Call<'_>, dirfd: i32, path: &[u8], request: &Request) -> S
             return Err(Errno::EISDIR.into());
         }
         create(call, &mut target, flags, request.mode)?;
+    }
+    // A file that was just made is open to its maker whatever its mode.
+    if exists && flags & O_PATH == 0 {
+        check_permission(call, target.existing()?, flags)?;
     }
     open_existing(call, &target, flags)
 }
@@ -160,9 +165,38 @@ fn create(call: &mut Call<'_>, target: &mut Target, flags: u32, mode: u32) -> Re
         return Err(Errno::EISDIR.into());
     }
     let mode = masked(call, mode);
-    let inode = tree::create(call.kernel, target, mode, Node::File(Default::default()))?;
+    let inode = tree::create(
+        call.kernel,
+        call.tid,
+        target,
+        mode,
+        Node::File(Default::default()),
+    )?;
     target.inode = Some(inode);
-    // The file is new: its mode does not restrict this open.
+    Ok(())
+}
+
+/// Whether the caller may open the inode so. What cannot be opened at all has its own error.
+fn check_permission(call: &Call<'_>, id: InodeId, flags: u32) -> Result<(), Errno> {
+    let truncates = if flags & O_TRUNC != 0 {
+        permission::WRITE
+    } else {
+        0
+    };
+    let wanted = truncates
+        | match flags & O_ACCMODE {
+            0 => permission::READ,
+            O_WRONLY => permission::WRITE,
+            _ => permission::READ | permission::WRITE,
+        };
+    match &call.kernel.state.files.inode(id).node {
+        Node::Symlink(_) | Node::ProcLink(_) => return Ok(()),
+        Node::Directory(_) if wanted & permission::WRITE != 0 => return Ok(()),
+        _ => permission::check(call.kernel, call.tid, id, wanted)?,
+    }
+    if flags & O_NOATIME != 0 {
+        permission::check_owner(call.kernel, call.tid, id)?;
+    }
     Ok(())
 }
 
@@ -203,6 +237,7 @@ fn open_existing(call: &mut Call<'_>, target: &Target, flags: u32) -> SysResult 
     }
     if flags & O_TRUNC != 0 && !is_path && call.kernel.state.files.inode(id).content().is_some() {
         io::truncate(call.kernel, id, 0)?;
+        permission::note_written(call.kernel, call.tid, id);
     }
     finish(call, target, id, flags)
 }
@@ -292,8 +327,10 @@ fn open_temporary(call: &mut Call<'_>, target: &Target, flags: u32, mode: u32) -
     if !call.kernel.state.files.inode(directory).node.is_directory() {
         return Err(Errno::ENOTDIR.into());
     }
+    permission::check_change(call.kernel, call.tid, directory)?;
     let mode = masked(call, mode);
     let inode = open::create_anonymous_inode(call.kernel, mode, Node::File(Default::default()));
+    open::give_to(call.kernel, inode, call.tid);
     let number = call.kernel.state.files.inode(inode).number;
     let name = format!("#{number}");
     let path = Name::from(call.kernel.state.files.path_in(directory, name.as_bytes()));
@@ -364,6 +401,7 @@ fn memfd_create(call: &mut Call<'_>) -> SysResult {
             other => other,
         })?;
     let inode = open::create_anonymous_inode(call.kernel, 0o777, Node::File(Default::default()));
+    open::give_to(call.kernel, inode, call.tid);
     let mut path = b"/memfd:".to_vec();
     path.extend_from_slice(&name);
     let open = open::create(call.kernel, inode, O_RDWR | O_LARGEFILE, Name::from(path));

@@ -4,6 +4,7 @@ use raddle_stdx::width::{low_u32, to_u64, to_usize};
 use raddle_world::{Duration, Lacking};
 
 use crate::call::{Call, SysResult, Trouble};
+use crate::credentials::Capability;
 use crate::errno::Errno;
 use crate::syscall::table::Entry;
 use crate::thread::{Schedule, Tid};
@@ -274,9 +275,27 @@ fn getpriority(call: &mut Call<'_>) -> SysResult {
 fn setpriority(call: &mut Call<'_>) -> SysResult {
     let nice = call.int(2).clamp(-20, 19);
     for tid in priority_targets(call)? {
+        check_nice(call, tid, nice)?;
         schedule_of(call, tid).nice = nice;
     }
     Ok(0)
+}
+
+/// Only a privileged caller changes threads of other users, or makes any thread less nice (RLIMIT_NICE is 0).
+fn check_nice(call: &Call<'_>, tid: Tid, nice: i32) -> Result<(), Errno> {
+    let own = call.kernel.credentials(call.tid);
+    if own.has(Capability::SYS_NICE) {
+        return Ok(());
+    }
+    let target = call.kernel.thread(tid);
+    let users = target.credentials.users;
+    if ![users.real, users.effective].contains(&own.users.effective) {
+        return Err(Errno::EPERM);
+    }
+    if nice < target.schedule.nice {
+        return Err(Errno::EACCES);
+    }
+    Ok(())
 }
 
 fn ioprio_get(_: &mut Call<'_>) -> SysResult {

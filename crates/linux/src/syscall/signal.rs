@@ -171,8 +171,8 @@ fn rt_sigtimedwait(call: &mut Call<'_>) -> SysResult {
 }
 
 fn sender(call: &Call<'_>) -> (u32, u32) {
-    let process = call.kernel.process_of(call.tid);
-    (process.pid.0, process.users[0])
+    let pid = call.kernel.thread(call.tid).process;
+    (pid.0, call.kernel.credentials(call.tid).users.real)
 }
 
 fn kill(call: &mut Call<'_>) -> SysResult {
@@ -191,6 +191,9 @@ fn kill(call: &mut Call<'_>) -> SysResult {
             if !call.kernel.state.processes.contains_key(&pid) {
                 return Err(Errno::ESRCH.into());
             }
+            if !call.kernel.may_signal(call.tid, pid, number) {
+                return Err(Errno::EPERM.into());
+            }
             if number != 0 {
                 call.kernel.signal_process(pid, info);
             }
@@ -201,34 +204,47 @@ fn kill(call: &mut Call<'_>) -> SysResult {
 }
 
 fn kill_group(call: &mut Call<'_>, group: Pid, number: u32, info: &SigInfo) -> SysResult {
-    let exists = call
+    let members = call
         .kernel
         .state
         .processes
         .values()
-        .any(|process| process.group == group);
-    if !exists {
-        return Err(Errno::ESRCH.into());
-    }
-    if number != 0 {
-        call.kernel.signal_group(group, info);
-    }
-    Ok(0)
+        .filter(|process| process.group == group)
+        .map(|process| process.pid)
+        .collect();
+    kill_those_allowed(call, members, number, info)
 }
 
 fn kill_everybody(call: &mut Call<'_>, own: Pid, number: u32, info: &SigInfo) -> SysResult {
-    let others: Vec<Pid> = call
+    let others = call
         .kernel
         .state
         .processes
         .keys()
         .filter(|pid| *pid != own)
         .collect();
-    if others.is_empty() {
+    kill_those_allowed(call, others, number, info)
+}
+
+/// Sends to those processes that the caller may signal; EPERM if there are some and none is among them.
+fn kill_those_allowed(
+    call: &mut Call<'_>,
+    targets: Vec<Pid>,
+    number: u32,
+    info: &SigInfo,
+) -> SysResult {
+    if targets.is_empty() {
         return Err(Errno::ESRCH.into());
     }
+    let allowed: Vec<Pid> = targets
+        .into_iter()
+        .filter(|pid| call.kernel.may_signal(call.tid, *pid, number))
+        .collect();
+    if allowed.is_empty() {
+        return Err(Errno::EPERM.into());
+    }
     if number != 0 {
-        for pid in others {
+        for pid in allowed {
             call.kernel.signal_process(pid, info.clone());
         }
     }
@@ -269,6 +285,10 @@ fn tgkill(call: &mut Call<'_>) -> SysResult {
 
 fn send_to_thread(call: &mut Call<'_>, tid: Tid, number: u32) -> SysResult {
     let (pid, uid) = sender(call);
+    let target = call.kernel.thread(tid).process;
+    if !call.kernel.may_signal(call.tid, target, number) {
+        return Err(Errno::EPERM.into());
+    }
     if number != 0 {
         call.kernel
             .signal_thread(tid, SigInfo::thread(number, pid, uid));
@@ -290,6 +310,9 @@ fn rt_sigqueueinfo(call: &mut Call<'_>) -> SysResult {
     };
     let is_own = pid == call.kernel.thread(call.tid).process;
     if !is_own && (info.code >= 0 || info.code == crate::signal::code::TKILL) {
+        return Err(Errno::EPERM.into());
+    }
+    if !call.kernel.may_signal(call.tid, pid, number) {
         return Err(Errno::EPERM.into());
     }
     if process.pending.len() >= PENDING_MAX {

@@ -92,6 +92,7 @@ fn socket_call(call: &mut Call<'_>) -> SysResult {
     }
     let socket = Socket::new(family, kind);
     let inode = open::create_anonymous_inode(call.kernel, 0o777, Node::Socket(Box::new(socket)));
+    open::give_to(call.kernel, inode, call.tid);
     install(call, inode, number)
 }
 

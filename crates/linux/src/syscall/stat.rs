@@ -1,5 +1,7 @@
 //! Attributes of files: stat and its kin, access, statfs, readlink.
 
+use std::sync::Arc;
+
 use raddle_mem::GuestAddr;
 use raddle_stdx::width::to_usize;
 
@@ -12,7 +14,7 @@ use crate::files::flags::{
 };
 use crate::files::inode::{InodeId, Node};
 use crate::files::walk::WalkOptions;
-use crate::files::{open, procfs, stat};
+use crate::files::{open, permission, procfs, stat};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::full("stat", stat_call),
@@ -93,7 +95,7 @@ fn faccessat(call: &mut Call<'_>) -> SysResult {
 
 fn faccessat2(call: &mut Call<'_>) -> SysResult {
     let flags = call.word(3);
-    // AT_EACCESS has the value of AT_REMOVEDIR; real and effective ids are the same here.
+    // AT_EACCESS has the value of AT_REMOVEDIR.
     if flags & !(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_REMOVEDIR) != 0 {
         return Err(Errno::EINVAL.into());
     }
@@ -102,17 +104,20 @@ fn faccessat2(call: &mut Call<'_>) -> SysResult {
 }
 
 fn check_access(call: &mut Call<'_>, dirfd: i32, path: &[u8], mode: u32, flags: u32) -> SysResult {
-    const EXECUTE: u32 = 1;
     if mode & !7 != 0 {
         return Err(Errno::EINVAL.into());
     }
     let follow = flags & AT_SYMLINK_NOFOLLOW == 0;
-    let inode = call.find_at(dirfd, path, flags, follow)?;
-    let inode = call.kernel.state.files.inode(inode);
-    // The superuser may do everything, except execute what nobody may execute.
-    if mode & EXECUTE != 0 && !inode.node.is_directory() && inode.mode & 0o111 == 0 {
-        return Err(Errno::EACCES.into());
+    let own = Arc::clone(&call.kernel.thread(call.tid).credentials);
+    // The path, too, is walked as the real user.
+    if flags & AT_REMOVEDIR == 0 {
+        call.kernel.thread_mut(call.tid).credentials = Arc::new(own.as_real_user());
     }
+    let found = call
+        .find_at(dirfd, path, flags, follow)
+        .and_then(|inode| permission::check(call.kernel, call.tid, inode, mode));
+    call.kernel.thread_mut(call.tid).credentials = own;
+    found?;
     Ok(0)
 }
 

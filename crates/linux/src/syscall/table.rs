@@ -4,8 +4,9 @@ use raddle_calls::number;
 
 use crate::call::{Call, SysResult};
 use crate::syscall::{
-    attr, dir, event, fd, futex, memory, message, misc, open, poll, process, refused, rw, sched,
-    signal, socket, stat, thread, time, transfer,
+    attr, dir, event, fd, futex, identity, memory, message, message_queue, misc, open, poll,
+    process, refused, rw, sched, semaphore, shared_memory, signal, socket, stat, thread, time,
+    transfer,
 };
 
 /// How far a call is supported.
@@ -94,7 +95,11 @@ const FAMILIES: &[&[Entry]] = &[
     stat::ENTRIES,
     transfer::ENTRIES,
     futex::ENTRIES,
+    identity::ENTRIES,
     memory::ENTRIES,
+    message_queue::ENTRIES,
+    semaphore::ENTRIES,
+    shared_memory::ENTRIES,
     misc::ENTRIES,
     process::ENTRIES,
     refused::ENTRIES,

@@ -4,6 +4,7 @@ use raddle_world::{Duration, Lacking, VirtualTime, WaitReason};
 
 use crate::call::{Block, Call, OnSignal, SysResult, Trouble};
 use crate::errno::Errno;
+use crate::execution_timer::Which;
 use crate::process::Pid;
 use crate::signal::{SIGALRM, SIGMAX};
 use crate::syscall::not_permitted;
@@ -13,17 +14,9 @@ use crate::time::{self, INTERVAL_TIMER, Notify, SECOND, Timer, TimerId, clock};
 
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::full("nanosleep", nanosleep),
-    Entry::partial(
-        "getitimer",
-        getitimer,
-        "ITIMER_REAL; the others are always off",
-    ),
+    Entry::full("getitimer", getitimer),
     Entry::full("alarm", alarm),
-    Entry::partial(
-        "setitimer",
-        setitimer,
-        "ITIMER_REAL; switching another one on is not supported",
-    ),
+    Entry::full("setitimer", setitimer),
     Entry::full("gettimeofday", gettimeofday),
     Entry::refused("settimeofday", not_permitted, "EPERM: time cannot be set"),
     Entry::refused("clock_settime", not_permitted, "EPERM: time cannot be set"),
@@ -163,7 +156,8 @@ fn write_itimerval(call: &mut Call<'_>, at: u64, (left, interval): (u64, u64)) -
 fn getitimer(call: &mut Call<'_>) -> SysResult {
     let state = match call.int(0) {
         0 => state_of(call, interval_timer(call)),
-        1 | 2 => (0, 0),
+        1 => execution_state(call, Which::Virtual),
+        2 => execution_state(call, Which::Profile),
         _ => return Err(Errno::EINVAL.into()),
     };
     write_itimerval(call, call.args[1], state)
@@ -186,18 +180,31 @@ fn setitimer(call: &mut Call<'_>) -> SysResult {
             arm_interval_timer(call, id, value, interval);
             old
         }
-        1 | 2 if value == 0 => (0, 0),
-        1 | 2 => {
-            return Err(Trouble::Unsupported(Lacking::Arguments(
-                "setitimer with ITIMER_VIRTUAL or ITIMER_PROF".into(),
-            )));
-        }
+        1 => set_execution_timer(call, Which::Virtual, value, interval),
+        2 => set_execution_timer(call, Which::Profile, value, interval),
         _ => return Err(Errno::EINVAL.into()),
     };
     if old_at != 0 {
         write_itimerval(call, old_at, old)?;
     }
     Ok(0)
+}
+
+/// Time left and interval of a timer of execution time.
+fn execution_state(call: &Call<'_>, which: Which) -> (u64, u64) {
+    let process = call.kernel.process_of(call.tid);
+    let timers = &call.kernel.state.execution_timers;
+    timers.state(process.pid, which, process.usage.steps)
+}
+
+/// Sets a timer of execution time; gives what it was.
+fn set_execution_timer(call: &mut Call<'_>, which: Which, value: u64, interval: u64) -> (u64, u64) {
+    let old = execution_state(call, which);
+    let process = call.kernel.process_of(call.tid);
+    let (pid, steps) = (process.pid, process.usage.steps);
+    let timers = &mut call.kernel.state.execution_timers;
+    timers.set(pid, which, steps, (value, interval));
+    old
 }
 
 fn arm_interval_timer(call: &mut Call<'_>, id: TimerId, value: u64, interval: u64) {

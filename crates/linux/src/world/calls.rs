@@ -1,7 +1,7 @@
 //! System calls of threads: entering, blocking, trying again, giving the result.
 
 use raddle_stdx::width::{as_i64, low_u32};
-use raddle_world::{CallMade, ContextId, EventKind, Stop, Unsupported, VirtualTime};
+use raddle_world::{CallMade, ContextId, EventKind, Fault, Stop, Unsupported, VirtualTime};
 use raddle_x86::Reg;
 
 use super::{Flow, LinuxWorld};
@@ -18,8 +18,9 @@ impl LinuxWorld {
         thread.activity = Activity::User;
         let cpu = &thread.cpu;
         let number = low_u32(cpu.reg(Reg::Rax));
-        let args =
+        let mut args =
             [Reg::Rdi, Reg::Rsi, Reg::Rdx, Reg::R10, Reg::R8, Reg::R9].map(|reg| cpu.reg(reg));
+        let (context, fault) = (thread.context, thread.fault.take());
         self.statistics.syscalls += 1;
         self.kernel.process_of_mut(tid).usage.syscalls += 1;
         self.digest.word(u64::from(number));
@@ -32,6 +33,15 @@ impl LinuxWorld {
                 arguments: Box::new(args),
             };
             self.kernel.emit(tid, kind);
+        }
+        match fault {
+            Some(Fault::Interrupted) => {
+                return self.finish(tid, context, number, Errno::EINTR.result());
+            }
+            Some(Fault::SpuriousWakeUp) => return self.finish(tid, context, number, 0),
+            Some(Fault::ShortTransfer) => args[2] = 1,
+            Some(Fault::WakeOrder) => self.kernel.state.futexes.wakes_last(),
+            Some(Fault::NoMemory) | None => {}
         }
         self.perform(tid, number, args, None, false)
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use raddle_protocol::Scripts;
 
 use super::LinuxWorld;
+use crate::call::WaitKey;
 use crate::peers::Act;
+use crate::thread::Activity;
 
 impl LinuxWorld {
     /// Makes what the program says of its operations events, too.
@@ -21,6 +23,23 @@ impl LinuxWorld {
     /// What a run with scripted clients is about now.
     pub fn act(&self) -> Option<Act> {
         self.kernel.act()
+    }
+
+    /// Whether a thread sleeps until a client connects: in accept, or in a call that waits for a listening socket.
+    pub fn waits_for_client(&self) -> bool {
+        let kernel = self.kernel();
+        let listens = |key: &WaitKey| match key {
+            WaitKey::Object(inode) => kernel.is_listening(*inode),
+            _ => false,
+        };
+        kernel
+            .state
+            .threads
+            .values()
+            .any(|thread| match &thread.activity {
+                Activity::Waiting(waiting) => waiting.block.keys.iter().any(listens),
+                _ => false,
+            })
     }
 
     /// The port to which scripted clients speak.

@@ -4,25 +4,29 @@ mod calls;
 mod clients;
 mod describe;
 mod exceptions;
+mod faults;
 pub(crate) mod halt;
 mod private_call;
 mod rehearsal;
 mod run_digest;
 mod torn;
 
+use std::sync::Arc;
+
 use raddle_config::hooks::Hook;
 use raddle_mem::{Frames, GuestAddr, SnapshotDepth};
 use raddle_stdx::Digest;
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
-use raddle_symbols::SymbolSpace;
+use raddle_symbols::{ModuleStore, SymbolSpace};
 use raddle_world::{
-    Choice, ContextId, ContextTable, Crash, Duration, Event, ImageId, Location, Pending,
-    PendingKind, Rehearse, Section, Site, Snapshot, Stop, TearInstructions, Until, VirtualTime,
-    World,
+    Choice, ContextId, ContextTable, Crash, Duration, Event, ImageId, Location, MeetFaults,
+    Pending, PendingKind, Rehearse, Section, Site, Snapshot, Stop, TearInstructions, Until,
+    VirtualTime, World,
 };
 use raddle_x86::{BYTES_MAX, Engine, Exit, Fault, Memory, NextAccess, Observe, Peek, Reg, Slice};
 use rustc_hash::FxHashMap;
 
+use crate::execution_timer;
 use crate::hooks::Hooks;
 use crate::kernel::{Kernel, State};
 use crate::marks::Marks;
@@ -49,6 +53,8 @@ pub struct LinuxWorld {
     marks: Marks,
     peek: Peek,
     observe: Observe,
+    /// Whether calls of the allocator are stops.
+    stops_at_allocations: bool,
     /// Program points that the caller set, besides those of hooks.
     points: FxHashMap<u64, Vec<ImageId>>,
 }
@@ -98,6 +104,7 @@ impl LinuxWorld {
             marks: Marks::default(),
             peek: Peek::default(),
             observe: Observe::None,
+            stops_at_allocations: false,
             points: FxHashMap::default(),
         })
     }
@@ -109,7 +116,12 @@ impl LinuxWorld {
 
     /// Turns calls of these functions into events.
     pub fn set_hooks(&mut self, rules: Vec<Hook>) {
-        self.hooks = Hooks::new(rules);
+        self.set_hooks_with(rules, Arc::default());
+    }
+
+    /// The same, with the symbols that other worlds have read.
+    pub fn set_hooks_with(&mut self, rules: Vec<Hook>, modules: Arc<ModuleStore>) {
+        self.hooks = Hooks::new(rules, modules);
     }
 
     /// Chooses whether memory accesses become events.
@@ -317,7 +329,8 @@ impl LinuxWorld {
         let now = kernel.state.now;
         let quiet = kernel
             .next_deadline()
-            .map_or(u64::MAX, |deadline| deadline.0.saturating_sub(now.0));
+            .map_or(u64::MAX, |deadline| deadline.0.saturating_sub(now.0))
+            .min(kernel.steps_before_execution_timer(tid));
         let is_excused = std::mem::take(&mut kernel.thread_mut(tid).is_excused);
         let is_guarded = !is_excused && self.is_guarded(tid);
         let steps_max = if is_excused { 1 } else { u64::MAX };
@@ -359,6 +372,7 @@ impl LinuxWorld {
         kernel.state.now = now.after(Duration(outcome.steps));
         kernel.state.contexts.get_mut(context).steps += outcome.steps;
         kernel.process_mut(pid).usage.steps += outcome.steps;
+        execution_timer::notice(kernel, pid);
         self.statistics.steps += outcome.steps;
         self.leave(tid, outcome.exit, until, *left)
     }
@@ -407,7 +421,7 @@ impl LinuxWorld {
             .hooks
             .at_point(&mut self.kernel, &mut self.engine, tid, pc);
         let mark = self.marks.at_point(&mut self.kernel, tid, pc);
-        let is_quiet = self.hooks.is_quiet() && mark != Some(true);
+        let is_quiet = self.hooks.is_quiet() && mark != Some(true) && !self.stops_at_allocations;
         let is_hook = is_hook || mark.is_some();
         let site = self.kernel.site(tid, pc);
         let is_point = self.is_point(site);
@@ -638,6 +652,10 @@ impl World for LinuxWorld {
     }
 
     fn tearing(&mut self) -> Option<&mut dyn TearInstructions> {
+        Some(self)
+    }
+
+    fn faulting(&mut self) -> Option<&mut dyn MeetFaults> {
         Some(self)
     }
 

@@ -11,7 +11,8 @@ use raddle_x86::Reg;
 
 use super::LinuxWorld;
 use crate::kernel::Kernel;
-use crate::process::Pid;
+use crate::process::{Pid, Process};
+use crate::signal::Action;
 use crate::thread::Tid;
 
 /// Signals that nobody sends to a program on purpose: those that a thread's own instructions cause (SIGILL, SIGTRAP,
@@ -43,11 +44,19 @@ impl LinuxWorld {
 /// Whether it can matter to anybody which signals a thread of this process blocks.
 fn has_signals(kernel: &Kernel, pid: Pid) -> bool {
     let process = kernel.process(pid);
-    let mut actions = (1..).zip(process.actions.iter());
     kernel.state.processes.len() > 1
         || kernel.state.timers.next_deadline().is_some()
+        || kernel.state.execution_timers.is_on(pid)
         || !process.pending.is_empty()
-        || actions.any(|(number, action)| action.is_handler() && !NOT_SENT.contains(&number))
+        || handlers(process).next().is_some()
+}
+
+/// What a process does about signals that may come, where it has handlers of its own.
+pub(super) fn handlers(process: &Process) -> impl Iterator<Item = &Action> {
+    let actions = (1..).zip(process.actions.iter());
+    actions
+        .filter(|(number, action)| action.is_handler() && !NOT_SENT.contains(number))
+        .map(|(_, action)| action)
 }
 
 fn is_inside(inner: &Range<u64>, outer: &Range<u64>) -> bool {

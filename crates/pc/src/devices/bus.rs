@@ -94,7 +94,7 @@ impl Bus {
         }
     }
 
-    /// IN of `size` bytes; ports that nobody answers read as all ones.
+    /// IN of `size` bytes; ports without a device read as all ones.
     pub fn port_in(&mut self, _cpu: usize, port: u16, size: u8, _now: u64) -> u32 {
         let byte = match port {
             UART_PORT..=0x3FF if size == 1 => {

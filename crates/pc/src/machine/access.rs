@@ -11,7 +11,7 @@ const KNOWN_PAGES: usize = 256;
 
 /// One access of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Access {
+pub struct CpuAccess {
     pub cpu: u32,
     pub kind: LogKind,
     pub size: u8,
@@ -43,7 +43,7 @@ impl Machine {
     }
 
     /// The accesses observed since the last call, in order.
-    pub fn take_accesses(&mut self) -> Vec<Access> {
+    pub fn take_accesses(&mut self) -> Vec<CpuAccess> {
         std::mem::take(&mut self.accesses)
     }
 
@@ -53,12 +53,12 @@ impl Machine {
     }
 
     /// Shows the accesses observed since [`Self::drain_accesses`], in order, and keeps them.
-    pub fn visit_accesses(&self, visit: impl FnMut(&Access)) {
+    pub fn visit_accesses(&self, visit: impl FnMut(&CpuAccess)) {
         self.accesses.iter().for_each(visit);
     }
 
     /// Shows the accesses observed since the last call, in order, and forgets them.
-    pub fn drain_accesses(&mut self, visit: impl FnMut(&Access)) {
+    pub fn drain_accesses(&mut self, visit: impl FnMut(&CpuAccess)) {
         self.accesses.iter().for_each(visit);
         self.accesses.clear();
     }
@@ -97,7 +97,7 @@ impl Machine {
                 };
                 *slot = (page, physical);
             }
-            accesses.push(Access {
+            accesses.push(CpuAccess {
                 cpu: number,
                 kind: record.kind,
                 size: u8::try_from(record.size).unwrap_or(u8::MAX),

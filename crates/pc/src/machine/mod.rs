@@ -1,7 +1,7 @@
 //! The whole machine: processors, RAM, devices, and one clock.
 //!
 //! All processors share one host thread. Time is the number of instructions that all of them have made, in
-//! nanoseconds, plus the jumps over times when nobody had anything to do. Interrupts are taken between slices;
+//! nanoseconds, plus the jumps over times when no processor had anything to do. Interrupts are taken between slices;
 //! a slice ends before the next timer, after each access to a device, and when a processor that has an interrupt
 //! pending opens itself to it.
 
@@ -23,7 +23,7 @@ use raddle_x86::{Cpu, DescriptorTable, Reg, SystemEngine, SystemState, rflags};
 
 use crate::boot::BootImage;
 use crate::devices::Bus;
-pub use access::{Access, Keep};
+pub use access::{CpuAccess, Keep};
 pub use image::LoadError;
 pub use rehearsal::Rehearsed;
 pub use run::{Bounds, Interrupts, MachineStop, Ran};
@@ -83,8 +83,8 @@ pub struct Machine {
     /// The time-stamp counter.
     now: u64,
     ram_pages: u64,
-    /// Observed accesses that nobody has taken yet, and which ones to keep.
-    accesses: Vec<Access>,
+    /// Observed accesses that were not taken yet, and which ones to keep.
+    accesses: Vec<CpuAccess>,
     keep: Keep,
     /// Snapshots that can still be restored, oldest first.
     saved: Vec<snapshot::Saved>,

@@ -97,7 +97,7 @@ impl Machine {
     pub fn run(&mut self, cpu: usize, bounds: Bounds) -> Ran {
         let mut left = bounds;
         let stop = self.run_slices(cpu, &mut left);
-        // What the last instruction asked of the machine is done before somebody else runs.
+        // What the last instruction asked of the machine is done before another processor runs.
         let resets = stop != MachineStop::Reset && self.serve_requests();
         Ran {
             stop: if resets { MachineStop::Reset } else { stop },

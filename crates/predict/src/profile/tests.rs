@@ -68,7 +68,7 @@ impl Script {
         self.profile.close(false);
         let ranked = self.profile.ranked().into_iter();
         ranked
-            .map(|mut instances| (instances[0].kind, instances[0].forced.remove(0)))
+            .map(|mut instances| (instances[0].kind, instances[0].ways.remove(0).remove(0)))
             .collect()
     }
 }

@@ -3,15 +3,17 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::explore::{ExploreOptions, ToExplore, run_cases, tests};
+use super::explore::{Batch, ExploreOptions, ToExplore, run_cases, tests};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::message;
 use crate::program_options::{ProgramOptions, Surroundings};
+use crate::units;
 
 /// Build the tests of a Rust workspace and explore each of them by itself.
 #[derive(Debug, Args)]
@@ -24,6 +26,55 @@ pub(crate) struct CargoTest {
     wanted: Wanted,
     #[command(flatten)]
     options: ExploreOptions,
+    /// Time for all tests together, such as `10m`: each gets an equal share of what is left, but no more than `--time`.
+    #[arg(long, value_name = "TIME", value_parser = units::seconds)]
+    total_time: Option<u64>,
+    /// Explore only every n-th test, beginning with the k-th: for n machines that share the work.
+    #[arg(long, value_name = "K/N")]
+    shard: Option<Shard>,
+}
+
+/// One of several equal parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Shard {
+    number: usize,
+    of: usize,
+}
+
+impl std::str::FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text
+            .split_once('/')
+            .and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+        match parts {
+            Some((number, of)) if (1..=of).contains(&number) => Ok(Self { number, of }),
+            _ => Err(format!(
+                "`{text}` is no part; give one such as 1/3: the first of three"
+            )),
+        }
+    }
+}
+
+impl Shard {
+    /// The cases of this part; tests that are neighbours, and often alike, go to different parts.
+    fn of<T>(self, cases: Vec<T>) -> anyhow::Result<Vec<T>> {
+        let count = cases.len();
+        let part: Vec<T> = cases
+            .into_iter()
+            .skip(self.number - 1)
+            .step_by(self.of)
+            .collect();
+        if part.is_empty() {
+            bail!(
+                "there is nothing to explore in part {} of {}: there are only {count} tests",
+                self.number,
+                self.of
+            );
+        }
+        Ok(part)
+    }
 }
 
 /// A test program that cargo has built.
@@ -38,7 +89,16 @@ impl CargoTest {
     pub(crate) fn run(self) -> Result<Code, Failure> {
         let interrupt = Interrupt::listen()?;
         let cases = self.wanted.cases(self.options.seed(), &interrupt)?;
-        run_cases(&self.options, "cargo raddle test", cases, &interrupt)
+        let cases = match self.shard {
+            Some(shard) => shard.of(cases)?,
+            None => cases,
+        };
+        let batch = Batch {
+            cases,
+            suppressions: self.wanted.surroundings.suppressions()?,
+            total_time: self.total_time.map(Duration::from_secs),
+        };
+        run_cases(&self.options, "cargo raddle test", batch, &interrupt)
     }
 }
 
@@ -142,5 +202,21 @@ mod tests {
         assert_eq!(found.name, "a");
         assert!(built(&line(false)).is_none());
         assert!(built("not json").is_none());
+    }
+
+    #[test]
+    fn shards_are_disjoint_and_complete() {
+        let tests: Vec<u32> = (0..10).collect();
+        let shard = |text: &str| text.parse::<Shard>().unwrap();
+        let mut all: Vec<u32> = ["1/3", "2/3", "3/3"]
+            .iter()
+            .flat_map(|text| shard(text).of(tests.clone()).unwrap())
+            .collect();
+        all.sort_unstable();
+        assert_eq!(all, tests);
+        assert!(shard("3/3").of(vec![1, 2]).is_err());
+        for wrong in ["0/3", "4/3", "1", "a/b", "1/0"] {
+            assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+        }
     }
 }

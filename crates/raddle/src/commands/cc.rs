@@ -13,6 +13,7 @@ use clap::Args;
 use raddle_harden::driver::config::{self, Options};
 use raddle_harden::driver::parts::{self, Parts};
 use raddle_harden::driver::{Invocation, Language, Step, Toolchain, toolchain};
+use raddle_harden::invariant;
 use raddle_harden::settings::VARIABLE;
 use raddle_report::render::json;
 
@@ -30,6 +31,7 @@ const HELP: &str = "Examples:
 Options of ours begin with --harden-; they also come from RADDLE_HARDEN_OPTIONS:
   --harden-site=FILE:LINE     fix mode: only this site (repeatable)
   --harden-finding=FILE       fix mode: the places of a raddle finding (JSON)
+  --harden-oracles=FILE       check what a file of [[invariant]] tables says of values that are read (repeatable)
   --harden-report=FILE        append one JSON line per site; `raddle harden --show FILE` prints it
   --harden-config=FILE        a raddle.toml; without it, the one of the nearest folder above
   --harden-pointer-bound=N    pointers below N are invalid (10000)
@@ -109,6 +111,11 @@ pub(super) fn finish_options(options: &mut Options) -> Result<(), Failure> {
         for finding in &findings {
             config::add_finding(&mut options.settings, finding);
         }
+    }
+    for path in &options.oracles {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+        let found = invariant::read(&text).with_context(|| format!("cannot use {path}"))?;
+        options.settings.invariants.extend(found);
     }
     let project = project::read(options.config.as_ref().map(Path::new))?;
     config::add_config(&mut options.settings, &project.config.harden);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use clap::Args;
 use raddle_campaign::{News, Phase, Report};
-use raddle_explore::{About, ProgramReport, SnapshotAt, StartFailure, explore, libtest};
+use raddle_explore::{About, Cut, ProgramReport, SnapshotAt, StartFailure, explore, libtest};
 use raddle_linux::StartError;
 use raddle_report::render::{Case, Results};
 use raddle_report::{Finding, RecordingFile};
@@ -29,11 +29,17 @@ use crate::keep::{Keeper, shell_quoted, shell_word};
 use crate::message;
 use crate::program_options::ProgramOptions;
 use crate::report_options;
+use crate::suppressed::Suppressions;
 use crate::watch::{Budget, watched};
 pub(crate) use options::ExploreOptions;
 
 /// Columns of what is told of runs, where no terminal says how many there are.
 pub(crate) const COLUMNS: usize = 110;
+
+/// Instructions of a test that is explored as a whole.
+const LONG_TEST: u64 = 200_000_000;
+/// Instructions of each schedule of a longer one.
+const CUT_TEST: u64 = 5_000_000;
 
 /// Find the interleavings that make a program fail.
 #[derive(Debug, Args)]
@@ -52,8 +58,12 @@ impl Explore {
         let inputs = self.program.inputs(self.options.seed())?;
         let program = self.program.name();
         let interrupt = Interrupt::listen()?;
-        let cases = ToExplore::of_program(&self.program, inputs, &interrupt)?;
-        run_cases(&self.options, &program, cases, &interrupt)
+        let batch = Batch {
+            cases: ToExplore::of_program(&self.program, inputs, &interrupt)?,
+            suppressions: self.program.suppressions()?,
+            total_time: None,
+        };
+        run_cases(&self.options, &program, batch, &interrupt)
     }
 }
 
@@ -112,6 +122,15 @@ impl ToExplore {
     }
 }
 
+/// What is explored one after the other and told as one.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) cases: Vec<ToExplore>,
+    pub(crate) suppressions: Suppressions,
+    /// For all cases together; each gets its share of what is left, but no more than `--time`.
+    pub(crate) total_time: Option<Duration>,
+}
+
 /// A case that was explored.
 struct Explored {
     name: String,
@@ -119,6 +138,8 @@ struct Explored {
     findings: Vec<Finding>,
     /// Why nothing was tested, if nothing was.
     vacuous: Option<Vacuous>,
+    /// After how many instructions its runs were cut, if they were.
+    cut: Option<u64>,
     elapsed: Duration,
 }
 
@@ -145,10 +166,30 @@ impl std::fmt::Display for Vacuous {
 }
 
 impl Explored {
+    /// Takes out what the project does not want to see, with its recordings.
+    fn leave_out(&mut self, suppressions: &mut Suppressions) {
+        for fingerprint in suppressions.apply(&mut self.report) {
+            let gone = |finding: &Finding| finding.fingerprint == fingerprint;
+            let recordings = self.findings.iter().filter(|finding| gone(finding));
+            for file in recordings.filter_map(|finding| finding.recording.as_ref()) {
+                drop(std::fs::remove_file(&file.file));
+            }
+            self.findings.retain(|finding| !gone(finding));
+        }
+    }
+
     fn summary(&self) -> String {
         match &self.vacuous {
             Some(reason) => reason.to_string(),
-            None => summary::summary(&self.report, self.findings.len(), self.elapsed),
+            None => {
+                let mut text = summary::summary(&self.report, self.findings.len(), self.elapsed);
+                if let Some(steps) = self.cut {
+                    text.push_str(&format!(
+                        "; runs were cut after {steps} instructions: only what happens before that was tested, for crashes, races, heap errors and deadlocks"
+                    ));
+                }
+                text
+            }
         }
     }
 }
@@ -157,13 +198,20 @@ impl Explored {
 pub(crate) fn run_cases(
     options: &ExploreOptions,
     program: &str,
-    cases: Vec<ToExplore>,
+    batch: Batch,
     interrupt: &Interrupt,
 ) -> Result<Code, Failure> {
+    let Batch {
+        cases,
+        mut suppressions,
+        total_time,
+    } = batch;
     let is_single = cases.len() == 1 && cases[0].test.is_none();
     let keeper = Keeper::open(&options.campaign.output)?;
+    options.check_coverage()?;
     let mut explored = Vec::new();
     let count = cases.len();
+    let begun = Instant::now();
     for (case, number) in cases.into_iter().zip(1..) {
         if interrupt.is_requested() {
             break;
@@ -171,28 +219,58 @@ pub(crate) fn run_cases(
         if !is_single {
             message::note(&format!("test {number} of {count}: {}", case.shown_name()));
         }
-        explored.push(explore_case(options, &case, &keeper, interrupt)?);
+        let left = count + 1 - number;
+        let share = total_time.map(|total| share(total, begun.elapsed(), left));
+        if share == Some(Duration::ZERO) {
+            message::note(&format!(
+                "--total-time is used up: {left} of {count} tests were not explored"
+            ));
+            break;
+        }
+        let mut case = explore_case(options, &case, share, &keeper, interrupt)?;
+        case.leave_out(&mut suppressions);
+        explored.push(case);
     }
-    let results = results(options, program, &explored, is_single)?;
+    let mut results = results(options, program, &explored, is_single)?;
+    for line in suppressions.account() {
+        results.closing.push_str(&line);
+        results.closing.push('\n');
+    }
     options
         .report
         .tell(&results, report_options::style(COLUMNS))?;
     code(options, &explored, interrupt.is_requested())
 }
 
+/// The time of one case of those that are left; none if less than a second would be left for it.
+fn share(total: Duration, spent: Duration, left: usize) -> Duration {
+    const LEAST: Duration = Duration::from_secs(1);
+    let rest = total.saturating_sub(spent);
+    if rest < LEAST {
+        return Duration::ZERO;
+    }
+    let left = u32::try_from(left).unwrap_or(u32::MAX).max(1);
+    (rest / left).max(LEAST)
+}
+
 fn explore_case(
     options: &ExploreOptions,
     case: &ToExplore,
+    share: Option<Duration>,
     keeper: &Keeper,
     interrupt: &Interrupt,
 ) -> Result<Explored, Failure> {
     let begun = Instant::now();
-    let budget = options.campaign.budget();
+    let budget = match share {
+        Some(share) => options.campaign.budget().at_most(share),
+        None => options.campaign.budget(),
+    };
     let mut line = Line::new(Bounds {
         schedules: options.schedules(),
         time: budget.time,
     });
     let mut as_found = Vec::new();
+    let mut cut = options.cut;
     let result = watched(interrupt, budget, |cancel, stage| {
         let mut program = options.program(case.inputs.clone(), cancel)?;
         if case.test.is_some() && program.about.snapshot_at == SnapshotAt::FirstThread {
@@ -201,7 +279,11 @@ fn explore_case(
                 ..About::clone(&program.about)
             });
         }
-        anyhow::Ok(explore(&program, &mut |news| {
+        let may_cut = case.test.is_some() && options.may_cut();
+        if may_cut {
+            program.cut = Cut::Refuse(LONG_TEST);
+        }
+        let mut hear = |news: News<'_, Recording>| {
             let explains = matches!(&news, News::Progress(progress) if matches!(progress.phase, Phase::Explaining { .. }));
             line.hear(news, stage, |finding, recording| {
                 let kept = replay_command(keeper, &case.name, finding, recording)?;
@@ -211,7 +293,14 @@ fn explore_case(
             if explains && interrupt.is_requested() {
                 line.interrupted();
             }
-        }))
+        };
+        let mut explored = explore(&program, &mut hear);
+        if matches!(explored, Err(StartFailure::Long { .. })) && may_cut {
+            program.cut = Cut::At(CUT_TEST);
+            cut = Some(CUT_TEST);
+            explored = explore(&program, &mut hear);
+        }
+        anyhow::Ok(explored)
     });
     drop(line);
     let elapsed = begun.elapsed();
@@ -229,6 +318,7 @@ fn explore_case(
         result => result.map_err(|failure| failed(failure, interrupt))?,
     };
     write_recordings(keeper, &case.name, &mut report, &as_found);
+    options.add_coverage(&case.name, &mut report)?;
     let mut findings = findings(options, &report);
     if let Some(test) = &case.test {
         for finding in &mut findings {
@@ -247,6 +337,7 @@ fn explore_case(
         report,
         findings,
         vacuous,
+        cut,
         elapsed,
     })
 }
@@ -393,6 +484,7 @@ fn counts(options: &ExploreOptions, case: &Explored) -> serde_json::Value {
         "schedules": report.schedules,
         "distinct": report.distinct,
         "failing": report.failing,
+        "first_failing": report.first_failing,
         "contexts": report.contexts,
         "decisions": report.decisions,
         "points": report.points,

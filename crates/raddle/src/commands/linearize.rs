@@ -1,5 +1,6 @@
 //! `raddle linearize`: runs whose results or state no serial order of their operations explains.
 
+mod import;
 mod kinds;
 
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-use clap::Args;
+use clap::{Args, Subcommand};
 use raddle_campaign::Leave;
 use raddle_explore::{About, Program, ProgramReport, SnapshotAt, explore};
 use raddle_linearize::{CannotJudge, Figures, Linearize as Oracle, ServerTest, Varying};
@@ -20,7 +21,7 @@ use super::campaign::progress::{Bounds, Line};
 use super::campaign::summary::{ending, timing};
 use super::campaign::verdict::Verdict;
 use super::explore::{COLUMNS, ExploreOptions, replay_command, start_failure};
-use super::kind;
+use super::{kernel, kind};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::keep::Keeper;
@@ -36,16 +37,28 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Find runs whose results or state no serial order of their operations explains.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle linearize test.toml\n  raddle linearize -- ./harness\n  raddle linearize --rules cache.toml --schedules 2000 -- ./harness\n\nA harness marks its operations with raddle.h or the crate raddle-annotations. The test of a server is a file that ends in .toml."
+    after_help = "Examples:\n  raddle linearize test.toml\n  raddle linearize -- ./harness\n  raddle linearize --rules cache.toml --schedules 2000 -- ./harness\n  raddle linearize --kernel /boot/vmlinuz rename.ktest\n  raddle linearize import --template redis.toml --to tests script.redis\n\nA harness marks its operations with raddle.h or the crate raddle-annotations. The test of a server is a file that ends in .toml, that of a kernel one that ends in .ktest."
 )]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Linearize {
+    #[command(subcommand)]
+    command: Option<LinearizeCommand>,
     /// A file with rules for deliberate deviations (`[[rule]]`, `[[mask]]`).
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
     #[command(flatten)]
     options: ExploreOptions,
+    /// For tests of a kernel (files that end in .ktest): the kernel to boot. `raddle kernel explore --linearize` is the same
+    /// with all options of the machine.
+    #[arg(long, value_name = "IMAGE")]
+    kernel: Option<PathBuf>,
     #[command(flatten)]
     program: ProgramOptions,
+}
+
+#[derive(Debug, Subcommand)]
+enum LinearizeCommand {
+    Import(Box<import::Import>),
 }
 
 /// What was explored and compared.
@@ -56,7 +69,18 @@ struct Compared {
 }
 
 impl Linearize {
-    pub(crate) fn run(self) -> Result<Code, Failure> {
+    pub(crate) fn run(mut self) -> Result<Code, Failure> {
+        if let Some(LinearizeCommand::Import(import)) = self.command.take() {
+            return import.run();
+        }
+        if let Some(tests) = self.program.only_files("ktest") {
+            return self.run_kernel(tests);
+        }
+        if self.kernel.is_some() {
+            return Err(
+                anyhow!("`--kernel` is for tests of a kernel: files that end in .ktest").into(),
+            );
+        }
         let test = self.test()?;
         let interrupt = Interrupt::listen()?;
         let keeper = Keeper::open(&self.options.campaign.output)?;
@@ -95,6 +119,22 @@ impl Linearize {
         let mut verdict = Verdict::default();
         verdict.add(&compared.report, false, compared.report.decisions == 0);
         verdict.code()
+    }
+
+    /// Tests of a kernel, on the machine that `raddle kernel explore` has by default.
+    fn run_kernel(self, tests: Vec<PathBuf>) -> Result<Code, Failure> {
+        let Some(kernel) = self.kernel else {
+            return Err(anyhow!(
+                "{} is a test of a kernel: say with `--kernel IMAGE` which one to boot",
+                tests[0].display()
+            )
+            .into());
+        };
+        let ExploreOptions {
+            campaign, report, ..
+        } = self.options;
+        kernel::explore::Explore::to_linearize(&kernel, tests, self.rules, (campaign, report))?
+            .run()
     }
 
     /// What is tested: a harness, or a server with its clients.
@@ -185,7 +225,7 @@ struct Test {
 }
 
 /// Reads rules for deliberate deviations.
-fn read_rules(path: &Path) -> anyhow::Result<SerialRules> {
+pub(super) fn read_rules(path: &Path) -> anyhow::Result<SerialRules> {
     let text = read(path, "rules")?;
     toml::from_str(&text)
         .map_err(|error| anyhow!("cannot use the rules {}: {error}", path.display()))
@@ -229,6 +269,7 @@ fn prepare(program: &mut Program, test: &Test) -> Result<Oracle, Failure> {
 pub(super) fn cannot_judge(why: CannotJudge) -> Failure {
     match why {
         CannotJudge::Start(failure) => start_failure(failure),
+        CannotJudge::Kernel(failure) => kernel::explore::start_failure(failure),
         other => anyhow!("{other}").into(),
     }
 }

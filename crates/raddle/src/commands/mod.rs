@@ -11,6 +11,7 @@ mod campaign;
 mod cargo_harden;
 mod cargo_test;
 mod cc;
+mod coverage;
 mod dap;
 mod doctor;
 mod explain;
@@ -35,6 +36,7 @@ pub(crate) enum Command {
     Run(Box<run::Run>),
     Explore(Box<explore::Explore>),
     Predict(Box<predict::Predict>),
+    Coverage(coverage::Coverage),
     Linearize(Box<linearize::Linearize>),
     Replay(replay::Replay),
     Log(log::Log),
@@ -62,6 +64,7 @@ impl Command {
             Self::Explain(command) => command.run(),
             Self::Explore(command) => command.run(),
             Self::Predict(command) => command.run(),
+            Self::Coverage(command) => command.run(),
             Self::Linearize(command) => command.run(),
             Self::Replay(command) => command.run(),
             Self::Log(command) => command.run(),
@@ -94,5 +97,39 @@ pub(crate) fn under_other_names(arguments: impl Iterator<Item = OsString>) -> Ve
         let command = OsString::from(command);
         arguments.insert(1, command);
     }
+    if names_kernel_tests(&arguments) {
+        arguments.insert(1, OsString::from("kernel"));
+    }
     arguments
+}
+
+/// `raddle predict TEST.ktest` means `raddle kernel predict TEST.ktest`: a file of that name is no program.
+fn names_kernel_tests(arguments: &[OsString]) -> bool {
+    let is_predict = arguments.get(1).is_some_and(|command| command == "predict");
+    let options = arguments.iter().take_while(|argument| *argument != "--");
+    let ending = |argument: &OsString| Path::new(argument).extension() == Some("ktest".as_ref());
+    is_predict && options.skip(2).any(ending)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_of_kernels_are_told_from_programs() {
+        let given =
+            |line: &str| under_other_names(line.split(' ').map(OsString::from)).join(" ".as_ref());
+        assert_eq!(
+            given("raddle predict --kernel k a.ktest"),
+            "raddle kernel predict --kernel k a.ktest"
+        );
+        for same in [
+            "raddle predict -- ./x a.ktest",
+            "raddle explore a.ktest",
+            "raddle predict -- x",
+        ] {
+            assert_eq!(given(same), same);
+        }
+        assert_eq!(given("/usr/bin/raddle-cc x.c"), "/usr/bin/raddle-cc cc x.c");
+    }
 }

@@ -1,15 +1,19 @@
 //! `raddle predict`: from runs in which nothing goes wrong to confirmed concurrency bugs.
 
 mod cargo;
+mod invariants;
 mod kernel;
 mod words;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use raddle_explore::{About, Program, Session, SnapshotAt, StartFailure};
-use raddle_predict::{CriticalReads, Loaded, Prediction, Predictions, SiteNames, predict};
+use raddle_predict::{
+    CriticalReads, Indices, Loaded, Prediction, Predictions, ProgramCode, SiteNames, predict,
+};
 use raddle_report::render::{Case, Results};
 
 use super::campaign::progress::{Bounds, Line};
@@ -55,6 +59,10 @@ pub(crate) struct Analyses {
     /// Do not force what was predicted.
     #[arg(long)]
     no_validate: bool,
+    /// Propose what held in all runs that ended well, and was broken by those that failed, as `[[invariant]]` entries in
+    /// this file.
+    #[arg(long, value_name = "FILE")]
+    invariants: Option<PathBuf>,
     /// List what was predicted and not confirmed, too; it never makes the exit status 1.
     #[arg(long)]
     predicted: bool,
@@ -75,18 +83,31 @@ impl Analyses {
         }
     }
 
-    /// The reads that decide about failures in the program's own code.
-    fn critical(&self, session: &mut Session) -> CriticalReads {
-        if self.only.as_deref().is_some_and(|only| only != "conseq") {
-            return CriticalReads::default();
-        }
+    /// Overflows that do no other harm show only in red zones.
+    fn watch_overflows(&self, program: &mut Program) {
+        let is_wanted = self.only.as_deref().is_none_or(|only| only == "conmem");
+        let about = Arc::make_mut(&mut program.about);
+        about.checks.red_zones |= is_wanted && about.checks.heap;
+    }
+
+    /// The reads that decide about failures, and those that become addresses, in the program's own code.
+    fn code(&self, session: &mut Session) -> ProgramCode {
+        let is_wanted = |name: &str| self.only.as_deref().is_none_or(|only| only == name);
         let (image, modules) = session.own_modules();
         let loaded = modules.into_iter().map(|(bias, module)| Loaded {
             image,
             bias,
             module,
         });
-        CriticalReads::of(loaded.collect(), &SiteNames::default(), self.distance)
+        let loaded: Vec<Loaded> = loaded.collect();
+        let mut code = ProgramCode::default();
+        if is_wanted("conmem") {
+            code.indices = Indices::of(&loaded);
+        }
+        if is_wanted("conseq") {
+            code.critical = CriticalReads::of(loaded, &SiteNames::default(), self.distance);
+        }
+        code
     }
 }
 
@@ -115,9 +136,11 @@ fn predict_cases(
     interrupt: &Interrupt,
 ) -> Result<Code, Failure> {
     let keeper = Keeper::open(&options.campaign.output)?;
+    options.check_coverage()?;
     let is_single = cases.len() == 1 && cases[0].test.is_none();
     let mut verdict = Verdict::default();
     let mut all = Vec::new();
+    let mut proposed = invariants::Proposals::default();
     let count = cases.len();
     for (case, number) in cases.into_iter().zip(1..) {
         if interrupt.is_requested() {
@@ -135,7 +158,11 @@ fn predict_cases(
         };
         let is_vacuous = predictions.report.contexts < 2 || predictions.report.schedules == 0;
         verdict.add(&predictions.report, false, is_vacuous);
+        proposed.add(&predictions.invariants);
         all.push(told(analyses, &case, &predictions, begun.elapsed()));
+    }
+    if let Some(path) = &analyses.invariants {
+        proposed.write(path)?;
     }
     let figures: Vec<serde_json::Value> = all.iter().map(|told| told.figures.clone()).collect();
     let results = Results {
@@ -171,14 +198,15 @@ fn predict_case(
     let what = analyses.what();
     let result = watched(interrupt, budget, |cancel, stage| {
         let mut program = options.program(case.inputs.clone(), cancel)?;
+        analyses.watch_overflows(&mut program);
         if case.test.is_some() && program.about.snapshot_at == SnapshotAt::FirstThread {
             program.about = Arc::new(About {
                 snapshot_at: SnapshotAt::TestThread,
                 ..About::clone(&program.about)
             });
         }
-        let critical = &mut |session: &mut Session| analyses.critical(session);
-        anyhow::Ok(predict(&program, &what, critical, &mut |news| {
+        let code = &mut |session: &mut Session| analyses.code(session);
+        anyhow::Ok(predict(&program, &what, code, &mut |news| {
             line.hear(news, stage, |finding, recording| {
                 replay_command(keeper, &case.name, finding, recording)
             });
@@ -190,6 +218,7 @@ fn predict_case(
         Err(StartFailure::EndedAlone { .. }) if case.test.is_some() => return Ok(None),
         result => result.map_err(start_failure)?,
     };
+    options.add_coverage(&case.name, &mut predictions.report)?;
     for found in &mut predictions.report.findings {
         let reason = words::reason(&predictions.predicted, &found.recording.fingerprint);
         found.finding.notes.extend(reason);
@@ -235,7 +264,7 @@ fn told(
     let findings = findings.map(|found| found.finding.clone()).collect();
     let summary = words::summary(predictions, elapsed);
     let mut closing = if analyses.predicted {
-        words::open(&predictions.predicted)
+        words::synchronisation(predictions) + &words::open(&predictions.predicted)
     } else {
         String::new()
     };

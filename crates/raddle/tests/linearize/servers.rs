@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{build, folder, has_note, raddle};
+use super::{build, folder, has_line, raddle};
 
 /// The server of the corpus, and its tests.
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/table_server");
@@ -64,7 +64,7 @@ fn table_5_2(name: &str, kind: &str, [first, second]: [(&str, &str); 2]) {
     for (order, (results, state)) in [("A B", first), ("B A", second)] {
         let row = format!("serial order {order}: same results: {results}, same state: {state}");
         assert!(
-            has_note(&document, kind, &row),
+            has_line(&document, kind, &row),
             "{name}: {row}: {document:#}"
         );
     }
@@ -158,7 +158,7 @@ fn a_true_log_order_bug_stays_found_under_the_rule_for_a_harmless_one() {
     let (status, document, errors) = run(folder, &test(folder, "optimize_drop", with_rule));
     assert_eq!(status, Some(1), "{document:#}{errors}");
     assert!(
-        has_note(&document, "latent-error", "SHOW LOG"),
+        has_line(&document, "latent-error", "SHOW LOG"),
         "{document:#}"
     );
 }
@@ -202,7 +202,7 @@ fn a_server_of_http_loses_an_update() {
         std::fs::write(folder.join("http.toml"), test).expect("a file");
         let (status, document, errors) = run(folder, "http.toml");
         assert_eq!(status, Some(expected), "{document:#}{errors}");
-        let is_lost = has_note(&document, "not-linearizable", "+ B: POST /add 10");
+        let is_lost = has_line(&document, "not-linearizable", "+ B: POST /add 10");
         assert_eq!(is_lost, expected == 1, "{document:#}");
     }
 }

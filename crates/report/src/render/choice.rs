@@ -50,7 +50,12 @@ fn is_run(finding: &Finding) -> bool {
 
 /// The last steps of a run, shortened where one context does many things in a row, and how it ends.
 fn of_run(steps: &[Step]) -> Vec<usize> {
-    let is_passing = |index: &usize| steps[*index].action.is_passing();
+    // What the system does to a context is why the run fails.
+    let is_fault = |action: &Action| matches!(action, Action::Fault { .. });
+    let is_passing = |index: &usize| {
+        let action = &steps[*index].action;
+        action.is_passing() && !is_fault(action)
+    };
     let (passing, ends): (Vec<usize>, Vec<usize>) = (0..steps.len()).partition(is_passing);
     let mut stretches: Vec<Vec<usize>> = Vec::new();
     for index in passing {

@@ -6,6 +6,7 @@ use crate::action::sentence;
 use crate::evidence::{Held, Locks, Moment, Search, Step};
 use crate::finding::{Confidence, Finding, Severity};
 use crate::place::Frame;
+use crate::serial::SerialOrders;
 use crate::words::{counted, printable, short_function};
 
 /// Frames of a stack in a note.
@@ -166,6 +167,13 @@ pub(super) fn shown(finding: &Finding, chosen: &Chosen) -> Finding {
     text(&mut shown.console);
     text(&mut shown.test);
     shown.notes.iter_mut().for_each(text);
+    if let Some(serial) = &mut shown.serial {
+        for compared in &mut serial.differences {
+            line(&mut compared.operation);
+            line(&mut compared.seen);
+            compared.expected.iter_mut().for_each(line);
+        }
+    }
     shown
 }
 
@@ -197,6 +205,7 @@ pub(super) fn notes(finding: &Finding) -> Vec<String> {
         notes.extend(note("allocated", &block.allocated));
         notes.extend(block.freed.as_ref().and_then(|freed| note("freed", freed)));
     }
+    notes.extend(finding.serial.iter().flat_map(SerialOrders::lines));
     notes.extend(finding.notes.iter().cloned());
     notes.extend(creations(finding));
     notes.extend(finding.search.iter().flat_map(search_notes));

@@ -170,7 +170,12 @@ pub(crate) fn is_sleeping_call(view: &View<'_>, call: E) -> bool {
     if classes & table.class("sleeps").unwrap_or(0) != 0 {
         return true;
     }
-    classes & table.class("gfp_calls").unwrap_or(0) != 0
+    // Flags are given for an allocation that is made at once, unless they are only kept.
+    let text = view.program.names.bytes(view.name(name));
+    let keeps = [&b"init"[..], b"set", b"create", b"INIT", b"SET", b"gfp"]
+        .iter()
+        .any(|part| text.windows(part.len()).any(|window| window == *part));
+    (classes & table.class("gfp_calls").unwrap_or(0) != 0 || !keeps)
         && args.iter().any(|arg| is_sleeping_flag(view, *arg))
 }
 

@@ -71,6 +71,10 @@ pub(crate) struct Types {
     def_names: Vec<Name>,
     def_homes: Vec<u32>,
     fields: FxHashMap<(Def, Name), GlobalTy>,
+    /// Fields declared as `__rcu`.
+    rcu_fields: FxHashSet<(Def, Name)>,
+    /// Structs that hold what `call_rcu()` needs.
+    freed_by_rcu: FxHashSet<Def>,
     /// Structs that have a field of this name.
     holders: FxHashMap<Name, Vec<Def>>,
     typedefs: FxHashMap<Name, GlobalTy>,
@@ -102,6 +106,9 @@ impl Types {
                 let name = Name(unit.global(field.name));
                 self.fields
                     .insert((def, name), GlobalTy::new(number, unit, field.ty));
+                if field.is_rcu {
+                    self.rcu_fields.insert((def, name));
+                }
                 let holders = self.holders.entry(name).or_default();
                 if holders.len() < 8 {
                     holders.push(def);
@@ -167,6 +174,9 @@ impl Types {
             // A task is never embedded: who points to one has a thread of its own.
             let is_task = program.names.bytes(ty.base) == b"task_struct";
             let is_mark = program.idiom(ty.base).classes & wanted != 0;
+            if ty.pointers == 0 && program.names.bytes(ty.base) == b"rcu_head" {
+                self.freed_by_rcu.insert(*def);
+            }
             if is_mark && (ty.pointers == 0 || is_task) {
                 self.identified.insert(*def);
             } else if ty.pointers == 0 && !ty.builtin && ty.base != Name(0) {
@@ -245,6 +255,16 @@ impl Types {
 
     pub(crate) fn field(&self, def: Def, name: Name) -> Option<GlobalTy> {
         self.fields.get(&(def, name)).copied()
+    }
+
+    /// Whether the field is declared as a pointer for readers under RCU.
+    pub(crate) fn is_rcu_field(&self, def: Def, name: Name) -> bool {
+        self.rcu_fields.contains(&(def, name))
+    }
+
+    /// Whether the struct has a head for `call_rcu()` or `kfree_rcu()`.
+    pub(crate) fn is_freed_by_rcu(&self, def: Def) -> bool {
+        self.freed_by_rcu.contains(&def)
     }
 
     /// The only struct with such a field, if there is only one.

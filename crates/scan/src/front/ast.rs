@@ -276,6 +276,8 @@ pub(crate) struct Local {
 pub(crate) struct FieldDecl {
     pub(crate) name: Sym,
     pub(crate) ty: Ty,
+    /// Declared as a pointer for readers under RCU.
+    pub(crate) is_rcu: bool,
 }
 
 /// `struct tag { .. }`.

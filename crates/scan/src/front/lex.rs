@@ -104,6 +104,8 @@ pub(crate) struct Lexed<'a> {
     pub(crate) macro_names: Vec<Sym>,
     /// Places of `__acquires(..)` and `__releases(..)`.
     pub(crate) hand_overs: Vec<u32>,
+    /// Places of `__rcu`, in order.
+    pub(crate) rcu_marks: Vec<u32>,
 }
 
 /// Longest macro body that is looked into.
@@ -183,7 +185,12 @@ impl<'a> Lexer<'a, '_> {
             Kind::Op(code) if code == op("(") => self.parens += 1,
             Kind::Op(code) if code == op(")") => self.parens = self.parens.saturating_sub(1),
             Kind::Name => match self.out.names.word(token.sym) {
-                Word::Attribute => return,
+                Word::Attribute => {
+                    if self.out.names.text(token.sym) == b"__rcu" {
+                        self.out.rcu_marks.push(token.pos);
+                    }
+                    return;
+                }
                 Word::AttributeCall => {
                     if matches!(
                         self.out.names.text(token.sym),

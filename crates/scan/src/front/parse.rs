@@ -73,6 +73,7 @@ pub(crate) struct Parser<'t, 'a, K: Sink> {
     sink: &'t mut K,
     is_loop: &'t dyn Fn(&[u8]) -> bool,
     hand_overs: &'t [u32],
+    rcu_marks: &'t [u32],
     /// Where the declaration being read begins.
     declaration: u32,
 }
@@ -96,6 +97,7 @@ pub(crate) fn parse<K: Sink>(
         sink,
         is_loop,
         hand_overs: &lexed.hand_overs,
+        rcu_marks: &lexed.rcu_marks,
         declaration: 0,
     };
     parser.file();

@@ -526,13 +526,27 @@ impl Ask<'_, '_, '_> {
     fn mentions(&self) -> Option<bool> {
         let (_, wanted) = self.expr(1)?;
         let place = self.place(1)?;
+        let key = self.key(1);
+        let view = View::new(self.engine.program, place.function);
+        // A small function looks at the object for the condition.
+        let is_asked = |expr: E, of: Key| {
+            let asked = view.unit.named_call(expr);
+            of == key
+                && key.is_shared()
+                && asked.is_some_and(|(_, args)| {
+                    args.iter().any(|arg| view.root(*arg) == view.root(wanted))
+                })
+        };
         match self.bound(0)? {
             Bound::Condition {
                 place: here,
                 objects,
                 ..
             } => Some(
-                here.function == place.function && objects.iter().any(|(expr, _)| *expr == wanted),
+                here.function == place.function
+                    && objects
+                        .iter()
+                        .any(|(expr, of)| *expr == wanted || is_asked(*expr, *of)),
             ),
             _ => Some(false),
         }
@@ -625,7 +639,28 @@ impl Ask<'_, '_, '_> {
         let view = View::new(self.engine.program, place.function);
         let matcher = super::syntax::Matcher::new(self.engine, place.function, 0);
         let mut sources = matcher.sources(place.event, expr).into_iter();
-        Some(sources.any(|source| contains_call(&view, source, wanted, 0)))
+        Some(sources.any(|source| {
+            contains_call(&view, source, wanted, 0)
+                || self.asks_by_small_call(&view, source, wanted, 0)
+        }))
+    }
+
+    /// Whether a small function that is called in the expression makes a call of the class for it.
+    fn asks_by_small_call(&self, view: &View<'_>, expr: E, wanted: u128, depth: u32) -> bool {
+        if depth > 8 {
+            return false;
+        }
+        let callee = view
+            .unit
+            .named_call(expr)
+            .and_then(|(name, _)| view.program.resolve(view.name(name), view.unit_number));
+        let asks = callee.is_some_and(|callee| {
+            view.program.events(callee).len() <= super::spellings::SMALL
+                && self.engine.calls.classes[at(callee.0)] & wanted != 0
+        });
+        asks || super::facts::children(view, expr)
+            .into_iter()
+            .any(|child| self.asks_by_small_call(view, child, wanted, depth + 1))
     }
 
     fn by_call(&self) -> Option<bool> {

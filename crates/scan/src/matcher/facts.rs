@@ -322,11 +322,31 @@ impl Ask<'_, '_, '_> {
     pub(super) fn error_path(&self) -> Option<bool> {
         let place = self.place(0)?;
         let view = View::new(self.engine.program, place.function);
-        Some(
-            self.ancestors(0)?
-                .iter()
-                .any(|event| event.kind == Kind::If && mentions_error(&view, event.expr, 0)),
-        )
+        let is_tested = self
+            .ancestors(0)?
+            .iter()
+            .any(|event| event.kind == Kind::If && mentions_error(&view, event.expr, 0));
+        Some(is_tested || self.stands_behind_error_label(&view, place))
+    }
+
+    /// Whether the statement is reached only by jumps to a label whose name says that something failed.
+    fn stands_behind_error_label(&self, view: &View<'_>, place: EventId) -> bool {
+        const PARTS: &[&[u8]] = &[
+            b"err", b"fail", b"bad", b"free", b"unwind", b"cleanup", b"undo",
+        ];
+        let events = &self.engine.program.events(place.function)[..at(place.event)];
+        let is_end = |event: &crate::front::event::Event| {
+            event.parent == TOP && matches!(event.kind, Kind::Return | Kind::Goto)
+        };
+        let Some(end) = events.iter().rposition(is_end) else {
+            return false;
+        };
+        let label = events.get(end + 1).filter(|next| next.kind == Kind::Label);
+        label.is_some_and(|label| {
+            let name = view.program.names.bytes(view.name(Sym(label.aux)));
+            let has = |part: &&[u8]| name.windows(part.len()).any(|window| window == *part);
+            PARTS.iter().any(has)
+        })
     }
 
     pub(super) fn negated(&self) -> Option<bool> {

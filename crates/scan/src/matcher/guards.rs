@@ -136,6 +136,7 @@ impl Engine<'_> {
         !self.contexts.is_init_only(place.function)
             && !crate::results::is_construction(&name)
             && !self.is_fresh_at(place)
+            && !self.walks_by_rcu(place)
     }
 
     /// Whether the accessed object hangs on a local that nobody else knows yet.

@@ -15,7 +15,7 @@ use crate::pdl::ast::Predicate;
 const OTHERS_MIN: usize = 3;
 /// The same for what is shown on request only, and the share of calls that must agree.
 const OTHERS_FEW: usize = 2;
-const FEW_PERCENT: usize = 66;
+const FEW_PERCENT: usize = 50;
 /// So many other calls may have a few exceptions.
 const MANY: usize = 10;
 const MANY_PERCENT: usize = 90;
@@ -40,6 +40,14 @@ impl Ask<'_, '_, '_> {
                     "disconnect",
                     "flush",
                     "detach",
+                    "destroy",
+                    "free",
+                    "release",
+                    "unregister",
+                    "unbind",
+                    "deinit",
+                    "uninit",
+                    "cleanup",
                 ];
                 let name = self.engine.program.function_name(self.function(0)?);
                 PARTS.iter().any(|part| name.contains(part))
@@ -50,6 +58,13 @@ impl Ask<'_, '_, '_> {
                 self.engine.flows.acquires(place.function, usual)
             }
             Predicate::StopsOnly => self.stops_only()?,
+            Predicate::Raises => self.raises()?,
+            Predicate::Lowers => self.lowers()?,
+            Predicate::LateReference => self.late_reference()?,
+            Predicate::WakesTooEarly => self.wakes_too_early()?,
+            Predicate::Unannounced => self.unannounced()?,
+            Predicate::RcuHead => self.engine.has_rcu_head(self.place(0)?),
+            Predicate::EndsByItself => self.ends_by_itself()?,
             Predicate::StartedAgain => self.engine.is_started_again(self.place(0)?, self.place(1)?),
             Predicate::ReleasesUnheld => {
                 let place = self.place(0)?;
@@ -66,12 +81,13 @@ impl Ask<'_, '_, '_> {
         let engine = self.engine;
         let key = engine.item_key(place)?;
         let table = engine.program.table;
-        let waits = table.class("waits_for_handler").unwrap_or(0)
-            | table.class("ends_all_work").unwrap_or(0);
-        let waits_anywhere = engine
-            .called_from(place.function)
-            .iter()
-            .any(|id| engine.calls.classes[at(id.0)] & waits != 0);
+        let ends_all = table.class("ends_all_work").unwrap_or(0);
+        let waits_anywhere = engine.called_from(place.function).iter().any(|id| {
+            engine.calls.classes[at(id.0)] & ends_all != 0
+                || engine
+                    .calls_of_class(*id, "waits_for_handler")
+                    .any(|waits| engine.item_key(waits) == Some(key))
+        });
         Some(!waits_anywhere && engine.has_handlers(key))
     }
 
@@ -89,6 +105,9 @@ impl Ask<'_, '_, '_> {
     fn gives_up(&self) -> Option<bool> {
         let (place, started) = (self.place(0)?, self.place(1)?);
         let engine = self.engine;
+        if engine.undoes_set_up(place.function, started) {
+            return Some(true);
+        }
         let name = engine.program.function_name(place.function);
         let takes_apart = ["free", "deinit", "uninit", "destroy"]
             .iter()
@@ -334,7 +353,7 @@ impl Engine<'_> {
             all
         };
         let (many, percent) = if others == OTHERS_FEW {
-            (OTHERS_FEW * 2, FEW_PERCENT)
+            (OTHERS_FEW, FEW_PERCENT)
         } else {
             (MANY, MANY_PERCENT)
         };

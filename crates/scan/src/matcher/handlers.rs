@@ -25,6 +25,8 @@ const HANDLERS_MAX: usize = 8;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Item {
     pub(crate) handlers: Vec<FnId>,
+    /// Functions that set it up.
+    pub(crate) makers: Vec<FnId>,
     /// Calls that start it.
     pub(crate) armed: Vec<EventId>,
     /// It is cancelled, flushed or deleted somewhere.
@@ -37,6 +39,10 @@ pub(crate) struct Handlers {
     items: FxHashMap<Key, Item>,
     /// Items embedded in a struct.
     by_struct: FxHashMap<Def, Vec<Key>>,
+    /// Items by the function that sets them up.
+    by_maker: FxHashMap<FnId, Vec<Key>>,
+    /// Functions that set up items, by file.
+    makers: FxHashMap<u32, Vec<FnId>>,
     /// Interrupt handlers by the file that requests the interrupt.
     interrupts: FxHashMap<u32, Vec<FnId>>,
 }
@@ -73,7 +79,7 @@ impl Handlers {
             }
         }
         all.add_declared(engine);
-        all.index();
+        all.index(engine);
         all
     }
 
@@ -96,7 +102,9 @@ impl Handlers {
             };
             let key = view.key(*object);
             if key.is_shared() {
-                self.items.entry(key).or_default().handlers.extend(handlers);
+                let item = self.items.entry(key).or_default();
+                item.handlers.extend(handlers);
+                item.makers.push(place.function);
             }
         }
     }
@@ -127,15 +135,78 @@ impl Handlers {
         Some(self.items.entry(key).or_default())
     }
 
-    fn index(&mut self) {
+    fn index(&mut self, engine: &Engine<'_>) {
         let mut keys: Vec<Key> = self.items.keys().copied().collect();
         keys.sort_unstable();
         for key in keys {
             if let KeyParts::Field(def, _) = key.parts() {
                 self.by_struct.entry(def).or_default().push(key);
             }
+            for maker in &self.items[&key].makers {
+                self.by_maker.entry(*maker).or_default().push(key);
+            }
+        }
+        let mut makers: Vec<FnId> = self.by_maker.keys().copied().collect();
+        makers.sort_unstable();
+        for maker in makers {
+            let unit = engine.program.unit_of(maker);
+            self.makers.entry(unit).or_default().push(maker);
         }
     }
+}
+
+/// Words of names that say that something is set up, and that it is undone.
+const DOING: &[&str] = &[
+    "init", "start", "attach", "probe", "create", "register", "open", "enable", "setup", "alloc",
+    "connect", "bind", "add", "up", "new", "install", "begin", "prepare", "activate",
+];
+const UNDOING: &[&str] = &[
+    "deinit",
+    "exit",
+    "stop",
+    "cleanup",
+    "detach",
+    "remove",
+    "free",
+    "release",
+    "close",
+    "destroy",
+    "uninit",
+    "unregister",
+    "teardown",
+    "fini",
+    "disable",
+    "shutdown",
+    "term",
+    "disconnect",
+    "unbind",
+    "del",
+    "down",
+    "delete",
+    "uninstall",
+    "end",
+    "unprepare",
+    "deactivate",
+    "deinitialize",
+];
+
+/// The words of a function's name without the one that says what it does, if there is one.
+fn stem(name: &str, verbs: &[&str]) -> Option<Vec<String>> {
+    let words: Vec<String> = name
+        .split('_')
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    let verb = words
+        .iter()
+        .rposition(|word| verbs.contains(&word.as_str()))?;
+    let rest: Vec<String> = words
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| *place != verb)
+        .map(|(_, word)| word)
+        .collect();
+    (!rest.is_empty()).then_some(rest)
 }
 
 impl Engine<'_> {
@@ -231,12 +302,55 @@ impl Engine<'_> {
                     .handlers
                     .iter()
                     .any(|handler| self.called_from(*handler).contains(&id));
-                if !item.is_cancelled && !item.handlers.is_empty() && !is_own {
+                if self.is_left_alone(item) && !is_own {
                     out.extend(item.armed.first().copied());
                 }
             }
         }
+        out.extend(self.armed_by_counterpart(id));
+        out.sort_unstable();
+        out.dedup();
         out
+    }
+
+    /// Whether nothing ends the item, and its handlers hold no reference of their own that keeps the object.
+    fn is_left_alone(&self, item: &Item) -> bool {
+        let table = self.program.table;
+        let drops =
+            table.class("counter_put").unwrap_or(0) | table.class("refcount_put").unwrap_or(0);
+        let mut handlers = item.handlers.iter();
+        !item.is_cancelled
+            && !item.handlers.is_empty()
+            && !handlers.any(|handler| self.calls.classes[at(handler.0)] & drops != 0)
+    }
+
+    /// Items that nothing ends and that the function of the opposite name sets up: `x_init` for `x_exit`.
+    fn armed_by_counterpart(&self, id: FnId) -> Vec<EventId> {
+        let handlers = self.handlers();
+        let unit = self.program.unit_of(id);
+        let Some(stem) = stem(&self.program.function_name(id), UNDOING) else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for maker in handlers.makers.get(&unit).into_iter().flatten() {
+            let is_opposite = self::stem(&self.program.function_name(*maker), DOING)
+                .is_some_and(|own| own == stem);
+            if !is_opposite {
+                continue;
+            }
+            for key in handlers.by_maker.get(maker).into_iter().flatten() {
+                let item = &handlers.items[key];
+                if self.is_left_alone(item) {
+                    found.extend(item.armed.first().copied());
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether the function is the opposite of one that sets up what is started at `started`.
+    pub(super) fn undoes_set_up(&self, id: FnId, started: EventId) -> bool {
+        self.armed_by_counterpart(id).contains(&started)
     }
 
     /// Structs of which the function ends an item.
@@ -325,12 +439,14 @@ impl Engine<'_> {
         if let Some(known) = self.mostly_held.borrow().get(&callee) {
             return *known;
         }
-        let found = self.count_held(callee, wanted);
+        let (under, all) = self.count_held(callee, wanted);
+        let found = under >= 1 && under * 2 >= all;
         self.mostly_held.borrow_mut().insert(callee, found);
         found
     }
 
-    pub(super) fn count_held(&self, callee: FnId, wanted: &[Lock]) -> bool {
+    /// Calls of the function that are seen to hold one of the locks, and all of them.
+    pub(super) fn count_held(&self, callee: FnId, wanted: &[Lock]) -> (u32, u32) {
         let (mut all, mut under) = (0_u32, 0_u32);
         for caller in self.calls.callers[at(callee.0)].iter().take(CALLERS_MAX) {
             for call in self.calls.of(*caller) {
@@ -349,7 +465,7 @@ impl Engine<'_> {
                 );
             }
         }
-        under >= 1 && under * 2 >= all
+        (under, all)
     }
 
     /// Locks that an assertion at `place`, a call of a lock assertion, speaks of.
@@ -460,5 +576,26 @@ impl Ask<'_, '_, '_> {
     pub(super) fn leaves_armed(&self) -> Option<bool> {
         let (place, started) = (self.place(0)?, self.place(1)?);
         Some(self.engine.left_armed(place).contains(&started))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_opposite_names_have_the_same_stem() {
+        let are_opposite = |maker: &str, other: &str| {
+            let own = stem(maker, DOING);
+            own.is_some() && own == stem(other, UNDOING)
+        };
+        assert!(are_opposite("meter_stats_init", "meter_stats_deinit"));
+        assert!(are_opposite(
+            "q_attach_mailbox_work",
+            "q_detach_mailbox_work"
+        ));
+        assert!(!are_opposite("meter_stats_init", "meter_exit"));
+        assert!(!are_opposite("init", "exit"));
+        assert!(!are_opposite("meter_read", "meter_exit"));
     }
 }

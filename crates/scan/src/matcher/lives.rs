@@ -2,7 +2,8 @@
 
 use super::Engine;
 use super::handlers::CALLERS_MAX;
-use crate::analyse::keys::{Key, View};
+use crate::analyse::keys::{Key, KeyParts, View};
+use crate::analyse::locks::Lock;
 use crate::analyse::program::{EventId, FnId};
 use crate::analyse::types::Def;
 use crate::front::ast::{E, Expr};
@@ -17,15 +18,30 @@ impl Engine<'_> {
     /// Whether the pointer read at `place` is one that is read by `rcu_dereference()` elsewhere.
     pub(super) fn is_rcu_pointer(&self, place: EventId) -> bool {
         let key = self.accesses.key(place);
-        if !key.is_shared() || !self.is_read_by_rcu(key) {
+        let is_declared = self.is_declared_rcu(key);
+        if !key.is_shared() || !(is_declared || self.is_read_by_rcu(key)) {
             return false;
         }
-        // Under a lock that may be held the writers are kept away.
+        // Under a lock that may be held the writers are kept away. Where the declaration speaks, it must be theirs.
         let is_locked = self.held(place).ever.iter().any(|lock| {
             let family = self.program.table.family(self.flows.locks.family(*lock));
-            !family.rcu && !family.context
+            !family.rcu && !family.context && (!is_declared || self.is_lock_of_writers(key, *lock))
         });
         !is_locked && !self.is_fresh_at(place)
+    }
+
+    /// Whether some writer of the pointer holds the lock.
+    fn is_lock_of_writers(&self, key: Key, lock: Lock) -> bool {
+        let mut writes = self.accesses.writes(key).iter().take(CALLERS_MAX);
+        writes.any(|write| {
+            let held = self.held(*write).ever;
+            held.iter().any(|other| other.is_same_object(lock))
+        })
+    }
+
+    /// Whether the declaration says that readers follow the pointer under RCU.
+    fn is_declared_rcu(&self, key: Key) -> bool {
+        matches!(key.parts(), KeyParts::Field(def, name) if self.program.types.is_rcu_field(def, name))
     }
 
     /// Whether most reads of the pointer are made by `rcu_dereference()`.
@@ -111,21 +127,31 @@ impl Engine<'_> {
         self.program.types.def(view.ty(object), self.program)
     }
 
-    /// Whether what is freed at `place` is freed after a grace period elsewhere in the folder.
-    pub(super) fn is_freed_later_elsewhere(&self, place: EventId) -> bool {
+    /// The struct of what is freed at `place`, if readers may still know the object and nothing waits for them.
+    fn struct_freed_at_once(&self, place: EventId) -> Option<Def> {
         let view = View::new(self.program, place.function);
         let owner = self.struct_given(&view, self.program.event(place).expr);
         let runs_later = self.is_rcu_callback(&view)
             || self.calls.callers[at(place.function.0)]
                 .iter()
                 .any(|caller| self.is_rcu_callback(&View::new(self.program, *caller)));
-        if owner == Def::NONE || self.is_fresh_call(place) || runs_later {
-            return false;
-        }
         let waits = self.program.table.class("grace_periods").unwrap_or(0);
-        if self.calls.classes[at(place.function.0)] & waits != 0 {
+        let is_late = runs_later || self.calls.classes[at(place.function.0)] & waits != 0;
+        (owner != Def::NONE && !is_late && !self.is_fresh_call(place)).then_some(owner)
+    }
+
+    /// Whether what is freed at `place` has a head by which it could be freed after a grace period.
+    pub(super) fn has_rcu_head(&self, place: EventId) -> bool {
+        let owner = self.struct_freed_at_once(place);
+        owner.is_some_and(|owner| self.program.types.is_freed_by_rcu(owner))
+    }
+
+    /// Whether what is freed at `place` is freed after a grace period elsewhere in the folder.
+    pub(super) fn is_freed_later_elsewhere(&self, place: EventId) -> bool {
+        let Some(owner) = self.struct_freed_at_once(place) else {
             return false;
-        }
+        };
+        let view = View::new(self.program, place.function);
         let folder = self.program.directory(view.unit_number).to_owned();
         let freed = self.freed_later.get_or_init(|| self.find_freed_later());
         freed.iter().any(|(def, function)| {

@@ -1,7 +1,9 @@
 //! Finds the instances of patterns: statements by syntax, then threads, locks and aliases by the analyses.
 
 pub(crate) mod bound;
+mod claims;
 mod conditions;
+mod endings;
 mod equal;
 mod facts;
 mod guards;
@@ -13,6 +15,7 @@ mod paths;
 mod spellings;
 mod suspects;
 mod syntax;
+mod wakeups;
 mod why;
 
 use std::cell::{OnceCell, RefCell};
@@ -89,9 +92,10 @@ pub(crate) struct Engine<'p> {
     few_callers: OnceCell<Vec<EventId>>,
     unmet_calls: OnceCell<Vec<EventId>>,
     outside_sections: OnceCell<Vec<EventId>>,
-    irq_counts: OnceCell<FxHashMap<Key, (u32, u32)>>,
+    irq_counts: OnceCell<FxHashMap<Key, [u32; 3]>>,
     usuals: Lists<(Key, Option<u32>), suspects::Usual>,
     needs: Lists<FnId, suspects::Need>,
+    waiters: OnceCell<wakeups::Waiters>,
 }
 
 /// Locks at an event over all contexts.
@@ -140,6 +144,7 @@ impl<'p> Engine<'p> {
             irq_counts: OnceCell::new(),
             usuals: RefCell::default(),
             needs: RefCell::default(),
+            waiters: OnceCell::new(),
         }
     }
 

@@ -3,9 +3,10 @@
 use super::Bound;
 use super::syntax::{Matcher, State};
 use crate::analyse::keys::{Key, View};
+use crate::analyse::program::EventId;
 use crate::front::ast::{E, Expr};
-use crate::front::event::{BY_CALL, Kind, UPDATE};
-use crate::front::lex::{Sym, at};
+use crate::front::event::{BY_CALL, IN_CONDITION, Kind, TOP, UPDATE};
+use crate::front::lex::{Sym, at, index};
 use crate::pdl::ast::{Name, Stmt, StmtKind};
 
 /// How deep conditions are searched for locals.
@@ -13,7 +14,10 @@ const DEPTH_MAX: u32 = 8;
 /// Events before a condition that are searched for what its locals were set to.
 const SEARCH_MAX: usize = 120;
 /// Events of a function whose result is taken for its condition.
-const SMALL: usize = 6;
+pub(super) const SMALL: usize = 6;
+/// Events of a function whose writes are taken for its caller's, and how many of them.
+const WRITER_EVENTS_MAX: usize = 24;
+const WRITES_MAX: usize = 6;
 
 impl<'p> Matcher<'_, 'p> {
     /// What a condition looks at: the objects in it, those that its locals were set from, and those that
@@ -84,6 +88,99 @@ impl<'p> Matcher<'_, 'p> {
         is_plain.then(|| self.view.unit.exprs.peel(E(written.aux)))
     }
 
+    /// The key of an object; of a local that was set from a shared object, that object's.
+    pub(super) fn key_through_local(&self, event: u32, expr: E) -> Key {
+        let key = self.view.key(expr);
+        let peeled = self.view.unit.exprs.peel(expr);
+        if key.is_local()
+            && let Expr::Name(local) = self.view.expr(peeled)
+            && self.view.param(local).is_none()
+            && let Some(source) = self.source(local, event)
+        {
+            let source = self.view.key(source);
+            if source.is_shared() {
+                return source;
+            }
+        }
+        key
+    }
+
+    /// An update made by a small function for its caller: `sock_hold(sk)`.
+    pub(super) fn wrapped_update<'s>(
+        &self,
+        stmt: &Stmt,
+        name: &Name,
+        event: u32,
+        state: &State<'s>,
+    ) -> Vec<State<'s>> {
+        let place = self.place(event);
+        // What a condition asks is told by the function that is asked.
+        if self.events[at(event)].flags & IN_CONDITION != 0 {
+            return Vec::new();
+        }
+        let Some((inner, param)) = self.engine.wrapped_access(place) else {
+            return Vec::new();
+        };
+        let given = self.view.unit.named_call(self.events[at(event)].expr);
+        let Some(arg) = given.and_then(|(_, args)| args.get(param).copied()) else {
+            return Vec::new();
+        };
+        let bound = Bound::Object {
+            place,
+            expr: arg,
+            key: self.engine.accesses.key(inner),
+        };
+        self.with(stmt, event, state, name, bound)
+    }
+
+    /// Writes that a small function always makes to what it is given: `set_rate(dev, 5)`.
+    pub(super) fn wrapped_writes<'s>(
+        &self,
+        stmt: &Stmt,
+        name: &Name,
+        event: u32,
+        state: &State<'s>,
+    ) -> Vec<State<'s>> {
+        let place = self.place(event);
+        let mut calls = self.engine.calls.callees_at(self.id, event);
+        let Some(callee) = calls.find(|call| !call.indirect).map(|call| call.callee) else {
+            return Vec::new();
+        };
+        let inner = View::new(self.view.program, callee);
+        let events = self.view.program.events(callee);
+        let given = self.view.unit.named_call(self.events[at(event)].expr);
+        let Some((_, args)) = given else {
+            return Vec::new();
+        };
+        if inner.function.from_macro || events.len() > WRITER_EVENTS_MAX {
+            return Vec::new();
+        }
+        let mut out = Vec::new();
+        for (number, write) in events.iter().enumerate() {
+            let is_plain = write.kind == Kind::Write && write.flags & BY_CALL == 0;
+            if !is_plain || write.parent != TOP || out.len() >= WRITES_MAX {
+                continue;
+            }
+            let param = inner.root(write.expr).and_then(|root| inner.param(root));
+            let Some(arg) = param.and_then(|param| args.get(param)) else {
+                continue;
+            };
+            let key = self.engine.accesses.key(EventId {
+                function: callee,
+                event: index(number),
+            });
+            if key.is_shared() {
+                let bound = Bound::Object {
+                    place,
+                    expr: *arg,
+                    key,
+                };
+                out.extend(self.with(stmt, event, state, name, bound));
+            }
+        }
+        out
+    }
+
     /// Objects that a small function of the program looks at for its result.
     fn asked(&self, call: E, objects: &mut Vec<(E, Key)>) {
         let program = self.view.program;
@@ -122,7 +219,7 @@ impl<'p> Matcher<'_, 'p> {
             Kind::Return => {
                 matches!(
                     self.view.expr(here.expr),
-                    Expr::Binary { .. } | Expr::Unary { .. }
+                    Expr::Binary { .. } | Expr::Unary { .. } | Expr::Choice { .. }
                 ) && then
                     .iter()
                     .all(|stmt| matches!(stmt.kind, StmtKind::Exclude(_)))

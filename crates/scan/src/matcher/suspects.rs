@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::Engine;
 use super::conditions::Ask;
-use crate::analyse::keys::{Key, View};
+use crate::analyse::keys::{Key, KeyParts, View};
 use crate::analyse::locks::{Lock, LockSet};
 use crate::analyse::program::{EventId, FnId};
 use crate::front::ast::E;
@@ -47,21 +47,26 @@ const NEEDS_MAX: usize = 6;
 const NEEDS_DEPTH: u32 = 3;
 /// Functions that must agree, and their share in percent: of all accesses, or of the writes.
 const FUNCTIONS_MIN: u32 = 2;
-const ALL_PERCENT: u32 = 50;
-const WRITES_PERCENT: u32 = 75;
+const ALL_PERCENT: u32 = 40;
+const WRITES_PERCENT: u32 = 60;
+/// Nothing but a lock makes a list safe, and a lock beside a field is there for it: one other function that takes
+/// it is enough.
+const CLEAR_FUNCTIONS_MIN: u32 = 1;
+/// The share of callers that must hold what a function leaves to them.
+const CALLERS_PERCENT: u32 = 34;
 /// Others that must take a lock with interrupts off, and their share.
-const IRQ_OFF_MIN: u32 = 3;
+const IRQ_OFF_MIN: u32 = 2;
 const IRQ_OFF_PERCENT: u32 = 60;
 
 impl Usual {
     /// Whether the others agree enough to suspect one access that is not under the lock.
-    fn speaks(self, is_write: bool) -> bool {
+    fn speaks(self, is_write: bool, functions_min: u32) -> bool {
         let others = self.all.saturating_sub(1).max(self.under);
         let writes = self
             .writes_all
             .saturating_sub(u32::from(is_write))
             .max(self.writes_under);
-        self.functions >= FUNCTIONS_MIN
+        self.functions >= functions_min
             && self.writes_under >= 1
             && (self.under * 100 >= others * ALL_PERCENT
                 || (self.writes_under >= 2 && self.writes_under * 100 >= writes * WRITES_PERCENT))
@@ -212,11 +217,45 @@ impl Engine<'_> {
 
     fn lacks_usual(&self, place: EventId, key: Key) -> bool {
         let is_write = self.program.event(place).kind == Kind::Write;
+        let is_list = self.is_list(key);
         self.usual(key, place).iter().any(|usual| {
-            usual.speaks(is_write)
+            let functions_min = if is_list || self.is_of_same_struct(usual.lock, key) {
+                CLEAR_FUNCTIONS_MIN
+            } else {
+                FUNCTIONS_MIN
+            };
+            usual.speaks(is_write, functions_min)
                 && !self.may_hold(place, usual.lock)
                 && !self.is_fresh_at(place)
                 && self.has_locked_writer(key, usual.lock, place)
+        })
+    }
+
+    /// Whether the lock and the object are fields of one struct.
+    fn is_of_same_struct(&self, lock: Lock, key: Key) -> bool {
+        match (self.flows.locks.key(lock).parts(), key.parts()) {
+            (KeyParts::Field(one, _), KeyParts::Field(other, _)) => one == other,
+            _ => false,
+        }
+    }
+
+    /// Whether the object is the head of a list.
+    fn is_list(&self, key: Key) -> bool {
+        let types = &self.program.types;
+        let ty = match key.parts() {
+            KeyParts::Field(def, name) => types.field(def, name),
+            KeyParts::Global(name, unit) => {
+                let found = types.global(name, unit.unwrap_or_default());
+                found.map(|(ty, _)| ty)
+            }
+            _ => None,
+        };
+        ty.is_some_and(|ty| {
+            let text = self.program.names.bytes(ty.base);
+            matches!(
+                text,
+                b"list_head" | b"hlist_head" | b"sk_buff_head" | b"rb_root"
+            )
         })
     }
 
@@ -306,7 +345,7 @@ impl Engine<'_> {
                 continue;
             }
             for usual in self.usual(key, place).iter() {
-                if is_brought(usual.lock) && usual.speaks(false) {
+                if is_brought(usual.lock) && usual.speaks(false, FUNCTIONS_MIN) {
                     add(usual.lock, place.event, &mut found);
                 }
             }
@@ -332,17 +371,27 @@ impl Engine<'_> {
 
     /// Whether the read is one that is only right in an RCU section, or under the lock of the writers.
     fn reads_under_rcu(&self, place: EventId) -> bool {
+        self.walks_by_rcu(place)
+            || self
+                .name_of_access(place)
+                .is_some_and(|text| matches!(text, b"rcu_dereference" | b"rcu_dereference_sched"))
+    }
+
+    /// Whether the list read at `place` is walked by an RCU loop: the lock of its writers is not asked for.
+    pub(super) fn walks_by_rcu(&self, place: EventId) -> bool {
+        self.name_of_access(place)
+            .is_some_and(|text| text.ends_with(b"_rcu") && self.program.table.is_loop(text))
+    }
+
+    /// The name of the call that makes a read.
+    fn name_of_access(&self, place: EventId) -> Option<&[u8]> {
         let event = self.program.event(place);
         if event.kind != Kind::Read || event.flags & BY_CALL == 0 {
-            return false;
+            return None;
         }
         let view = View::new(self.program, place.function);
-        let Some((name, _)) = view.unit.named_call(E(event.aux)) else {
-            return false;
-        };
-        let text = self.program.names.bytes(view.name(name));
-        matches!(text, b"rcu_dereference" | b"rcu_dereference_sched")
-            || (text.ends_with(b"_rcu") && self.program.table.is_loop(text))
+        let (name, _) = view.unit.named_call(E(event.aux))?;
+        Some(self.program.names.bytes(view.name(name)))
     }
 
     /// Calls without a lock that the callee needs and other callers hold, in order.
@@ -353,7 +402,7 @@ impl Engine<'_> {
                 for need in self.needs(callee, 0).iter() {
                     if need.lock != Lock::NONE
                         && !self.flows.acquires(callee, need.lock)
-                        && self.count_held(callee, &[need.lock])
+                        && self.is_often_held(callee, need.lock)
                     {
                         let without = self.calls_to(callee);
                         found.extend(without.filter(|place| !self.may_hold(*place, need.lock)));
@@ -365,6 +414,12 @@ impl Engine<'_> {
             found.dedup();
             found
         })
+    }
+
+    /// Whether a good part of the calls of the function is made under the lock.
+    fn is_often_held(&self, callee: FnId, lock: Lock) -> bool {
+        let (under, all) = self.count_held(callee, &[lock]);
+        under >= 1 && under * 100 >= all * CALLERS_PERCENT
     }
 
     /// Reads of RCU pointers and calls of functions that make them, without section or lock, in order.
@@ -400,7 +455,7 @@ impl Engine<'_> {
             && contexts.iter().all(|context| {
                 matches!(
                     context.start,
-                    Start::Thread | Start::Work | Start::Entry | Start::Init
+                    Start::Thread | Start::Work | Start::Entry | Start::Init | Start::Unknown
                 )
             })
             && contexts.iter().any(|context| context.start != Start::Init)
@@ -430,7 +485,7 @@ impl Engine<'_> {
 
     /// Whether a lock is taken with interrupts on that most others take with interrupts off.
     fn is_usually_irq_off(&self, place: EventId) -> bool {
-        let Some((lock, false)) = self.spin_lock_at(place) else {
+        let Some((lock, level)) = self.spin_lock_at(place) else {
             return false;
         };
         let own = self.flows.at(place.function, place.event);
@@ -448,13 +503,14 @@ impl Engine<'_> {
             return false;
         }
         let counts = self.irq_counts.get_or_init(|| self.count_irq_off());
-        let (off, all) = counts.get(&lock).copied().unwrap_or_default();
-        let others = all.saturating_sub(1).max(off);
+        let counts = counts.get(&lock).copied().unwrap_or_default();
+        let off: u32 = counts.iter().skip(level + 1).sum();
+        let others = counts.iter().sum::<u32>().saturating_sub(1).max(off);
         off >= IRQ_OFF_MIN && off * 100 >= others * IRQ_OFF_PERCENT
     }
 
-    /// The spinning lock that a call takes, and whether it switches interrupts off.
-    fn spin_lock_at(&self, place: EventId) -> Option<(Key, bool)> {
+    /// The spinning lock that a call takes, and what it keeps away: nothing more, softirqs, interrupts.
+    fn spin_lock_at(&self, place: EventId) -> Option<(Key, usize)> {
         let view = View::new(self.program, place.function);
         let (name, _) = view.unit.named_call(self.program.event(place).expr)?;
         let idiom = self.program.idiom(view.name(name));
@@ -469,12 +525,17 @@ impl Engine<'_> {
             return None;
         }
         let text = self.program.names.bytes(view.name(name));
-        let is_off = text.windows(4).any(|part| part == b"_irq");
-        Some((self.flows.locks.key(taken.lock), is_off))
+        let has = |wanted: &[u8]| text.windows(wanted.len()).any(|part| part == wanted);
+        let level = if has(b"_irq") {
+            2
+        } else {
+            usize::from(has(b"_bh"))
+        };
+        Some((self.flows.locks.key(taken.lock), level))
     }
 
-    fn count_irq_off(&self) -> FxHashMap<Key, (u32, u32)> {
-        let mut counts: FxHashMap<Key, (u32, u32)> = FxHashMap::default();
+    fn count_irq_off(&self) -> FxHashMap<Key, [u32; 3]> {
+        let mut counts: FxHashMap<Key, [u32; 3]> = FxHashMap::default();
         for id in self.program.function_ids() {
             let mut last = u32::MAX;
             for (event, _) in self.flows.operations(id) {
@@ -486,10 +547,8 @@ impl Engine<'_> {
                     function: id,
                     event: *event,
                 };
-                if let Some((lock, is_off)) = self.spin_lock_at(place) {
-                    let (off, all) = counts.entry(lock).or_default();
-                    *off += u32::from(is_off);
-                    *all += 1;
+                if let Some((lock, level)) = self.spin_lock_at(place) {
+                    counts.entry(lock).or_default()[level] += 1;
                 }
             }
         }

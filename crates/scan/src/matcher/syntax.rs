@@ -20,9 +20,9 @@ use crate::pdl::ast::{Args, Callee, Name, Stmt, StmtKind};
 const STATES_MAX: usize = 64;
 
 pub(super) struct Matcher<'e, 'p> {
-    engine: &'e Engine<'p>,
+    pub(super) engine: &'e Engine<'p>,
     pub(super) view: View<'e>,
-    id: FnId,
+    pub(super) id: FnId,
     pub(super) events: &'e [Event],
     cfg: OnceCell<Cfg>,
     sub: usize,
@@ -31,7 +31,7 @@ pub(super) struct Matcher<'e, 'p> {
 #[derive(Debug, Clone)]
 pub(super) struct State<'s> {
     /// The last matched event.
-    last: Option<u32>,
+    pub(super) last: Option<u32>,
     /// The next match is not before this.
     floor: u32,
     excluded: Vec<&'s [Stmt]>,
@@ -284,6 +284,9 @@ impl<'e, 'p> Matcher<'e, 'p> {
             StmtKind::Update(name) if here.kind == Kind::Call => {
                 self.wrapped_update(stmt, name, event, state)
             }
+            StmtKind::Write(name) if here.kind == Kind::Call && state.last.is_some() => {
+                self.wrapped_writes(stmt, name, event, state)
+            }
             StmtKind::Call {
                 callee,
                 args,
@@ -348,7 +351,7 @@ impl<'e, 'p> Matcher<'e, 'p> {
         vec![self.advance(stmt, event, state.partial.clone())]
     }
 
-    fn with<'s>(
+    pub(super) fn with<'s>(
         &self,
         stmt: &Stmt,
         event: u32,
@@ -577,30 +580,6 @@ impl<'e, 'p> Matcher<'e, 'p> {
         self.with(stmt, event, state, name, bound)
     }
 
-    /// An update made by a small function for its caller: `sock_hold(sk)`.
-    fn wrapped_update<'s>(
-        &self,
-        stmt: &Stmt,
-        name: &Name,
-        event: u32,
-        state: &State<'s>,
-    ) -> Vec<State<'s>> {
-        let place = self.place(event);
-        let Some((inner, param)) = self.engine.wrapped_access(place) else {
-            return Vec::new();
-        };
-        let given = self.view.unit.named_call(self.events[at(event)].expr);
-        let Some(arg) = given.and_then(|(_, args)| args.get(param).copied()) else {
-            return Vec::new();
-        };
-        let bound = Bound::Object {
-            place,
-            expr: arg,
-            key: self.engine.accesses.key(inner),
-        };
-        self.with(stmt, event, state, name, bound)
-    }
-
     fn call<'s>(
         &self,
         stmt: &Stmt,
@@ -673,7 +652,7 @@ impl<'e, 'p> Matcher<'e, 'p> {
         Bound::Object {
             place,
             expr,
-            key: self.view.key(expr),
+            key: self.key_through_local(place.event, expr),
         }
     }
 

@@ -240,5 +240,12 @@ predicates! {
     StartedAgain "started_again" 2 "the work item or timer that ends at the first statement is started by a handler that runs until the second, and not ended again",
     TakesUsual "takes_usual" 2 "the function of the statement takes the usual lock of the object somewhere",
     RemoveRoot "removes" 1 "the function is the one by which a driver or module is told to let go of an object",
+    Raises "raises" 1 "the statement writes something other than zero, or sets a bit",
+    Lowers "lowers" 1 "the statement writes zero or a null pointer, or clears a bit",
+    LateReference "late_reference" 2 "the call at the second statement takes a reference on the object whose work item or timer was started at the first",
+    WakesTooEarly "wakes_too_early" 2 "the queue woken at the first statement has sleepers that wait for the change at the second, and is not woken again",
+    Unannounced "unannounced" 1 "sleepers wait for the change at the statement, all other such changes are followed by a wake-up, and this one is not",
+    RcuHead "rcu_head" 1 "what is freed at the statement has a head for call_rcu() or kfree_rcu(), and nothing waits for readers",
+    EndsByItself "ends_by_itself" 1 "the thread function may return although nothing asked it to stop",
     DifferentFunction "different_function" 2 "the two functions are not the same",
 }

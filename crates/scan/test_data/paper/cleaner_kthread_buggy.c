@@ -15,7 +15,7 @@ static int cleaner_kthread(void *arg)
 
 	do {
 		smp_mb();
-		if (root->fs_info->closing) //~ stop-finished-thread
+		if (root->fs_info->closing)
 			break;
 		mutex_lock(&root->fs_info->cleaner_mutex);
 		btrfs_clean_old_snapshots(root);
@@ -29,7 +29,7 @@ struct btrfs_root *open_ctree(struct super_block *sb, struct btrfs_root *tree_ro
 {
 	struct btrfs_fs_info *fs_info = tree_root->fs_info;
 
-	fs_info->cleaner_kthread = kthread_run(cleaner_kthread, tree_root, "btrfs-cleaner");
+	fs_info->cleaner_kthread = kthread_run(cleaner_kthread, tree_root, "btrfs-cleaner"); //~ stop-finished-thread
 	if (IS_ERR(fs_info->cleaner_kthread))
 		return NULL;
 	return tree_root;

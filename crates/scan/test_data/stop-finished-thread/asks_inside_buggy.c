@@ -16,7 +16,7 @@ static int port_thread(void *data)
 			break;
 		if (p->broken) {
 			port_off(p);
-			break; //~ stop-finished-thread
+			break;
 		}
 		serve(p);
 	}
@@ -27,7 +27,7 @@ int port_start(struct port *p)
 {
 	struct task_struct *task;
 
-	task = kthread_run(port_thread, p, "port");
+	task = kthread_run(port_thread, p, "port"); //~ stop-finished-thread
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	p->task = task;

@@ -9,7 +9,7 @@ static int sensor_thread(void *data)
 	struct sensor *s = data;
 
 	while (!kthread_should_stop()) {
-		if (sensor_read(s) < 0) //~ stop-finished-thread
+		if (sensor_read(s) < 0)
 			return -EIO;
 		msleep(100);
 	}
@@ -18,7 +18,7 @@ static int sensor_thread(void *data)
 
 static int sensor_start(struct sensor *s)
 {
-	s->poller = kthread_run(sensor_thread, s, "sensor");
+	s->poller = kthread_run(sensor_thread, s, "sensor"); //~ stop-finished-thread
 	return IS_ERR(s->poller) ? PTR_ERR(s->poller) : 0;
 }
 

@@ -61,6 +61,36 @@ fn holds_can_wait_for_one_another() {
     assert_eq!(world.cells[1], 3, "set, counted on and read in this order");
 }
 
+/// Two switches in exact places: the second context reads what the first has set between its own two accesses, before
+/// the first sets it anew.
+#[test]
+fn what_a_released_one_does_counts_for_the_next_hold() {
+    let first = vec![Do::Work, Do::Set(0), Do::Load(0), Do::StoreNext(0)];
+    let second = vec![
+        Do::Work,
+        Do::Load(0),
+        Do::StoreNext(0),
+        Do::Work,
+        Do::Load(0),
+        Do::StoreNext(1),
+    ];
+    let chain = |context: Option<Vec<u32>>| {
+        let second_hold = Hold {
+            context,
+            ..hold(spot(1, 4), spot(0, 1))
+        };
+        let holds = vec![hold(spot(0, 1), spot(1, 2)), second_hold];
+        run(vec![first.clone(), second.clone()], holds)
+    };
+    let (world, directed, _) = chain(Some(vec![1]));
+    assert_eq!(directed.verdict(), Verdict::Reached);
+    assert_eq!(world.cells[1], 2, "what was set, not what became of it");
+    // Without a name nobody can be sent on at once.
+    let (world, directed, _) = chain(None);
+    assert_eq!(directed.verdict(), Verdict::Reached);
+    assert_eq!(world.cells[1], 3);
+}
+
 #[test]
 fn the_held_one_goes_on_at_once() {
     // The other sets the cell and counts on; what is held reads right after the set.

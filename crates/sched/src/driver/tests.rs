@@ -7,8 +7,8 @@ use raddle_world::{Context, ContextId, Site};
 
 use crate::toy::{Do, Toy};
 use crate::{
-    DelayBounded, Drive, End, Focused, Follow, Given, Pct, Pos, PreemptionBounded, Profile,
-    RandomWalk, ReadsFrom, Scheduler, Urw, View, Wish, drive,
+    Classes, DelayBounded, Drive, End, Focused, Follow, Given, Pct, Pos, PreemptionBounded,
+    Profile, RandomWalk, ReadsFrom, Scheduler, Urw, View, Wish, drive,
 };
 
 const LIMITS: Limits = Limits {
@@ -45,6 +45,7 @@ fn schedulers(seed: u64, profile: &Profile) -> Vec<Box<dyn Scheduler>> {
         Box::new(RandomWalk::new(seed, profile)),
         Box::new(Pct::new(seed, 3, profile)),
         Box::new(Pos::new(seed)),
+        Box::new(Classes::new(seed)),
         Box::new(Urw::new(seed, profile, Vec::new())),
         Box::new(ReadsFrom::new(seed, Vec::new())),
     ]

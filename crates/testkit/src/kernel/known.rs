@@ -75,17 +75,22 @@ pub fn boot(kernel: &Path, cache: &Path) -> (i32, String) {
 /// Explores tests of a folder.
 #[track_caller]
 pub fn explore_files(folder: &Path, tests: &[String], extra: &[&str]) -> (i32, String) {
+    on_files(&["kernel", "explore"], folder, tests, extra)
+}
+
+/// Runs a command on tests of a folder.
+#[track_caller]
+fn on_files(command: &[&str], folder: &Path, tests: &[String], extra: &[&str]) -> (i32, String) {
     let (kernel, cache) = (kernel(), cache());
-    let mut arguments = vec![
-        "kernel",
-        "explore",
+    let mut arguments = command.to_vec();
+    arguments.extend([
         "--kernel",
         kernel.to_str().expect("a path"),
         "--cache",
         &cache,
         "--time",
         "120",
-    ];
+    ]);
     if !extra.contains(&"-j") {
         arguments.push("-j1");
     }
@@ -96,9 +101,16 @@ pub fn explore_files(folder: &Path, tests: &[String], extra: &[&str]) -> (i32, S
 
 /// Explores a test of the corpus, with these modules.
 pub fn explore(folder: &Path, test: &str, extra: &[&str]) -> (i32, String) {
+    on_test(&["kernel", "explore"], folder, test, extra)
+}
+
+/// Runs a command, such as `kernel predict`, on a test of the corpus, with these modules.
+#[track_caller]
+pub fn on_test(command: &[&str], folder: &Path, test: &str, extra: &[&str]) -> (i32, String) {
     let module = module();
     let test = format!("{CORPUS}/{test}.ktest");
-    explore_files(folder, &[test], &[&["--modules", &module], extra].concat())
+    let extra = [&["--modules", &module], extra].concat();
+    on_files(command, folder, &[test], &extra)
 }
 
 /// The path of the recording that an exploration left in a folder.

@@ -49,7 +49,7 @@ struct Context {
 #[derive(Debug, Default)]
 pub(super) struct Clocks {
     contexts: Vec<Context>,
-    /// Counters that contexts have had so far, and those of ended contexts. Whoever is created knows what all the
+    /// Counters that contexts have had so far, and those of ended contexts. A context that is created knows what all the
     /// ended ones knew, so it may go on counting where one of them stopped: clocks are as long as many contexts live
     /// at a time.
     slots: usize,
@@ -57,7 +57,7 @@ pub(super) struct Clocks {
     objects: FxHashMap<u64, Known>,
     /// Everything that ended contexts knew: a stack or a thread structure may be used again.
     ended: Known,
-    /// Conditions only exclude: whoever waits holds a lock, and another schedule may need no wake-up.
+    /// Conditions only exclude: a context that waits holds a lock, and another schedule may need no wake-up.
     conditions_exclude: bool,
 }
 
@@ -104,7 +104,7 @@ impl Clocks {
                 self.slots += 1;
                 self.slots - 1
             });
-            // Even one that nobody created comes after whoever had its counter before.
+            // Even a context without a creator comes after the one that had its counter before.
             self.contexts.push(Context {
                 known: self.ended.clone(),
                 slot,
@@ -127,7 +127,7 @@ impl Clocks {
         place.join(clock);
     }
 
-    /// What was done so far is over for whoever learns of it: what comes next is not.
+    /// What was done so far is over for a context that learns of it: what comes next is not.
     pub(super) fn advance(&mut self, who: ContextId) {
         self.tick(index(who));
     }
@@ -142,7 +142,7 @@ impl Clocks {
     }
 
     /// A flag was set when the context's counter was `clock`: what was ordered before the store is ordered before
-    /// whoever waits for it.
+    /// the contexts that wait for it.
     pub(super) fn set_flag(&self, who: ContextId, clock: u32, flag: &mut VectorClock) {
         let Context { known, slot, .. } = &self.contexts[index(who)];
         let mut order = known.order.clone();

@@ -1,4 +1,4 @@
-//! Flags that contexts wait for in a loop: whoever leaves the loop comes after whoever set the flag.
+//! Flags that contexts wait for in a loop: the context that leaves the loop comes after the one that set the flag.
 //!
 //! A context that loads the same location by the same instruction again, and sees another value than the last time,
 //! has waited for it. Needs values. What is used as a lock is no flag.

@@ -186,7 +186,7 @@ impl Word {
         }
     }
 
-    /// Somebody finds a value in the word.
+    /// A context finds a value in the word.
     fn see(&mut self, value: u64, lock: u64, locks: &mut Locks) -> Option<LockChange> {
         let taken = self.taken?;
         if value != 0 {
@@ -202,7 +202,7 @@ impl Word {
             self.release = Some(site);
             return self.end(taken, lock, locks);
         }
-        // Somebody else has set it back.
+        // Another context has set it back.
         self.is_refuted |= taken.is_foreign;
         // Or it was never taken: a compare-exchange that found zero and expected something else.
         self.forget(taken, lock, locks)

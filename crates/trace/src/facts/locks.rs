@@ -11,7 +11,7 @@ pub enum LockChange {
     Obtained(Section),
     /// It is over.
     GivenUp(Section),
-    /// It is over, and when it began nobody knew that the word is a lock.
+    /// It is over, and when it began the word was not known to be a lock.
     WasHeld(Section),
 }
 

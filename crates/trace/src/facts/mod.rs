@@ -65,7 +65,7 @@ struct Now {
     /// The granules of an access that synchronise, one bit each.
     synchronising: u64,
     lock_changes: LockChanges,
-    /// What its instruction does, if nobody had asked before.
+    /// What its instruction does, if this is the first question.
     new_instruction: Option<LockedKind>,
 }
 
@@ -91,7 +91,7 @@ impl Facts {
         }
     }
 
-    /// The same facts, in which a condition does not order: whoever waits for one holds a lock, and in another schedule
+    /// The same facts, in which a condition does not order: a context that waits for one holds a lock, and in another schedule
     /// what it waits for may have happened before. For those who predict other schedules.
     #[must_use]
     pub fn with_conditions_that_exclude(mut self) -> Self {
@@ -165,7 +165,7 @@ impl Facts {
         }
     }
 
-    /// Whoever has waited for a flag in a loop is ordered behind whoever set it.
+    /// A context that has waited for a flag in a loop is ordered behind the one that set it.
     fn note_flag(&mut self, event: &Event, access: &Access) {
         let who = event.context;
         if access.how.writes() {
@@ -237,7 +237,7 @@ impl Facts {
         self.words.was_lock(access)
     }
 
-    /// What the locked instruction of the event that was told last does, the first time that somebody asks.
+    /// What the locked instruction of the event that was told last does, the first time that an observer asks.
     pub fn new_instruction(&self) -> Option<LockedKind> {
         self.now.new_instruction
     }

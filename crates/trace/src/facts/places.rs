@@ -42,7 +42,7 @@ pub fn touched_bytes(access: &Access) -> u8 {
 
 /// What locked instructions touched of a granule.
 #[derive(Debug, Default)]
-struct Place {
+struct SyncBytes {
     bytes: u8,
     clock: VectorClock,
     /// What is ordered before the values that were stored, if values are observed.
@@ -52,7 +52,7 @@ struct Place {
 /// The locations of one run that synchronise, and where its memory is.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    of: FxHashMap<MappedGranule, Place>,
+    of: FxHashMap<MappedGranule, SyncBytes>,
     /// The page of memory at each virtual page that was touched, for allocations.
     pages: FxHashMap<u64, PageKey>,
     /// The one that was touched last: accesses cluster.
@@ -70,7 +70,7 @@ impl Places {
         }
     }
 
-    fn place(&mut self, piece: &Access) -> &mut Place {
+    fn place(&mut self, piece: &Access) -> &mut SyncBytes {
         let place = self.of.entry(MappedGranule::of(piece)).or_default();
         place.bytes |= touched_bytes(piece);
         place

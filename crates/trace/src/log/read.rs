@@ -96,7 +96,7 @@ impl<R: Read> LogReader<R> {
             if item.is_some() {
                 return Ok(item);
             }
-            // Its checksum is right and its content is not: nobody of us wrote it.
+            // Its checksum is right and its content is not: it was not written by raddle.
             self.ending = Some(Ending::Damaged);
         }
         Ok(None)

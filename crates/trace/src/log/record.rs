@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use raddle_stdx::width::{low_u8, low_u16, to_u64, to_usize};
 use raddle_world::{
-    Access, AccessKind, ContextId, Event, EventKind, Location, LockMode, LockSource, LockedKind,
-    PageKey, Section, Site, WaitKind,
+    Access, AccessKind, ContextId, Event, EventKind, Fault, Location, LockMode, LockSource,
+    LockedKind, PageKey, Section, Site, WaitKind,
 };
 use rustc_hash::FxHashMap;
 
@@ -46,6 +46,13 @@ const LOCKED_KINDS: [LockedKind; 6] = [
     LockedKind::Unknown,
 ];
 const MODES: [LockMode; 2] = [LockMode::Exclusive, LockMode::Shared];
+const FAULTS: [Fault; 5] = [
+    Fault::SpuriousWakeUp,
+    Fault::WakeOrder,
+    Fault::ShortTransfer,
+    Fault::Interrupted,
+    Fault::NoMemory,
+];
 const SOURCES: [LockSource; 2] = [LockSource::Function, LockSource::Inferred];
 
 /// The last record of a context.
@@ -208,6 +215,7 @@ fn tag(kind: &EventKind) -> u8 {
         EventKind::Publish { .. } => 29,
         EventKind::Obtain { .. } => 30,
         EventKind::Mark(_) => 31,
+        EventKind::Fault(_) => 32,
     }
 }
 
@@ -249,6 +257,7 @@ fn put_fields(out: &mut Vec<u8>, kind: &EventKind) {
             out.extend_from_slice(bytes);
         }
         EventKind::Mark(mark) => mark::put_mark(out, mark),
+        EventKind::Fault(fault) => put(out, index(&FAULTS, *fault)),
     }
 }
 
@@ -335,6 +344,7 @@ fn take_system(bytes: &mut Bytes<'_>, tag: u8) -> Option<EventKind> {
             EventKind::Output { descriptor, bytes }
         }
         31 => EventKind::Mark(Box::new(mark::take_mark(bytes)?)),
+        32 => EventKind::Fault(one_of(&FAULTS, bytes)?),
         _ => return None,
     })
 }

@@ -55,6 +55,7 @@ fn kinds() -> Vec<EventKind> {
         EventKind::BarrierEnter { object },
         EventKind::BarrierLeave { object },
         EventKind::KnownCall,
+        EventKind::Fault(raddle_world::Fault::WakeOrder),
         EventKind::Publish { object },
         EventKind::Obtain { object },
         EventKind::Map { addr, size },
@@ -224,7 +225,7 @@ fn every_changed_byte_is_noticed() {
     }
 }
 
-/// Whoever makes a file on purpose makes its checksums right: the content is nonsense then.
+/// A file that is made on purpose has right checksums: the content is nonsense then.
 #[test]
 fn nonsense_in_blocks_with_right_checksums_is_refused() {
     let mut prng = Prng::new(11);

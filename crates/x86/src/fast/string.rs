@@ -1,6 +1,6 @@
 //! REP MOVS and REP STOS: as many iterations at once as lie on one page and in the slice.
 //!
-//! Each iteration is a step of its own, so that a slice can end between any two of them; only where nobody
+//! Each iteration is a step of its own, so that a slice can end between any two of them; only where nothing
 //! observes accesses are they made in one go.
 
 use super::generic::{Then, execute};

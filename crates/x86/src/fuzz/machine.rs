@@ -32,7 +32,7 @@ pub struct Machine {
     code: FrameId,
     data: [FrameId; 2],
     current: (u64, Vec<u8>),
-    /// Accesses of the last case, if somebody wants them; then no case runs step by step.
+    /// Accesses of the last case, if they are wanted; then no case runs step by step.
     records: Option<Vec<Record>>,
     /// The next case runs step by step.
     is_stepping: bool,

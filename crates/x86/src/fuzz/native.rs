@@ -186,7 +186,7 @@ impl Native {
         native.map_fixed(CONTEXT, PAGE)?;
         native.map_fixed(DATA, DATA_BYTES)?;
         let context = context();
-        // SAFETY: the context page has just been mapped, and nobody else knows it.
+        // SAFETY: the context page has just been mapped, and no other code knows it.
         unsafe {
             (*context).entry = CODE;
             (*context).way_next = raddle_fuzz_next as *const () as u64;

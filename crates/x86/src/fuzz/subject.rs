@@ -35,7 +35,7 @@ pub struct Interpreter {
 #[derive(Debug)]
 struct Data {
     bytes: Box<[u8; DATA_BYTES]>,
-    /// Accesses of the case, if somebody wants them.
+    /// Accesses of the case, if they are wanted.
     records: Option<Vec<Record>>,
     /// Step and instruction that the next access belongs to.
     step: u64,

@@ -16,7 +16,7 @@ pub(crate) enum AccessKind {
     UpdateWrite {
         atomic: bool,
     },
-    /// A read that only finds out whether the place can be written; nobody observes it.
+    /// A read that only finds out whether the place can be written; it is not observed.
     Probe,
 }
 

@@ -3,7 +3,7 @@
 use iced_x86::Mnemonic;
 
 use super::access::{AccessKind, Bus};
-use super::operand::{Exec, Place, bits, sign_extend};
+use super::operand::{Exec, Operand, bits, sign_extend};
 use super::{Flow, Step};
 use crate::cpu::Reg;
 use crate::flags::{Flags, rflags};
@@ -84,7 +84,7 @@ pub(super) fn xadd<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
     let atomic = exec.insn.has_lock_prefix();
     let old = exec.read(place, AccessKind::UpdateRead { atomic })?;
     let (sum, flags) = add(old, addend, false, bytes);
-    if let Place::Memory { .. } = place {
+    if let Operand::Memory { .. } = place {
         exec.write(place, sum, AccessKind::UpdateWrite { atomic })?;
         exec.cpu.set_gpr(source, old);
     } else {
@@ -107,7 +107,7 @@ pub(super) fn cmpxchg<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
     let (_, flags) = subtract(accumulator, old, false, bytes);
     let is_equal = accumulator == old;
     let new = if is_equal { source } else { old };
-    if is_equal || matches!(place, Place::Memory { .. }) {
+    if is_equal || matches!(place, Operand::Memory { .. }) {
         exec.write(place, new, AccessKind::UpdateWrite { atomic })?;
     }
     if !is_equal {

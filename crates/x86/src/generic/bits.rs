@@ -4,7 +4,7 @@ use iced_x86::{Mnemonic, OpKind};
 use raddle_stdx::width;
 
 use super::access::{AccessKind, Bus};
-use super::operand::{Exec, Place, bits, mask, sign_extend};
+use super::operand::{Exec, Operand, bits, mask, sign_extend};
 use super::{Flow, Step};
 use crate::flags::{Flags, rflags};
 
@@ -22,7 +22,7 @@ pub(super) fn bit_test<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
         };
         let offset = exec.offset_plus(step.cast_unsigned());
         let addr = exec.linear(exec.insn.memory_segment(), offset, bytes)?;
-        Place::Memory { addr, bytes }
+        Operand::Memory { addr, bytes }
     } else {
         exec.place(0)?
     };

@@ -3,7 +3,7 @@
 use iced_x86::{Mnemonic, OpKind, Register};
 
 use super::access::{AccessKind, Bus};
-use super::operand::{Exec, Place, address_bytes, mask, merge, sign_extend};
+use super::operand::{Exec, Operand, address_bytes, mask, merge, sign_extend};
 use super::{Flow, Step, system};
 use crate::cpu::Reg;
 use crate::flags::{Flags, rflags};
@@ -43,7 +43,7 @@ pub(super) fn lea<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
 pub(super) fn xchg<B: Bus>(exec: &mut Exec<'_, B>) -> Step {
     let (first, second) = (exec.place(0)?, exec.place(1)?);
     // Some encodings name the register first.
-    let (memory, other) = if let Place::Memory { .. } = second {
+    let (memory, other) = if let Operand::Memory { .. } = second {
         (second, first)
     } else {
         (first, second)

@@ -19,7 +19,7 @@ pub(super) struct Exec<'a, B> {
 
 /// An operand after address calculation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Operand {
     Register(Register),
     Memory { addr: u64, bytes: usize },
     Immediate(u64),
@@ -191,15 +191,15 @@ impl<B: Bus> Exec<'_, B> {
     }
 
     /// Resolves operand number `operand`.
-    pub(super) fn place(&self, operand: u32) -> Result<Place, Fault> {
+    pub(super) fn place(&self, operand: u32) -> Result<Operand, Fault> {
         Ok(match self.insn.op_kind(operand) {
-            OpKind::Register => Place::Register(self.insn.op_register(operand)),
+            OpKind::Register => Operand::Register(self.insn.op_register(operand)),
             OpKind::Memory => {
                 let bytes = self.insn.memory_size().size();
                 let addr = self.memory_address(bytes)?;
-                Place::Memory { addr, bytes }
+                Operand::Memory { addr, bytes }
             }
-            _ => Place::Immediate(self.insn.immediate(operand)),
+            _ => Operand::Immediate(self.insn.immediate(operand)),
         })
     }
 
@@ -230,11 +230,11 @@ impl<B: Bus> Exec<'_, B> {
     }
 
     /// The value of an operand, zero-extended; an immediate as iced extends it.
-    pub(super) fn read(&mut self, place: Place, kind: AccessKind) -> Result<u64, Fault> {
+    pub(super) fn read(&mut self, place: Operand, kind: AccessKind) -> Result<u64, Fault> {
         match place {
-            Place::Register(register) => Ok(self.cpu.gpr(register)),
-            Place::Memory { addr, bytes } => self.load(addr, bytes, kind),
-            Place::Immediate(value) => Ok(value),
+            Operand::Register(register) => Ok(self.cpu.gpr(register)),
+            Operand::Memory { addr, bytes } => self.load(addr, bytes, kind),
+            Operand::Immediate(value) => Ok(value),
         }
     }
 
@@ -247,17 +247,17 @@ impl<B: Bus> Exec<'_, B> {
     /// Stores into a register or memory operand.
     pub(super) fn write(
         &mut self,
-        place: Place,
+        place: Operand,
         value: u64,
         kind: AccessKind,
     ) -> Result<(), Fault> {
         match place {
-            Place::Register(register) => {
+            Operand::Register(register) => {
                 self.cpu.set_gpr(register, value);
                 Ok(())
             }
-            Place::Memory { addr, bytes } => self.store(addr, value, bytes, kind),
-            Place::Immediate(_) => Ok(()),
+            Operand::Memory { addr, bytes } => self.store(addr, value, bytes, kind),
+            Operand::Immediate(_) => Ok(()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! From decoded instructions to ops: chooses handlers, fuses pairs, drops flags that nobody reads.
+//! From decoded instructions to ops: chooses handlers, fuses pairs, drops flags that no instruction reads.
 
 use iced_x86::{FlowControl, Instruction, OpKind};
 

@@ -43,7 +43,7 @@ pub(super) struct Emitter<'a> {
     at: usize,
     /// What is [`pending`] of the flags if the ops before were executed by this code and not by their handlers.
     pending: u32,
-    /// The flags of the host are those of the guest here, unless somebody comes from elsewhere.
+    /// The flags of the host are those of the guest here, unless the block is entered from elsewhere.
     has_host_flags: bool,
     exits: Exits,
 }
@@ -112,7 +112,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The code of so many ops from `at` on, which have the first of these templates. The first is an entry; whoever
+    /// The code of so many ops from `at` on, which have the first of these templates. The first is an entry; a run that
     /// comes to another one from elsewhere takes its handler.
     fn together(&mut self, templates: &[Template], at: usize, count: usize) {
         let template = templates[0];
@@ -122,7 +122,7 @@ impl<'a> Emitter<'a> {
             (self.pending, self.has_host_flags) = (pending::NONE, false);
             return;
         }
-        // Nor does whoever comes from elsewhere bring the host's flags.
+        // Nor does a run that comes from elsewhere bring the host's flags.
         let is_inside = template.reads_flags() && self.has_host_flags;
         let entry = (!is_inside).then(|| self.code.here());
         self.entries.push(entry);
@@ -428,7 +428,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Leaves the flags of the operation that [`Self::compute`] has just done to whoever reads them.
+    /// Leaves the flags of the operation that [`Self::compute`] has just done to the instruction that reads them.
     fn put_off(&mut self, kind: u8, size: usize) {
         let what = match kind {
             kind::ADD => pending::SUM,

@@ -46,7 +46,7 @@ const NO_JUMP: u64 = 0;
 /// Makes machine code of blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Translator {
-    place: Option<Place>,
+    place: Option<CodeArea>,
     /// No such memory could be had: everything is interpreted.
     is_missing: bool,
     is_full: bool,
@@ -54,12 +54,12 @@ pub(crate) struct Translator {
 
 /// Where code is put, and what is there already.
 #[derive(Debug)]
-struct Place {
+struct CodeArea {
     area: ExecutableArea,
     routines: Routines,
 }
 
-impl Place {
+impl CodeArea {
     fn new() -> Option<Self> {
         let mut area = ExecutableArea::new()?;
         let mut code = Code::at(target(area.end(Part::Hot)));
@@ -92,7 +92,7 @@ impl Translator {
             return None;
         }
         if self.place.is_none() {
-            self.place = Place::new();
+            self.place = CodeArea::new();
             self.is_missing = self.place.is_none();
         }
         let place = self.place.as_mut()?;
@@ -127,7 +127,7 @@ impl Translator {
         }
     }
 
-    /// Lets whoever comes to a block's code go to the handler of its first op.
+    /// Lets runs that come to a block's code go to the handler of its first op.
     pub(crate) fn retire(&mut self, entry: Target) {
         if let Some(place) = &mut self.place {
             let jump = pointer(entry).wrapping_add(CHARGE_BYTES);

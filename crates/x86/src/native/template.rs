@@ -102,7 +102,7 @@ impl Template {
         }
     }
 
-    /// The same without flags, where nobody reads them.
+    /// The same without flags, where no instruction reads them.
     pub(crate) fn without_flags(self) -> Self {
         match self {
             Self::Arithmetic {

@@ -23,7 +23,7 @@ pub(super) const DEVICE: PageFault = PageFault::OutOfFrames;
 
 /// Where an address leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Behind {
     Frame(FrameId),
     /// A physical address without memory.
     Device(u64),
@@ -110,14 +110,14 @@ fn controls(run: &Run) -> Controls {
 /// The run is in use by the engine of a paged machine, and the memory is not used otherwise as long as this is alive.
 unsafe fn ram<'a>(run: &Run) -> Ram<'a> {
     debug_assert!(!run.system.is_null() && !run.frames.is_null());
-    // SAFETY: the engine sets both pointers for the time of a run; that nobody else uses the memory the caller
+    // SAFETY: the engine sets both pointers for the time of a run; that no other code uses the memory the caller
     // promises.
     let (frames, pages) = unsafe { (&mut *run.frames, (*run.system).ram_pages) };
     Ram { frames, pages }
 }
 
 /// Finds the place of an address at the run's privilege level and caches the translation.
-fn translate(run: &mut Run, addr: u64, access: Access) -> Result<Place, Fault> {
+fn translate(run: &mut Run, addr: u64, access: Access) -> Result<Behind, Fault> {
     let page = addr & PAGE_MASK;
     // SAFETY: the run is in use, and nothing else refers to the memory until the next line that asks for it.
     let memory = unsafe { ram(run) };
@@ -132,14 +132,14 @@ fn translate(run: &mut Run, addr: u64, access: Access) -> Result<Place, Fault> {
                 entry.write = page;
             }
         }
-        return Ok(Place::Frame(frame));
+        return Ok(Behind::Frame(frame));
     }
     let is_user = run.is_user;
     let mut memory = memory;
     let found = paging::walk(controls(run), addr, access, is_user, &mut memory)
         .map_err(|code| page_fault(addr, access, code))?;
     let Some(frame) = frame_of(found.physical, memory.pages) else {
-        return Ok(Place::Device(found.physical));
+        return Ok(Behind::Device(found.physical));
     };
     let is_write = access == Access::Write;
     if is_write {
@@ -155,7 +155,7 @@ fn translate(run: &mut Run, addr: u64, access: Access) -> Result<Place, Fault> {
         state |= tlb_state::WRITE_WALKED;
     }
     run.tlb[index_of(addr)].state = state;
-    Ok(Place::Frame(frame))
+    Ok(Behind::Frame(frame))
 }
 
 /// Addresses outside long mode have 32 bits and are always good.
@@ -176,13 +176,13 @@ pub(crate) fn read(run: &mut Run, addr: u64, into: &mut [u8], access: Access) ->
     }
     for_each_page(addr, into.len(), |at, range| {
         match translate(run, at, access)? {
-            Place::Frame(frame) => {
+            Behind::Frame(frame) => {
                 let offset = GuestAddr(at).page_offset();
                 // SAFETY: the run is in use, and nothing else refers to the memory until the next line that asks for it.
                 let bytes = unsafe { ram(run) }.frames.bytes(frame);
                 into[range.clone()].copy_from_slice(&bytes[offset..offset + range.len()]);
             }
-            Place::Device(physical) => {
+            Behind::Device(physical) => {
                 let piece = &mut into[range];
                 read_device(run, physical, piece).ok_or_else(|| device_fault(at, access))?;
             }
@@ -201,8 +201,8 @@ pub(crate) fn write(run: &mut Run, addr: u64, bytes: &[u8]) -> Result<(), Fault>
     }
     for_each_page(addr, bytes.len(), |at, range| {
         match translate(run, at, Access::Write)? {
-            Place::Frame(frame) => store(run, frame, at, &bytes[range]),
-            Place::Device(physical) => write_device(run, physical, &bytes[range])
+            Behind::Frame(frame) => store(run, frame, at, &bytes[range]),
+            Behind::Device(physical) => write_device(run, physical, &bytes[range])
                 .ok_or_else(|| device_fault(at, Access::Write))?,
         }
         Ok(())

@@ -99,7 +99,7 @@ impl SystemRun {
     /// The devices of the machine.
     ///
     /// # Safety
-    /// The engine is in a run on this machine: it sets the pointer for that time, during which nobody else refers to
+    /// The engine is in a run on this machine: it sets the pointer for that time, during which no other code refers to
     /// the devices.
     unsafe fn devices(&mut self) -> &mut dyn Devices {
         // SAFETY: the caller promises it; the borrow of the machine lasts as long as the reference.

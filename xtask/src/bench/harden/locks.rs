@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -16,12 +16,14 @@ use super::programs::{self, fetch_debian, shell};
 const PACKAGES: [(&str, &str); 2] = [
     (
         "redis",
-        "make distclean >/dev/null 2>&1; make -s -j2 MALLOC=libc OPTIMIZATION=-O2 CC=\"$CC\"",
+        "make distclean >/dev/null 2>&1; make -s -j2 MALLOC=libc OPTIMIZATION=-O2 CC=\"$CC\" \
+         REDIS_CFLAGS=\"$WHOLE\" REDIS_LDFLAGS=\"$WHOLE\" redis-server",
     ),
     (
         "leveldb",
         "rm -rf built && mkdir built && cd built && cmake -DCMAKE_BUILD_TYPE=Release \
-         -DCMAKE_C_COMPILER=\"$CC\" -DCMAKE_CXX_COMPILER=\"$CXX\" -DLEVELDB_BUILD_TESTS=OFF \
+         -DCMAKE_C_COMPILER=\"$CC\" -DCMAKE_CXX_COMPILER=\"$CXX\" -DCMAKE_CXX_FLAGS=\"$WHOLE\" \
+         -DCMAKE_AR=/usr/bin/llvm-ar-22 -DCMAKE_RANLIB=/usr/bin/llvm-ranlib-22 -DLEVELDB_BUILD_TESTS=OFF \
          -DLEVELDB_BUILD_BENCHMARKS=OFF .. >/dev/null && make -s -j2",
     ),
 ];
@@ -84,36 +86,57 @@ impl Locks {
     }
 }
 
+/// How a program is compiled.
+#[derive(Debug, Clone, Copy)]
+struct Build {
+    undo: &'static str,
+    /// With link-time optimisation, so that all of it is in sight.
+    is_whole: bool,
+}
+
+impl Build {
+    fn flag(self) -> &'static str {
+        if self.is_whole { "-flto" } else { "" }
+    }
+
+    fn name(self) -> String {
+        let kind = if self.is_whole { "whole" } else { "files" };
+        format!("locks-{kind}-{}", self.undo)
+    }
+}
+
 /// Measures all programs and writes the table.
 pub(super) fn print(place: &Place) -> anyhow::Result<()> {
     let mut table = String::from(
-        "| program | `--harden-undo` | lock sites hardened | of those that another lock may be held at | regions of the others end at |\n|---|---|---|---|---|\n",
+        "| program | compiled | `--harden-undo` | lock sites hardened | of those that another lock may be held at | regions of the others end at |\n|---|---|---|---|---|---|\n",
     );
-    for undo in ["proven", "plain"] {
-        for name in COMPILED {
-            let program = programs::ALL
-                .iter()
-                .find(|program| program.name == name)
-                .context("the table of programs lacks one")?;
-            let folder = program.fetch(place)?;
-            let options = format!("--harden-undo={undo}");
-            let what = format!("locks-{undo}");
-            let built = place.build(program, &folder, &what, Some(&options))?;
-            add_row(&mut table, name, undo, &Locks::of(&built.report)?);
-        }
-        for (name, commands) in PACKAGES {
-            let report = build_package(place, name, commands, undo)?;
-            add_row(&mut table, name, undo, &Locks::of(&report)?);
+    for is_whole in [false, true] {
+        for undo in ["proven", "plain"] {
+            let build = Build { undo, is_whole };
+            for name in COMPILED {
+                let report = build_program(place, name, build)?;
+                add_row(&mut table, name, build, &Locks::of(&report)?);
+            }
+            for (name, commands) in PACKAGES {
+                let report = build_package(place, name, commands, build)?;
+                add_row(&mut table, name, build, &Locks::of(&report)?);
+            }
         }
     }
     show(&table);
     Ok(())
 }
 
-fn add_row(table: &mut String, name: &str, undo: &str, locks: &Locks) {
+fn add_row(table: &mut String, name: &str, build: Build, locks: &Locks) {
     let _infallible = writeln!(
         table,
-        "| {name} | {undo} | {} of {} | {} of {} | {} |",
+        "| {name} | {} | {} | {} of {} | {} of {} | {} |",
+        if build.is_whole {
+            "as a whole"
+        } else {
+            "file by file"
+        },
+        build.undo,
         locks.all_hardened,
         locks.all,
         locks.nested_hardened,
@@ -122,20 +145,49 @@ fn add_row(table: &mut String, name: &str, undo: &str, locks: &Locks) {
     );
 }
 
+/// Compiles one of the other tables' programs in one command.
+fn build_program(place: &Place, name: &str, build: Build) -> anyhow::Result<PathBuf> {
+    let program = programs::ALL
+        .iter()
+        .find(|program| program.name == name)
+        .context("the table of programs lacks one")?;
+    let folder = program.fetch(place)?;
+    let report = fresh_report(place, name, build)?;
+    let commands = format!(
+        "{} {} --harden-undo={} --harden-report={} {} {} {} -o {} {}",
+        place.raddle.display(),
+        program.driver,
+        build.undo,
+        report.display(),
+        build.flag(),
+        program.flags.join(" "),
+        program.sources.join(" "),
+        folder.join(build.name()).display(),
+        program.libraries.join(" ")
+    );
+    shell(&folder, &commands)?;
+    Ok(report)
+}
+
+fn fresh_report(place: &Place, name: &str, build: Build) -> anyhow::Result<PathBuf> {
+    let report = place.work.join(format!("{name}-{}.jsonl", build.name()));
+    if report.exists() {
+        fs::remove_file(&report)?;
+    }
+    Ok(report)
+}
+
 fn build_package(
     place: &Place,
     name: &str,
     commands: &str,
-    undo: &str,
-) -> anyhow::Result<std::path::PathBuf> {
+    build: Build,
+) -> anyhow::Result<PathBuf> {
     let folder = place.work.join(name);
     if !folder.exists() {
         fetch_debian(place, name, &folder)?;
     }
-    let report = place.work.join(format!("{name}-locks-{undo}.jsonl"));
-    if report.exists() {
-        fs::remove_file(&report)?;
-    }
+    let report = fresh_report(place, name, build)?;
     let raddle = place.raddle.display();
     for link in ["raddle-cc", "raddle-c++"] {
         let at = place.work.join(link);
@@ -147,8 +199,10 @@ fn build_package(
     }
     let work = place.work.display();
     let setting = format!(
-        "export CC={work}/raddle-cc CXX={work}/raddle-c++ \
-         RADDLE_HARDEN_OPTIONS='--harden-undo={undo} --harden-report={}'; ",
+        "export WHOLE={} CC={work}/raddle-cc CXX={work}/raddle-c++ \
+         RADDLE_HARDEN_OPTIONS='--harden-undo={} --harden-report={}'; ",
+        build.flag(),
+        build.undo,
         report.display()
     );
     shell(&folder, &format!("{setting}{commands}"))?;
@@ -159,7 +213,8 @@ fn build_package(
 #[expect(clippy::print_stdout, reason = "the table is the result")]
 fn show(table: &str) {
     println!(
-        "Sources are Debian's packages, compiled file by file with `-O2`.\n\
+        "Sources are Debian's packages, compiled with `-O2`; as a whole means with `-flto`.\n\
+         A lock counts as held where it may be held, in the function or up the chain of callers in sight.\n\
          Sites that count on promises of other objects are not counted as hardened.\n\n{table}"
     );
 }

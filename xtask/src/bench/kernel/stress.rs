@@ -112,7 +112,7 @@ fn under_qemu(guest: &Guest, test: &Path) -> anyhow::Result<String> {
     ))
 }
 
-/// The test with its threads in loops: the first one prepares each round, nobody expects anything.
+/// The test with its threads in loops: the first one prepares each round, and nothing is expected of it.
 fn looped(text: &str) -> String {
     let (setup, threads) = text.split_once("\nthread ").unwrap_or((text, ""));
     let prepare: Vec<&str> = setup

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::analysis::guard;
-use crate::analysis::model::{LockHow, LockId, LockUse, Shelter};
+use crate::analysis::model::{LockHow, LockId, LockUse, Object, Shelter};
 use crate::analysis::region::LOG_MAX;
 use crate::analysis::summary::{self, Summary};
 
 /// One straight line; locks and unlocks are named by number.
-enum Step {
+pub(super) enum Step {
     Take(LockId),
     Release(LockId),
     /// A write that these locks shelter.
@@ -19,13 +19,14 @@ enum Step {
 }
 use Step::{Call, Plain, Release, Take, Write};
 
-fn line(steps: Vec<Step>) -> Function {
+pub(super) fn line(steps: Vec<Step>) -> Function {
     let mut model = function(vec![(
         steps
             .iter()
             .map(|step| match step {
                 Take(_) => inst(LOCK, &[]),
-                Release(_) | Call(_) | Write(_) => destroy(),
+                Release(_) => inst(Effect::Release, &[]),
+                Call(_) | Write(_) => destroy(),
                 Plain(inst) => inst.clone(),
             })
             .chain([go()])
@@ -61,9 +62,14 @@ fn lock_use(model: &mut Function, inst: InstId, lock: LockId, how: LockHow) {
         how,
     };
     model.lock_uses.insert(inst, using);
+    let object = Object {
+        name: u64::from(lock),
+        made_of: BTreeSet::new(),
+    };
+    model.objects.insert(inst, object);
 }
 
-fn deadlock(function: &Function, at: InstId) -> Result<Plan, Pruned> {
+pub(super) fn deadlock(function: &Function, at: InstId) -> Result<Plan, Pruned> {
     plan_of(function, &site(SiteKind::Deadlock, at, &[]), Reach::Cheap)
 }
 
@@ -98,7 +104,7 @@ fn the_log_has_a_bound() {
     );
 }
 
-fn apply(functions: Vec<Function>) -> (Vec<Body>, Vec<Summary>) {
+pub(super) fn apply(functions: Vec<Function>) -> (Vec<Body>, Vec<Summary>) {
     let mut bodies: Vec<Body> = functions.into_iter().map(body).collect();
     let summaries = summary::apply(&mut bodies, &|_| true, &[]);
     (bodies, summaries)
@@ -110,7 +116,7 @@ fn summaries_go_from_callees_to_callers() {
         line(vec![Plain(read()), Call(0)]),
         line(vec![Take(1), Call(0)]),
         line(vec![Call(1), Take(2)]),
-        line(vec![Take(1), Release(1)]),
+        line(vec![Take(1), Write(&[1]), Release(1)]),
         line(vec![Call(3)]),
     ]);
     assert_eq!(

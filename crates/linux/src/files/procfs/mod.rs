@@ -123,6 +123,7 @@ pub(crate) enum Followed {
 
 /// Follows a link of /proc for a thread.
 pub(crate) fn follow(kernel: &mut Kernel, tid: Tid, link: ProcLink) -> Result<Followed, Errno> {
+    check_link(kernel, tid, link)?;
     match link {
         ProcLink::Process | ProcLink::Thread | ProcLink::Program(_) => {
             Ok(Followed::Path(link_target(kernel, tid, link)?))
@@ -142,6 +143,14 @@ pub(crate) fn follow(kernel: &mut Kernel, tid: Tid, link: ProcLink) -> Result<Fo
             let file = kernel.state.files.open_file(open);
             Ok(Followed::Inode(file.inode, file.path.clone()))
         }
+    }
+}
+
+/// Where links of another process lead is for those who may inspect it.
+pub(super) fn check_link(kernel: &Kernel, tid: Tid, link: ProcLink) -> Result<(), Errno> {
+    match subject(&Node::ProcLink(link)) {
+        Some(pid) if !kernel.may_inspect(tid, pid) => Err(Errno::EACCES),
+        _ => Ok(()),
     }
 }
 
@@ -169,17 +178,60 @@ pub(crate) fn lookup(
     name: &[u8],
 ) -> Option<InodeId> {
     let (mode, node) = node(kernel, tid, directory, proc, name)?;
+    let owner = owner(kernel, &node);
     let files = &mut kernel.state.files;
     let number = number_of_path(&files.path_in(directory, name));
-    if let Some(known) = files.by_number.get(&number) {
-        return Some(*known);
+    if let Some(known) = files.by_number.get(&number).copied() {
+        let inode = files.inode_mut(known);
+        (inode.uid, inode.gid) = owner;
+        return Some(known);
     }
     let is_directory = node.is_directory();
-    let mut inode = Inode::new(number, mode, Timestamp::EPOCH, node);
+    let mut inode = Inode::new(number, mode, Timestamp::EPOCH, node).owned_by(owner);
     if is_directory {
         inode.links = 2;
     }
     Some(files.add_inode(inode))
+}
+
+/// What tells of a process belongs to its effective user, unless it hides its memory.
+fn owner(kernel: &Kernel, node: &Node) -> (u32, u32) {
+    let Some(pid) = subject(node) else {
+        return (0, 0);
+    };
+    let is_open = kernel
+        .state
+        .processes
+        .get(&pid)
+        .is_some_and(|process| process.is_dumpable);
+    match kernel.process_credentials(pid) {
+        Some(who) if is_open => (who.users.effective, who.groups.effective),
+        _ => (0, 0),
+    }
+}
+
+/// The process that a node of /proc tells of.
+fn subject(node: &Node) -> Option<Pid> {
+    let of_directory = |proc: &ProcDir| match *proc {
+        ProcDir::Root => None,
+        ProcDir::Process(pid)
+        | ProcDir::Tasks(pid)
+        | ProcDir::Task(pid, _)
+        | ProcDir::Descriptors(pid)
+        | ProcDir::DescriptorInfos(pid) => Some(pid),
+    };
+    match node {
+        Node::Directory(directory) => match &directory.source {
+            Source::Proc(proc) => of_directory(proc),
+            _ => None,
+        },
+        Node::Proc(ProcFile::Of(pid, ..) | ProcFile::DescriptorInfo(pid, _))
+        | Node::ProcLink(ProcLink::Program(pid))
+        | Node::ProcLink(ProcLink::WorkingDirectory(pid))
+        | Node::ProcLink(ProcLink::RootDirectory(pid))
+        | Node::ProcLink(ProcLink::Descriptor(pid, _)) => Some(*pid),
+        _ => None,
+    }
 }
 
 fn node(
@@ -196,7 +248,11 @@ fn node(
             entries: BTreeMap::new(),
             source: Source::Proc(proc),
         });
-        Some((0o555, node))
+        let mode = match proc {
+            ProcDir::Descriptors(_) | ProcDir::DescriptorInfos(_) => 0o500,
+            _ => 0o555,
+        };
+        Some((mode, node))
     };
     let link = |link| Some((0o777, Node::ProcLink(link)));
     match proc {

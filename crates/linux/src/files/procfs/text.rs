@@ -1,6 +1,7 @@
 //! The texts of /proc that depend on what runs.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use raddle_mem::{PAGE_SIZE, Vma};
 use raddle_stdx::width::to_u64;
@@ -8,7 +9,8 @@ use raddle_stdx::width::to_u64;
 use super::super::core::{self, Facts};
 use super::super::inode::Node;
 use super::super::open::OpenId;
-use super::{ProcFile, ProcLink, TaskFile, WorldFile, descriptor};
+use super::{ProcFile, ProcLink, TaskFile, WorldFile, check_link, descriptor};
+use crate::credentials::{Credentials, Ids};
 use crate::errno::Errno;
 use crate::kernel::Kernel;
 use crate::process::Pid;
@@ -65,6 +67,7 @@ pub(crate) fn write(kernel: &mut Kernel, file: ProcFile, bytes: &[u8]) -> Result
 
 /// What `readlink` gives for a link of /proc.
 pub(crate) fn link_target(kernel: &Kernel, tid: Tid, link: ProcLink) -> Result<Vec<u8>, Errno> {
+    check_link(kernel, tid, link)?;
     Ok(match link {
         ProcLink::Process => kernel.process_of(tid).pid.0.to_string().into_bytes(),
         ProcLink::Thread => format!("{}/task/{}", kernel.process_of(tid).pid.0, tid.0).into_bytes(),
@@ -301,8 +304,24 @@ fn stat(kernel: &Kernel, pid: Pid, tid: Tid, facts: &Facts) -> String {
     )
 }
 
+fn ids_line(ids: Ids) -> String {
+    format!(
+        "{}\t{}\t{}\t{}",
+        ids.real, ids.effective, ids.saved, ids.file
+    )
+}
+
 fn status(kernel: &Kernel, pid: Pid, tid: Tid, facts: &Facts) -> String {
-    let [users, groups] = core::credentials(kernel, pid);
+    let who = kernel.state.threads.get(&tid).map_or_else(
+        || Arc::new(Credentials::root()),
+        |thread| Arc::clone(&thread.credentials),
+    );
+    let no_new_privileges = kernel
+        .state
+        .processes
+        .get(&pid)
+        .is_some_and(|process| process.no_new_privileges);
+    let groups: String = who.more_groups.iter().map(|id| format!("{id} ")).collect();
     let state = match facts.state {
         'S' => "S (sleeping)",
         'T' => "T (stopped)",
@@ -330,25 +349,26 @@ fn status(kernel: &Kernel, pid: Pid, tid: Tid, facts: &Facts) -> String {
     let cpus = kernel.state.files.config.cpus.max(1);
     format!(
         "Name:\t{}\nUmask:\t{umask:04o}\nState:\t{state}\nTgid:\t{}\nNgid:\t0\nPid:\t{}\nPPid:\t{}\nTracerPid:\t0\n\
-         Uid:\t{}\t{}\t{}\t{}\nGid:\t{}\t{}\t{}\t{}\nFDSize:\t{}\nGroups:\t \n\
+         Uid:\t{}\nGid:\t{}\nFDSize:\t{}\nGroups:\t{groups}\n\
          VmPeak:\t{size:8} kB\nVmSize:\t{size:8} kB\nVmLck:\t       0 kB\nVmPin:\t       0 kB\n\
          VmHWM:\t{size:8} kB\nVmRSS:\t{size:8} kB\nVmData:\t{size:8} kB\nVmStk:\t     132 kB\nVmSwap:\t       0 kB\n\
-         Threads:\t{}\nSigQ:\t0/15000\nSeccomp:\t0\nCpus_allowed:\t{:x}\nCpus_allowed_list:\t0-{}\n\
+         Threads:\t{}\nSigQ:\t0/15000\nCapInh:\t{:016x}\nCapPrm:\t{:016x}\nCapEff:\t{:016x}\n\
+         CapBnd:\t{:016x}\nCapAmb:\t{:016x}\nNoNewPrivs:\t{}\nSeccomp:\t0\nCpus_allowed:\t{:x}\nCpus_allowed_list:\t0-{}\n\
          Mems_allowed:\t1\nMems_allowed_list:\t0\nvoluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n",
         name_of(kernel, pid, tid),
         pid.0,
         tid.0,
         facts.parent,
-        users[0],
-        users[1],
-        users[2],
-        users[1],
-        groups[0],
-        groups[1],
-        groups[2],
-        groups[1],
+        ids_line(who.users),
+        ids_line(who.groups),
         slots.next_multiple_of(64).max(64),
         facts.threads.len(),
+        who.inheritable,
+        who.permitted,
+        who.effective,
+        who.bounding,
+        who.ambient,
+        u32::from(no_new_privileges),
         (1_u64 << cpus.min(63)) - 1,
         cpus - 1,
     )

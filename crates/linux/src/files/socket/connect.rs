@@ -6,12 +6,13 @@ use super::ports::{Bound, Protocol};
 use super::{
     Address, Family, Kind, Socket, Stage, UnixName, credentials_of, socket_mut, socket_of,
 };
+use crate::credentials::Capability;
 use crate::errno::Errno;
 use crate::files::flags::{AT_FDCWD, POLLIN, POLLOUT};
 use crate::files::inode::{InodeId, Name, Node};
 use crate::files::io::IoError;
 use crate::files::walk::{self, WalkOptions};
-use crate::files::{open, ready, tree};
+use crate::files::{open, permission, ready, tree};
 use crate::kernel::Kernel;
 use crate::thread::Tid;
 
@@ -81,7 +82,10 @@ pub(crate) fn bind(
             get_mut(kernel, id)?.local = address.clone();
         }
         Address::Unix(UnixName::Path(_)) => {}
-        Address::Inet { .. } | Address::Inet6 { .. } => bind_port(kernel, id, address)?,
+        Address::Inet { .. } | Address::Inet6 { .. } => {
+            check_port(kernel, tid, address)?;
+            bind_port(kernel, id, address)?;
+        }
     }
     Ok(())
 }
@@ -101,7 +105,7 @@ fn bind_path(
         return Err(Errno::EINVAL);
     }
     let node = Node::SocketName(Some(id));
-    let name = tree::create(kernel, &target, mode, node).map_err(|errno| match errno {
+    let name = tree::create(kernel, tid, &target, mode, node).map_err(|errno| match errno {
         Errno::EEXIST => Errno::EADDRINUSE,
         other => other,
     })?;
@@ -109,6 +113,16 @@ fn bind_path(
     let socket = get_mut(kernel, id)?;
     socket.name = Some(name);
     socket.local = Address::Unix(UnixName::Path(path.clone()));
+    Ok(())
+}
+
+/// Ports below 1024 are for those who may serve (ip(7)).
+fn check_port(kernel: &Kernel, tid: Tid, address: &Address) -> Result<(), Errno> {
+    const FIRST_FREE: u16 = 1024;
+    let is_reserved = (1..FIRST_FREE).contains(&address.port());
+    if is_reserved && !kernel.credentials(tid).has(Capability::NET_BIND_SERVICE) {
+        return Err(Errno::EACCES);
+    }
     Ok(())
 }
 
@@ -196,6 +210,7 @@ pub(super) fn find_unix(
         UnixName::Abstract(name) => kernel.state.files.ports.find_name(name),
         UnixName::Path(path) => {
             let id = walk::find(kernel, tid, AT_FDCWD, path, WalkOptions::FOLLOW)?;
+            permission::check(kernel, tid, id, permission::WRITE)?;
             match kernel.state.files.inode(id).node {
                 Node::SocketName(socket) => socket,
                 _ => None,

@@ -226,14 +226,22 @@ pub(crate) fn socket_mut(state: &mut State, id: InodeId) -> Option<&mut Socket> 
     }
 }
 
+impl Kernel {
+    /// Whether an object of the file layer is a socket that takes connections.
+    pub(crate) fn is_listening(&self, object: u32) -> bool {
+        let socket = socket_of(&self.state.files, InodeId(object));
+        socket.is_some_and(|socket| matches!(socket.stage, Stage::Listening { .. }))
+    }
+}
+
 /// The credentials of a thread's process.
 pub(crate) fn credentials_of(kernel: &Kernel, tid: crate::thread::Tid) -> Credentials {
     let pid = kernel.process_of(tid).pid;
-    let [users, groups] = super::core::credentials(kernel, pid);
+    let who = kernel.credentials(tid);
     Credentials {
         pid: pid.0,
-        uid: users[1],
-        gid: groups[1],
+        uid: who.users.effective,
+        gid: who.groups.effective,
     }
 }
 

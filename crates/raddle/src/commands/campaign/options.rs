@@ -41,6 +41,10 @@ pub(crate) struct CampaignOptions {
     /// Switch contexts only in lines that changed since this revision (as in `git diff REV`).
     #[arg(long, value_name = "REV")]
     diff: Option<String>,
+    /// Switch contexts only in the functions that this line of the log of a hardened program names; `raddle predict`
+    /// predicts only what they take part in. May be given several times.
+    #[arg(long, value_name = "LOG LINE|FILE:LINE")]
+    site: Vec<String>,
     /// Measure how the time of the schedules divides between restoring the snapshot, running, detectors and planning.
     #[arg(long)]
     pub(crate) timing: bool,
@@ -76,6 +80,8 @@ impl CampaignOptions {
             findings_max: FINDINGS_MAX,
             varies_time: false,
             every_instruction: false,
+            faults: Vec::new(),
+            coverage: false,
             cancel: cancel.clone(),
             clock: self.timing.then_some(Instant::now as Clock),
         })
@@ -98,12 +104,15 @@ impl CampaignOptions {
     /// The code in which to switch; empty for everywhere.
     ///
     /// # Errors
-    /// If git cannot tell what changed.
+    /// If git cannot tell what changed, or a site is none.
     pub(crate) fn focus(&self) -> anyhow::Result<Vec<Focus>> {
         let mut focus: Vec<Focus> = Vec::new();
         for text in &self.focus {
             let Ok(place) = text.parse();
             focus.push(place);
+        }
+        for text in &self.site {
+            focus.extend(raddle_campaign::of_site(text)?);
         }
         if let Some(revision) = &self.diff {
             focus.extend(diff_lines::changed_since(revision)?);

@@ -172,7 +172,10 @@ fn failures_so_far(progress: Progress) -> String {
         1 => "1 failure".to_owned(),
         count => format!("{count} different failures"),
     };
-    format!("{failures} after {} schedules", progress.schedules)
+    let first = progress.first_failing.map_or_else(String::new, |first| {
+        format!(", the first in schedule {first}")
+    });
+    format!("{failures} after {} schedules{first}", progress.schedules)
 }
 
 #[cfg(test)]
@@ -184,6 +187,7 @@ mod tests {
         schedules: 1_200_000,
         distinct: 350_000,
         failures: 12,
+        first_failing: Some(77),
         points: 1500,
         interrupted: 1400,
         classes: 0,

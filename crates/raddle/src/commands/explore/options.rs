@@ -1,25 +1,47 @@
 //! The options of exploring programs.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_campaign::{Cancel, Options};
-use raddle_explore::{About, HABITS, Program};
+use raddle_campaign::{Cancel, Options, Report};
+use raddle_explore::{About, Cut, HABITS, Program};
+use raddle_symbols::ModuleStore;
 use raddle_trace::{Checks, Inputs};
+use raddle_world::Fault;
 
 use super::oracle;
 use crate::commands::campaign::CampaignOptions;
+use crate::coverage;
 use crate::report_options::ReportOptions;
+
+/// What a word of `--faults` names.
+#[derive(Debug, Clone)]
+struct Faults(Vec<Fault>);
+
+fn faults(word: &str) -> Result<Faults, String> {
+    let chosen = Fault::ALL
+        .iter()
+        .filter(|(name, _)| word == "all" || *name == word);
+    let chosen: Vec<Fault> = chosen.map(|(_, fault)| *fault).collect();
+    if chosen.is_empty() {
+        let names = Fault::ALL.map(|(name, _)| name).join(", ");
+        return Err(format!(
+            "there is no such fault; choose `all` or some of {names}"
+        ));
+    }
+    Ok(Faults(chosen))
+}
 
 /// How to explore and how to tell about it.
 #[derive(Debug, Args)]
 pub(crate) struct ExploreOptions {
     #[command(flatten)]
     pub(crate) campaign: CampaignOptions,
-    /// Where schedules begin: `first-thread`; `hint` for where the program calls `raddle_snapshot()` of raddle.h; or the
-    /// name of a function, such as `main`.
+    /// Where schedules begin: `first-thread`; `hint` for where the program calls `raddle_snapshot()` of raddle.h;
+    /// `listen` for the first time that a process waits for a client; or the name of a function, such as `main`.
     #[arg(long, value_name = "PLACE", default_value = "first-thread")]
     snapshot_at: String,
     /// Look for data races in every schedule, not only in a sample of them, and list those that look harmless.
@@ -33,7 +55,7 @@ pub(crate) struct ExploreOptions {
     red_zones: bool,
     /// Explore all interleavings of a small program (at system calls, synchronisation and communication points)
     /// instead of sampling; says when all were explored, or how many there probably are.
-    #[arg(long, conflicts_with_all = ["scheduler", "focus", "diff"])]
+    #[arg(long, conflicts_with_all = ["scheduler", "focus", "site", "diff"])]
     exhaustive: bool,
     /// Switch threads before any instruction, not only at system calls, synchronisation and communication points:
     /// slow, for bugs that other means of seeing memory show, such as system calls.
@@ -42,6 +64,11 @@ pub(crate) struct ExploreOptions {
     /// Never let a timer or time-out come while some thread could still run.
     #[arg(long)]
     no_time_jumps: bool,
+    /// Let threads meet what the system may do to them: `wake-up` (a wait for a condition ends for nothing),
+    /// `wake-order`, `short` (pipes and sockets move one byte), `interrupt` (EINTR, with handlers only), `memory` (malloc
+    /// gives NULL); several with commas, or `all`.
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = faults, conflicts_with = "exhaustive")]
+    faults: Vec<Faults>,
     /// The exit status that is right; default: that of the run without interruptions.
     #[arg(long, value_name = "STATUS")]
     expect_exit: Option<u8>,
@@ -55,8 +82,20 @@ pub(crate) struct ExploreOptions {
     /// Instructions of one schedule before it counts as hanging; default: a multiple of a plain run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..))]
     max_steps: Option<u64>,
+    /// Count which unserializable interleavings happen, in every schedule, and add that to this file; `raddle coverage`
+    /// shows it.
+    #[arg(long, value_name = "FILE", conflicts_with = "exhaustive")]
+    coverage: Option<PathBuf>,
+    /// Explore only the first part of a long run: every schedule ends after this many instructions. Crashes, data races,
+    /// heap errors and deadlocks up to there are found; hangs, exit statuses and outputs are not judged. Tests that are
+    /// longer than 200 million instructions are cut by themselves.
+    #[arg(long, value_name = "STEPS", value_parser = clap::value_parser!(u64).range(1000..), conflicts_with_all = ["max_steps", "exhaustive"])]
+    pub(crate) cut: Option<u64>,
     #[command(flatten)]
     pub(crate) report: ReportOptions,
+    /// Symbols that were read: tests of one program have them in common.
+    #[arg(skip)]
+    modules: Arc<ModuleStore>,
 }
 
 impl ExploreOptions {
@@ -77,6 +116,8 @@ impl ExploreOptions {
                 races: self.races,
                 varies_time: !self.no_time_jumps,
                 every_instruction: self.every_instruction,
+                faults: self.fault_kinds(),
+                coverage: self.coverage.is_some(),
                 ..self.campaign.campaign(&HABITS, cancel)?
             },
             about: Arc::new(About {
@@ -90,12 +131,53 @@ impl ExploreOptions {
                 expected_output,
                 oracle: self.oracle.clone(),
                 serial: None,
+                modules: Arc::clone(&self.modules),
             }),
             expected_exit: self.expect_exit.map(i32::from),
             steps_max: self.max_steps,
+            cut: self.cut.map_or(Cut::Never, Cut::At),
             exhaustive: self.exhaustive,
             focus: self.campaign.focus()?,
         })
+    }
+
+    /// The faults that are asked for, each once.
+    fn fault_kinds(&self) -> Vec<Fault> {
+        let kinds: BTreeSet<Fault> = self
+            .faults
+            .iter()
+            .flat_map(|faults| &faults.0)
+            .copied()
+            .collect();
+        kinds.into_iter().collect()
+    }
+
+    /// Tries the file of coverage before anything else is done.
+    ///
+    /// # Errors
+    /// If there is a file that has no coverage.
+    pub(crate) fn check_coverage(&self) -> anyhow::Result<()> {
+        self.coverage.as_deref().map_or(Ok(()), coverage::check)
+    }
+
+    /// Adds what a campaign has covered to the file.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written.
+    pub(crate) fn add_coverage<R, T>(
+        &self,
+        program: &str,
+        report: &mut Report<R, T>,
+    ) -> anyhow::Result<()> {
+        match (&self.coverage, report.coverage.take()) {
+            (Some(path), Some(covered)) => coverage::add(path, program, report.schedules, covered),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a test may be cut because it is long.
+    pub(crate) fn may_cut(&self) -> bool {
+        self.cut.is_none() && self.max_steps.is_none() && !self.exhaustive
     }
 
     /// To explore everything takes as many as it takes.

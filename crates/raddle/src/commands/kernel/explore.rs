@@ -1,13 +1,14 @@
 //! `raddle kernel explore`: finds the interleavings of a test case that make a kernel fail.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use clap::Args;
-use raddle_campaign::{Cancel, Options, Report};
+use clap::{Args, Parser};
+use raddle_campaign::{Cancel, Leave, Options, Report};
 use raddle_config::kernel::Known;
 use raddle_kernel::campaign::{
     ContextSet, HABITS, KernelReport, KernelTest, KnownFunctions, LOOP_WINDOW, LivenessRule,
@@ -16,6 +17,7 @@ use raddle_kernel::campaign::{
 use raddle_kernel::recording::{KernelRecording, ModuleInput};
 use raddle_kernel::test_case::TestCase;
 use raddle_kernel::world::Heuristics;
+use raddle_linearize::{Figures, LinearizeKernel};
 use raddle_report::render::{Case, Format, Results, terminal};
 use raddle_report::words::counted;
 use raddle_report::{Finding, RecordingFile};
@@ -31,6 +33,7 @@ use crate::commands::campaign::summary::{all_interleavings, ending, timing};
 use crate::commands::campaign::{CampaignOptions, Verdict};
 use crate::commands::explore::COLUMNS;
 use crate::commands::kind;
+use crate::commands::linearize::{self, cannot_judge, read_rules};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::keep::{Keeper, shell_word};
@@ -84,6 +87,12 @@ pub(crate) struct Explore {
     /// Instructions of a processor in a row before another one gets its turn (SKI's h4).
     #[arg(long, value_name = "N", default_value_t = PATIENCE)]
     patience: u64,
+    /// Compare what the calls give with all serial orders of them, too: return values, buffers, and the calls of `check:`.
+    #[arg(long, conflicts_with_all = ["agent_program", "exhaustive"])]
+    linearize: bool,
+    /// A file with rules for deliberate deviations from serial orders (`[[rule]]`, `[[mask]]`).
+    #[arg(long, value_name = "FILE", requires = "linearize")]
+    rules: Option<PathBuf>,
     #[command(flatten)]
     report: ReportOptions,
     #[command(flatten)]
@@ -138,7 +147,33 @@ pub(crate) fn keep_recording(
     })
 }
 
+/// For the defaults of all options.
+#[derive(Debug, Parser)]
+struct Alone {
+    #[command(flatten)]
+    explore: Explore,
+}
+
 impl Explore {
+    /// Compares tests with serial orders, on a machine as it is by default.
+    pub(crate) fn to_linearize(
+        kernel: &Path,
+        tests: Vec<PathBuf>,
+        rules: Option<PathBuf>,
+        (campaign, report): (CampaignOptions, ReportOptions),
+    ) -> anyhow::Result<Self> {
+        let words = ["raddle", "--linearize", "--kernel"].map(OsString::from);
+        let words = words.into_iter().chain([kernel.as_os_str().to_owned()]);
+        let words = words.chain(tests.iter().map(|test| test.as_os_str().to_owned()));
+        let Alone { explore } = Alone::try_parse_from(words)?;
+        Ok(Self {
+            rules,
+            campaign,
+            report,
+            ..explore
+        })
+    }
+
     pub(crate) fn run(self) -> Result<Code, Failure> {
         let prepared = prepare(&self.guest, ConsoleTo::Nowhere)?;
         let symbols = Arc::new(prepared.symbols);
@@ -171,12 +206,13 @@ impl Explore {
                 race_rules: race_rules.clone(),
                 contexts: self.contexts.clone(),
                 time_max: self.guest_time * 1_000_000,
+                judge: None,
                 origin: Origin {
                     machine: prepared.inputs.clone(),
                     modules,
                 },
             };
-            self.explore_one(&target, &keeper, &interrupt, &mut total)?;
+            self.explore_one(target, &keeper, &interrupt, &mut total)?;
         }
         self.tell_all(&total)?;
         total.verdict.code()
@@ -184,7 +220,7 @@ impl Explore {
 
     fn explore_one(
         &self,
-        target: &Target,
+        mut target: Target,
         keeper: &Keeper,
         interrupt: &Interrupt,
         total: &mut Total,
@@ -195,21 +231,28 @@ impl Explore {
             schedules: self.schedules(),
             time: budget.time,
         });
+        let mut oracle = None;
         let result = watched(interrupt, budget, |cancel, stage| {
-            let test = self.test(target, cancel)?;
+            oracle = self.serial_orders(&target, cancel)?;
+            target.judge = oracle.as_ref().map(LinearizeKernel::judge);
+            let test = self.test(&target, cancel)?;
             let explored = explore(&test, &mut |news| {
                 line.hear(news, stage, |finding, recording| {
                     keep_recording(keeper, finding, recording)
                 });
             });
-            anyhow::Ok(explored)
+            Ok::<_, Failure>(explored)
         });
         drop(line);
         let elapsed = begun.elapsed();
         let mut report = result?.map_err(start_failure)?;
         write_recordings(keeper, &mut report);
         let name = target.test_path();
-        let words = summary(&report, self.liveness(), elapsed);
+        let mut words = summary(&report, self.liveness(), elapsed);
+        let compared = oracle.as_ref().map(LinearizeKernel::figures);
+        if let Some(compared) = compared {
+            words.push_str(&compared_words(compared));
+        }
         let campaign = &report.campaign;
         let failures = campaign.findings.iter().map(|found| &found.finding);
         let races = campaign.races.iter().map(|race| &race.finding);
@@ -217,7 +260,13 @@ impl Explore {
         if self.report.is_for_people() {
             self.print_text(&findings, &format!("{name}: {words}\n"))?;
         }
-        total.summaries.push(figures(target, &report, elapsed));
+        let mut counts = figures(&target, &report, elapsed);
+        if let Some(compared) = compared {
+            counts["histories"] = compared.histories.into();
+            counts["deviating"] = compared.deviating.into();
+            counts["undecided"] = compared.undecided.into();
+        }
+        total.summaries.push(counts);
         let is_vacuous = campaign.decisions == 0;
         let counts_races = !self.campaign.no_fail_on_races;
         total.verdict.add(campaign, counts_races, is_vacuous);
@@ -229,6 +278,21 @@ impl Explore {
             summary: words,
         });
         Ok(())
+    }
+
+    /// What serial orders of the calls give, if they are asked for.
+    fn serial_orders(
+        &self,
+        target: &Target,
+        cancel: &Cancel,
+    ) -> Result<Option<LinearizeKernel>, Failure> {
+        if !self.linearize {
+            return Ok(None);
+        }
+        let rules = self.rules.as_deref().map(read_rules).transpose()?;
+        let leave = Leave::to_explore(cancel);
+        let oracle = LinearizeKernel::start(target.clone(), &rules.unwrap_or_default(), leave);
+        oracle.map(Some).map_err(cannot_judge)
     }
 
     /// To explore everything takes as many as it takes.
@@ -283,7 +347,7 @@ impl Explore {
         let results = Results {
             suite: "raddle kernel".to_owned(),
             cases: total.cases.clone(),
-            rules: kind::rules(&KINDS),
+            rules: [kind::rules(&KINDS), kind::rules(&linearize::KINDS)].concat(),
             counts: total.summaries.clone().into(),
             closing: String::new(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -295,6 +359,22 @@ impl Explore {
             self.report.tell(&results, style())
         }
     }
+}
+
+/// What comparing with serial orders came to, for the end of a summary.
+fn compared_words(compared: Figures) -> String {
+    let mut words = format!(
+        "; {} of calls compared with serial orders, {} of which no serial order explains",
+        counted(compared.histories, "history"),
+        compared.deviating
+    );
+    if compared.undecided > 0 {
+        words.push_str(&format!(
+            "; {} of them have too many serial orders to be decided",
+            compared.undecided
+        ));
+    }
+    words
 }
 
 /// What the project says about its kernel's functions.

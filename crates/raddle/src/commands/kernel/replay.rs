@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
+use raddle_campaign::Leave;
 use raddle_kernel::campaign::{
     InstructionOptions, Origin, RaceRules, Recorded, Session, Target, TraceOptions, repeat, replay,
     trace_functions, trace_instructions,
 };
 use raddle_kernel::recording::{KernelRecording, ModuleInput};
 use raddle_kernel::test_case::TestCase;
+use raddle_linearize::LinearizeKernel;
 use raddle_report::RecordingFile;
 use raddle_report::render::{json, terminal};
 use raddle_report::words::{counted, printable};
@@ -26,6 +28,7 @@ use super::guest_options::GuestOptions;
 use super::modules::Modules;
 use super::prepare::{ConsoleTo, prepare};
 use super::whereabouts::Whereabouts;
+use crate::commands::linearize::cannot_judge;
 use crate::exit::{Code, Failure};
 use crate::gdb;
 use crate::keep::{self, RECORDING_BYTES_MAX, shell_quoted, shell_word};
@@ -159,7 +162,7 @@ impl Replay {
                 "the agent or a file of the guest is not that of the recording: the run may differ",
             );
         }
-        let target = Target {
+        let mut target = Target {
             boot: prepared.boot,
             test: read_test(&recording, &whereabouts)?,
             symbols: Arc::new(prepared.symbols),
@@ -167,11 +170,16 @@ impl Replay {
             race_rules: RaceRules::default(),
             contexts: None,
             time_max: recording.time_max,
+            judge: None,
             origin: Origin {
                 machine: recording.machine.clone(),
                 modules: recording.modules.clone(),
             },
         };
+        if let Some(rules) = &recording.serial {
+            let oracle = LinearizeKernel::start(target.clone(), rules, Leave::endless());
+            target.judge = Some(oracle.map_err(cannot_judge)?.judge());
+        }
         let mut session = Session::start(&target).map_err(start_failure)?;
         if session.start_digest() != recording.start_digest {
             message::warning(

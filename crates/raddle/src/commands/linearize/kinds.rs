@@ -3,7 +3,7 @@
 use crate::commands::kind::Kind;
 
 /// What each kind of finding means.
-pub(crate) const KINDS: [Kind; 3] = [
+pub(crate) const KINDS: [Kind; 4] = [
     (
         "not-linearizable",
         "operations give results together that they give in no serial order",
@@ -18,5 +18,10 @@ pub(crate) const KINDS: [Kind; 3] = [
         "latent-error",
         "all results are right, but the state left behind is not",
         "The results are those of a serial order, but the probes, asked afterwards, give what they give after no serial order with these results. Nobody has noticed yet: a stale entry in a cache, a log in the wrong order, a count that is off. The probe that differs is a request that makes it visible.",
+    ),
+    (
+        "slow-operation",
+        "an operation takes many times the steps that it takes in any serial order",
+        "All results are right, but what one operation costs depends on who comes in between: it tries again and again, waits in a loop, or does work that another one has thrown away. Reported only if the test or its rules say by `slower-than` how many times its slowest serial run is too much.",
     ),
 ];

@@ -11,7 +11,7 @@ use raddle_kernel::campaign::{
     Target,
 };
 use raddle_kernel::recording::KernelRecording;
-use raddle_predict::{CriticalReads, Predictions, predict};
+use raddle_predict::{Predictions, ProgramCode, predict};
 use raddle_report::render::{Case, Results};
 
 use super::{Analyses, Told, milliseconds, words};
@@ -75,6 +75,7 @@ impl KernelPredict {
                 race_rules: rules.clone(),
                 contexts: None,
                 time_max: self.guest_time * 1_000_000,
+                judge: None,
                 origin: Origin {
                     machine: prepared.inputs.clone(),
                     modules,
@@ -107,12 +108,7 @@ impl KernelPredict {
                     keep_recording(keeper, finding, recording)
                 });
             };
-            anyhow::Ok(predict(
-                &test,
-                &what,
-                &mut |_| CriticalReads::default(),
-                news,
-            ))
+            anyhow::Ok(predict(&test, &what, &mut |_| ProgramCode::default(), news))
         });
         drop(line);
         let mut predictions = result?.map_err(start_failure)?;
@@ -161,7 +157,7 @@ impl KernelPredict {
         let findings = findings.map(|found| found.finding.clone()).collect();
         let summary = words::summary(predictions, elapsed);
         let mut closing = if self.analyses.predicted {
-            words::open(&predictions.predicted)
+            words::synchronisation(predictions) + &words::open(&predictions.predicted)
         } else {
             String::new()
         };

@@ -52,6 +52,14 @@ pub(super) fn open(predicted: &[Predicted]) -> String {
         .collect()
 }
 
+/// The order that the program makes by itself, line by line.
+pub(super) fn synchronisation<S: Subject>(predictions: &Predictions<S>) -> String {
+    let loops = predictions.waiting.iter();
+    loops
+        .map(|(read, write)| format!("waits in a loop: {read}, ended by {write}\n"))
+        .collect()
+}
+
 /// How many targets came to what.
 fn outcomes(predicted: &[Predicted]) -> BTreeMap<&'static str, u64> {
     let mut counts = BTreeMap::new();
@@ -105,12 +113,16 @@ pub(super) fn figures<S: Subject>(
             "fingerprint": predicted.fingerprint,
         })
     });
+    let waiting = predictions.waiting.iter();
+    let waiting =
+        waiting.map(|(read, write)| serde_json::json!({ "read": read, "ended_by": write }));
     serde_json::json!({
         "accesses": predictions.accesses,
         "profile_runs": predictions.profiled,
         "passing_runs": predictions.passing,
         "forced_runs": predictions.forced,
         "excluded": predictions.excluded,
+        "waiting_loops": waiting.collect::<Vec<_>>(),
         "failure_sites": predictions.failure_sites,
         "critical_reads": predictions.critical_reads,
         "targets": outcomes(&predictions.predicted),

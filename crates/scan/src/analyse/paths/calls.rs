@@ -204,9 +204,26 @@ impl<'p> Walk<'_, 'p> {
         if event.flags & IN_CONDITION != 0 {
             return true;
         }
-        self.events.get(at(position) + 1).is_some_and(|next| {
-            (next.kind == Kind::Write && next.aux != 0) || next.kind == Kind::Return
-        })
+        self.events
+            .get(at(position) + 1)
+            .is_some_and(|next| match next.kind {
+                Kind::Write => next.aux != 0 && self.contains(E(next.aux), event.expr, 0),
+                Kind::Return => self.contains(next.expr, event.expr, 0),
+                _ => false,
+            })
+    }
+
+    /// Whether `expr` is `part` or has it somewhere inside.
+    fn contains(&self, expr: E, part: E, depth: u32) -> bool {
+        const DEPTH_MAX: u32 = 8;
+        if expr == part || expr == E::NONE || depth > DEPTH_MAX {
+            return expr == part;
+        }
+        let mut found = false;
+        self.view().each_part(expr, |inner| {
+            found = found || self.contains(inner, part, depth + 1);
+        });
+        found
     }
 
     /// A call of a function whose effect on locks is known.

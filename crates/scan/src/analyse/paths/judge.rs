@@ -181,7 +181,8 @@ impl Leaks<'_, '_> {
             return false;
         };
         // A name alone is no evidence, and a function that is there to take a lock weak evidence.
-        if Some(self.locks.family(held.lock)) == program.table.named_family() {
+        let is_named = Some(self.locks.family(held.lock)) == program.table.named_family();
+        if is_named && exit.signs != NEGATIVE {
             return false;
         }
         let is_weak = (family.rcu && exit.signs == ANY)

@@ -443,6 +443,7 @@ impl<K: Sink> Parser<'_, '_, K> {
             return self.field_macro(fields);
         }
         let structs_before = self.declared.structs.len();
+        let start = self.place();
         let specs = self.specifiers()?;
         if self.eat(op(";")) {
             // Fields of an anonymous member belong to the outer struct.
@@ -463,6 +464,7 @@ impl<K: Sink> Parser<'_, '_, K> {
             fields.push(FieldDecl {
                 name: declarator.name,
                 ty,
+                is_rcu: self.is_rcu_between(start, self.place()),
             });
             if !self.eat(op(",")) {
                 break;
@@ -475,6 +477,16 @@ impl<K: Sink> Parser<'_, '_, K> {
             }
         }
         self.expect(op(";"))
+    }
+
+    /// Where the next token stands.
+    fn place(&self) -> u32 {
+        self.tokens.get(self.at).map_or(u32::MAX, |token| token.pos)
+    }
+
+    fn is_rcu_between(&self, start: u32, end: u32) -> bool {
+        let first = self.rcu_marks.partition_point(|mark| *mark < start);
+        self.rcu_marks.get(first).is_some_and(|mark| *mark < end)
     }
 
     /// `DECLARE_BITMAP(name, n);` and `struct_group(name, fields);`.
@@ -494,6 +506,7 @@ impl<K: Sink> Parser<'_, '_, K> {
             fields.push(FieldDecl {
                 name: first.sym,
                 ty: Ty::default(),
+                is_rcu: false,
             });
         }
         if is_group {

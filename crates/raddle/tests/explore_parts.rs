@@ -1,0 +1,97 @@
+//! `raddle explore` where only a part of a program, or of its findings, is wanted.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
+
+use std::path::Path;
+
+use raddle_testkit::{compile_test_program, recordings, told_in};
+use tempfile::TempDir;
+
+const HEADERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../annotations/include");
+
+fn build(folder: &Path, name: &str) {
+    let flags = ["-g", "-O0", "-pthread", "-I", HEADERS];
+    compile_test_program(folder, &format!("explore/{name}.c"), &flags);
+}
+
+fn explore(folder: &Path, options: &[&str], command: &[&str]) -> (i32, String) {
+    let fixed = ["explore", "--schedules", "400", "--time", "600"];
+    told_in(folder, &[&fixed, options, &["--"], command].concat())
+}
+
+#[test]
+fn a_hint_is_found_in_a_program_that_another_executes() {
+    let folder = TempDir::new().unwrap();
+    build(folder.path(), "hint");
+    for script in ["exec ./hint", "./hint; exit $?"] {
+        let (code, text) = explore(
+            folder.path(),
+            &["--snapshot-at", "hint"],
+            &["/bin/sh", "-c", script],
+        );
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains("`balance == 200' failed"), "{text}");
+        assert!(!text.contains("ready == 2"), "{text}");
+    }
+}
+
+#[test]
+fn schedules_of_a_server_begin_where_it_waits_for_a_client() {
+    let folder = TempDir::new().unwrap();
+    build(folder.path(), "listening");
+    let (code, text) = explore(
+        folder.path(),
+        &["--snapshot-at", "listen"],
+        &["./listening"],
+    );
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("`balance == 200' failed"), "{text}");
+    assert!(!text.contains("ready == 2"), "{text}");
+    build(folder.path(), "lost");
+    let (code, text) = explore(folder.path(), &["--snapshot-at", "listen"], &["./lost"]);
+    assert_eq!(code, 4, "{text}");
+    assert!(
+        text.contains("without coming to a wait for a client"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_first_part_of_an_endless_run_is_judged() {
+    let folder = TempDir::new().unwrap();
+    build(folder.path(), "endless");
+    let (code, text) = explore(folder.path(), &["--cut", "100000"], &["./endless"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("`balance == 2' failed"), "{text}");
+    let (code, text) = explore(folder.path(), &["--cut", "100000"], &["./endless", "right"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("cut after 100000 instructions"), "{text}");
+}
+
+#[test]
+fn known_findings_are_left_out_with_their_reason() {
+    let folder = TempDir::new().unwrap();
+    build(folder.path(), "lost");
+    let config = |text: &str| {
+        let text = format!("version = 1\n\n[[suppress]]\n{text}");
+        std::fs::write(folder.path().join("raddle.toml"), text).unwrap();
+    };
+    config(
+        "kind = \"assertion\"\nreason = \"known\"\n\n[[suppress]]\nkind = \"hang\"\nreason = \"old\"\n",
+    );
+    let (code, text) = explore(folder.path(), &["--no-fail-on-races"], &["./lost"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        text.contains("suppressed by kind = \"assertion\" (known)"),
+        "{text}"
+    );
+    assert!(
+        text.contains("unused suppression in raddle.toml: kind = \"hang\" (old)"),
+        "{text}"
+    );
+    assert!(recordings(folder.path()).is_empty());
+    config("kind = \"assertion\"\n");
+    let (code, text) = explore(folder.path(), &[], &["./lost"]);
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("gives no reason"), "{text}");
+}

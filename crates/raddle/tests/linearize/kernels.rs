@@ -1,0 +1,90 @@
+//! Calls of a kernel whose results no serial order of them explains.
+
+use std::path::Path;
+
+use raddle_testkit::kernel::{CORPUS, cache, explore, explore_files, raddle, recording};
+use serde_json::Value;
+
+use super::{folder, has_line};
+
+/// Compares a test of the corpus with serial orders.
+fn run(folder: &Path, test: &str, schedules: &str) -> (i32, Value, String) {
+    let options = ["--linearize", "--json", "--schedules", schedules];
+    told(explore(folder, &format!("serial/{test}"), &options))
+}
+
+fn told((code, text): (i32, String)) -> (i32, Value, String) {
+    let document = serde_json::from_str(&text).unwrap_or(Value::Null);
+    (code, document, text)
+}
+
+#[test]
+fn a_torn_read_is_an_error_that_no_order_gives() {
+    let folder = folder();
+    let (code, document, text) = run(folder.path(), "torn", "400");
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        has_line(
+            &document,
+            "unexpected-error",
+            "+ B: ioctl(d, 122, 0) = error -EIO"
+        ),
+        "{text}"
+    );
+    let (recording, cache) = (recording(folder.path()), cache());
+    let arguments = ["kernel", "replay", "--cache", &cache, &recording];
+    let (code, text) = raddle(folder.path(), &arguments);
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains("the same run as recorded, bit for bit; the same failure"),
+        "{text}"
+    );
+    let (code, document, text) = run(folder.path(), "torn-fixed", "200");
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        document["summary"][0]["histories"].as_u64() > Some(1),
+        "{text}"
+    );
+}
+
+/// What buffers hold is compared: a reader sees one old and one new page.
+#[test]
+fn a_read_of_two_pages_is_not_atomic() {
+    let folder = folder();
+    let (code, document, text) = run(folder.path(), "read-write", "400");
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        has_line(
+            &document,
+            "not-linearizable",
+            "+ B: pread64(f, seen, 8192, 0)"
+        ),
+        "{text}"
+    );
+}
+
+/// Names on tmpfs: every run has a serial order.
+#[test]
+fn names_of_tmpfs_change_one_after_the_other() {
+    let folder = folder();
+    let tests = [
+        "rename-rename",
+        "rename-exchange",
+        "link-unlink",
+        "open-truncate",
+        "create-unlink",
+        "truncate-append",
+    ];
+    let files = tests.map(|test| format!("{CORPUS}/serial/{test}.ktest"));
+    let options = ["--linearize", "--json", "--schedules", "150"];
+    let (code, document, text) = told(explore_files(folder.path(), &files, &options));
+    assert_eq!(code, 0, "{text}");
+    for (test, summary) in tests
+        .iter()
+        .zip(document["summary"].as_array().expect("one each"))
+    {
+        // Both orders were seen, at least.
+        assert!(summary["histories"].as_u64() > Some(1), "{test}: {text}");
+        assert_eq!(summary["undecided"], 0, "{test}: {text}");
+    }
+}
