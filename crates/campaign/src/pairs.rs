@@ -66,8 +66,11 @@ pub fn rank(footprints: &[Footprint]) -> Vec<Pair> {
     greedily(meetings)
 }
 
+/// Two footprints, and the pairs of instructions by which they meet.
+type Meeting = (usize, usize, BTreeSet<(Site, Site)>);
+
 /// Takes what brings most that is new, again and again; of equals the earlier.
-fn greedily(mut left: Vec<(usize, usize, BTreeSet<(Site, Site)>)>) -> Vec<Pair> {
+fn greedily(mut left: Vec<Meeting>) -> Vec<Pair> {
     let mut seen: BTreeSet<(Site, Site)> = BTreeSet::new();
     let mut ranked = Vec::new();
     loop {

@@ -15,6 +15,9 @@ use raddle_world::{ContextId, Inspect};
 use crate::debugger::{Debugger, SymbolsOf, is_asked_for};
 use crate::scene::{Scene, StackFrame};
 
+/// Whether a step ends where a hit is.
+type Accept<'a, W> = dyn FnMut(&mut W, &Hit, &SymbolsOf<W>) -> bool + 'a;
+
 /// Instructions of one line that are followed one by one, to see whether it calls.
 const INSTRUCTIONS_MAX: usize = 2_000;
 
@@ -261,7 +264,7 @@ impl<R: Rerun> Debugger<R> {
         &mut self,
         direction: Direction,
         ends: BTreeSet<u64>,
-        accept: &mut dyn FnMut(&mut R::World, &Hit, &SymbolsOf<R::World>) -> bool,
+        accept: &mut Accept<'_, R::World>,
     ) -> Option<Halted> {
         let (symbols, breakpoints) = (&self.symbols, &self.breakpoints);
         let wanted = breakpoints.iter().flat_map(|one| &one.at).copied();

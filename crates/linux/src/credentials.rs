@@ -356,7 +356,7 @@ mod tests {
             choose_ids(old, [Some(0), None, None], false),
             Err(Errno::EPERM)
         );
-        assert!(choose_ids(old, [Some(7), None, Some(7)], false).is_ok());
+        choose_ids(old, [Some(7), None, Some(7)], false).unwrap();
     }
 
     #[test]

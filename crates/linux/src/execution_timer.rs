@@ -97,11 +97,11 @@ impl ExecutionTimers {
                 continue;
             }
             due.push(which.signal());
-            if timer.interval == 0 {
-                self.0.remove(&(pid, which));
-            } else {
-                let missed = (steps - timer.expiry) / timer.interval;
-                timer.expiry += (missed + 1) * timer.interval;
+            match (steps - timer.expiry).checked_div(timer.interval) {
+                Some(missed) => timer.expiry += (missed + 1) * timer.interval,
+                None => {
+                    self.0.remove(&(pid, which));
+                }
             }
         }
         due

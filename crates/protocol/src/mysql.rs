@@ -63,11 +63,11 @@ pub(crate) fn reply(received: &[u8]) -> Parsed {
     let Some(first) = Packet::at(received, 0) else {
         return Ok(None);
     };
-    match first.content.first().ok_or(Nonsense)? {
-        &ERROR => return whole(first.end, true),
-        &OK => return whole(first.end, false),
+    match *first.content.first().ok_or(Nonsense)? {
+        ERROR => return whole(first.end, true),
+        OK => return whole(first.end, false),
         // LOAD DATA LOCAL asks for a file, which we do not have.
-        &NULL => return Err(Nonsense),
+        NULL => return Err(Nonsense),
         _ => {}
     }
     // Columns up to their end, rows up to theirs.

@@ -96,9 +96,9 @@ mod tests {
             reason: reason.into(),
             ..Suppression::default()
         };
-        assert!(Suppressions::new(vec![rule(Some("hang"), "known")]).is_ok());
-        assert!(Suppressions::new(vec![rule(Some("hang"), " ")]).is_err());
-        assert!(Suppressions::new(vec![rule(None, "known")]).is_err());
+        Suppressions::new(vec![rule(Some("hang"), "known")]).unwrap();
+        Suppressions::new(vec![rule(Some("hang"), " ")]).unwrap_err();
+        Suppressions::new(vec![rule(None, "known")]).unwrap_err();
     }
 
     #[test]

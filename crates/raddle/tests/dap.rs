@@ -267,7 +267,10 @@ fn lines_are_stepped_in_both_directions() {
     assert_eq!(named(editor.go("stepBack", &thread)), in_book(after));
     assert_eq!(named(editor.go("stepBack", &thread)), in_book(before));
     let (_, function, at) = editor.go("stepBack", &thread);
-    assert_eq!((function.as_str(), at), ("book", line("static void book") + 1));
+    assert_eq!(
+        (function.as_str(), at),
+        ("book", line("static void book") + 1)
+    );
     let (_, function, at) = editor.go("stepBack", &thread);
     assert_eq!((function.as_str(), at), ("clerk", call));
     assert_eq!(

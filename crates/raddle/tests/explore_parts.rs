@@ -1,7 +1,5 @@
 //! `raddle explore` where only a part of a program, or of its findings, is wanted.
 
-#![expect(clippy::unwrap_used, reason = "a test fails where its set-up fails")]
-
 use std::path::Path;
 
 use raddle_testkit::{compile_test_program, recordings, told_in};

@@ -1,10 +1,5 @@
 //! Deadlocks end to end: what cannot be recovered from is told, and what may lie between two locks.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests: a surprise ends the test"
-)]
-
 use std::time::Duration;
 
 use raddle_testkit::harden::{Workshop, raddle, root, run, succeed};

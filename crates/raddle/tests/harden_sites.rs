@@ -1,10 +1,5 @@
 //! From and to other commands: inferred oracles become sites, and a line of the log becomes a target.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests: a surprise ends the test"
-)]
-
 use std::time::Duration;
 
 use raddle_testkit::harden::{Workshop, raddle, run, succeed};

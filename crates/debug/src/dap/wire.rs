@@ -138,10 +138,10 @@ mod tests {
     #[test]
     fn broken_messages_are_errors_and_the_end_is_none() {
         assert!(received("").unwrap().is_none());
-        assert!(received("Content-Length: x\r\n\r\n{}").is_err());
-        assert!(received("Content-Length: 99999999999\r\n\r\n{}").is_err());
-        assert!(received("Content-Length: 5\r\n\r\n{").is_err());
-        assert!(received("Content-Length: 2\r\n\r\n{]").is_err());
+        received("Content-Length: x\r\n\r\n{}").unwrap_err();
+        received("Content-Length: 99999999999\r\n\r\n{}").unwrap_err();
+        received("Content-Length: 5\r\n\r\n{").unwrap_err();
+        received("Content-Length: 2\r\n\r\n{]").unwrap_err();
     }
 
     #[test]

@@ -214,7 +214,7 @@ mod tests {
             .collect();
         all.sort_unstable();
         assert_eq!(all, tests);
-        assert!(shard("3/3").of(vec![1, 2]).is_err());
+        shard("3/3").of(vec![1, 2]).unwrap_err();
         for wrong in ["0/3", "4/3", "1", "a/b", "1/0"] {
             assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
         }

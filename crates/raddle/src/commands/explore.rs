@@ -319,19 +319,8 @@ fn explore_case(
     };
     write_recordings(keeper, &case.name, &mut report, &as_found);
     options.add_coverage(&case.name, &mut report)?;
-    let mut findings = findings(options, &report);
-    if let Some(test) = &case.test {
-        for finding in &mut findings {
-            finding.title = format!("test `{test}`: {}", finding.title);
-        }
-    }
-    // The first run interrupts nobody.
-    let is_unbegun = report.was_stopped && findings.is_empty() && report.schedules <= 1;
-    if is_unbegun || report.schedules == 0 {
-        vacuous = vacuous.or(Some(Vacuous::NotBegun));
-    } else if findings.is_empty() && report.decisions == 0 && !report.was_cancelled {
-        vacuous = Some(Vacuous::NothingInterleaved);
-    }
+    let findings = findings_of(options, case, &report);
+    let vacuous = vacuous.or_else(|| proves_nothing(&report, findings.is_empty()));
     Ok(Explored {
         name: case.shown_name().to_owned(),
         report,
@@ -340,6 +329,28 @@ fn explore_case(
         cut,
         elapsed,
     })
+}
+
+/// The findings of a case, with the name of the test in front.
+fn findings_of(options: &ExploreOptions, case: &ToExplore, report: &ProgramReport) -> Vec<Finding> {
+    let mut findings = findings(options, report);
+    if let Some(test) = &case.test {
+        for finding in &mut findings {
+            finding.title = format!("test `{test}`: {}", finding.title);
+        }
+    }
+    findings
+}
+
+/// Why a report says nothing of its program, if that is so.
+fn proves_nothing(report: &ProgramReport, is_without_findings: bool) -> Option<Vacuous> {
+    // The first run interrupts no context.
+    let is_unbegun = report.was_stopped && is_without_findings && report.schedules <= 1;
+    if is_unbegun || report.schedules == 0 {
+        return Some(Vacuous::NotBegun);
+    }
+    let is_uninterrupted = is_without_findings && report.decisions == 0 && !report.was_cancelled;
+    is_uninterrupted.then_some(Vacuous::NothingInterleaved)
 }
 
 /// Each finding gets a file, named after the program and the finding; it replaces the one that was written when the
