@@ -22,8 +22,9 @@ use crate::stack::{own_place, place_of};
 
 /// Steps in a row before the default order goes on to the next context.
 const PATIENCE: u64 = 100_000;
-/// The same for programs that are larger: a context that waits in a loop which is not seen through costs so much.
-const PATIENCE_MAX: u64 = 4_000_000;
+/// The same for programs that execute others: one that is executed makes 200,000 steps before it begins, and must be
+/// able to come before all that others do. A context that waits in a loop which is not seen through costs so much.
+const PATIENCE_MAX: u64 = 1_000_000;
 /// Steps of the default order at most.
 const FIRST_STEPS: u64 = 2_000_000_000;
 /// Steps of a schedule before it counts as hanging, if the default order took fewer.
@@ -147,7 +148,7 @@ impl Subject for Program {
     }
 
     /// The default order says which exit status is right and how long a run takes.
-    fn rules(&self, _: &mut Session, baseline: &Run) -> Result<Rules, StartFailure> {
+    fn rules(&self, session: &mut Session, baseline: &Run) -> Result<Rules, StartFailure> {
         let is_long = baseline.drive.end == End::Hanging;
         match self.cut {
             Cut::Refuse(steps) if is_long => return Err(StartFailure::Long { steps }),
@@ -164,9 +165,10 @@ impl Subject for Program {
         Ok(Rules {
             limits: Limits {
                 steps: self.steps_max.unwrap_or(steps.max(HANG_STEPS_MIN)),
-                // Who needs as long as the whole default order must be able to come before all others: a process that
-                // executes another program makes 200,000 steps before that program begins.
-                patience: baseline.drive.steps.clamp(PATIENCE, PATIENCE_MAX),
+                patience: match session.world.has_executed_others() {
+                    true => baseline.drive.steps.clamp(PATIENCE, PATIENCE_MAX),
+                    false => PATIENCE,
+                },
             },
             expected_exit: Some(self.expected_exit.unwrap_or(status)),
             is_cut: false,

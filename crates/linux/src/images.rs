@@ -31,6 +31,11 @@ impl Images {
         id
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// The path of a program that was started.
     pub(crate) fn path(&self, id: ImageId) -> Option<&[u8]> {
         let found = self.0.iter().find(|(known, _)| *known == id);

@@ -87,7 +87,10 @@ fn known_findings_are_left_out_with_their_reason() {
         text.contains("unused suppression in raddle.toml: kind = \"hang\" (old)"),
         "{text}"
     );
-    assert!(recordings(folder.path()).is_empty());
+    // That of the race is left: it is no finding that a rule names.
+    let kept = recordings(folder.path());
+    let is_of_race = |path: &std::path::PathBuf| path.to_string_lossy().contains("-DR-");
+    assert!(kept.iter().all(is_of_race), "{kept:?}");
     config("kind = \"assertion\"\n");
     let (code, text) = explore(folder.path(), &[], &["./lost"]);
     assert_eq!(code, 2, "{text}");

@@ -19,6 +19,7 @@ mod host;
 pub(crate) mod inode;
 pub(crate) mod inotify;
 pub(crate) mod io;
+mod listing;
 pub(crate) mod lock;
 mod object;
 pub(crate) mod open;

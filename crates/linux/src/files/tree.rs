@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::flags::NAME_MAX;
-use super::host::{self, HostNode};
 use super::inode::{Directory, Entry, Inode, InodeId, Name, Node, Source};
+use super::listing::{listed_host, listed_known};
 use super::open::{self, Listed};
 use super::state::number_of_path;
 use super::walk::{self, Last, Target};
@@ -515,42 +515,4 @@ pub(crate) fn list(
         listed.extend(entry);
     }
     Ok(listed)
-}
-
-fn listed_known(
-    kernel: &mut Kernel,
-    tid: Tid,
-    directory: InodeId,
-    name: &Name,
-) -> Result<Option<Listed>, Errno> {
-    Ok(walk::lookup(kernel, tid, directory, name)?.map(|id| {
-        let inode = kernel.state.files.inode(id);
-        Listed {
-            name: name.clone(),
-            number: inode.number,
-            kind: inode.node.entry_type(),
-        }
-    }))
-}
-
-/// An entry of a host directory that nobody has used yet; no inode is made for it.
-fn listed_host(
-    kernel: &mut Kernel,
-    directory: InodeId,
-    path: &std::path::Path,
-    name: &Name,
-) -> Option<Listed> {
-    let kind = match kernel.host.node(&host::join(path, name)) {
-        HostNode::Absent => return None,
-        HostNode::Denied => 0,
-        HostNode::Directory { .. } => 4,
-        HostNode::File { .. } => 8,
-        HostNode::Symlink { .. } => 10,
-        HostNode::Fifo { .. } => 1,
-    };
-    Some(Listed {
-        number: number_of_path(&kernel.state.files.path_in(directory, name)),
-        name: name.clone(),
-        kind,
-    })
 }

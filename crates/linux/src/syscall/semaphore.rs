@@ -230,10 +230,8 @@ fn get_one(call: &mut Call<'_>, id: i32, wanted: i32) -> SysResult {
 
 /// How many threads wait for this semaphore to become zero, or to grow.
 fn waiters(call: &mut Call<'_>, id: i32, index: usize, for_zero: bool) -> u64 {
-    const CALLS: [u32; 2] = [
-        raddle_calls::number("semop"),
-        raddle_calls::number("semtimedop"),
-    ];
+    const SEMOP: u32 = raddle_calls::number("semop");
+    const SEMTIMEDOP: u32 = raddle_calls::number("semtimedop");
     let waiting: Vec<(Tid, u64, u64)> = call
         .kernel
         .state
@@ -241,7 +239,8 @@ fn waiters(call: &mut Call<'_>, id: i32, index: usize, for_zero: bool) -> u64 {
         .values()
         .filter_map(|thread| match &thread.activity {
             Activity::Waiting(waiting)
-                if CALLS.contains(&waiting.number) && low_i32(waiting.args[0]) == id =>
+                if matches!(waiting.number, SEMOP | SEMTIMEDOP)
+                    && low_i32(waiting.args[0]) == id =>
             {
                 Some((thread.tid, waiting.args[1], waiting.args[2]))
             }

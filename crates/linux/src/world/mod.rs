@@ -6,7 +6,9 @@ mod describe;
 mod exceptions;
 mod faults;
 pub(crate) mod halt;
+mod pending;
 mod private_call;
+mod programs;
 mod rehearsal;
 mod run_digest;
 mod torn;
@@ -14,16 +16,16 @@ mod torn;
 use std::sync::Arc;
 
 use raddle_config::hooks::Hook;
-use raddle_mem::{Frames, GuestAddr, SnapshotDepth};
+use raddle_mem::{Frames, SnapshotDepth};
 use raddle_stdx::Digest;
-use raddle_stdx::width::{low_u16, low_u32, to_u64};
+use raddle_stdx::width::to_u64;
 use raddle_symbols::{ModuleStore, SymbolSpace};
 use raddle_world::{
-    Choice, ContextId, ContextTable, Crash, Duration, Event, ImageId, Location, MeetFaults,
-    Pending, PendingKind, Rehearse, Section, Site, Snapshot, Stop, TearInstructions, Until,
-    VirtualTime, World,
+    Choice, ContextId, ContextTable, Crash, Duration, Event, ImageId, MeetFaults, Pending,
+    PendingKind, Rehearse, Section, Site, Snapshot, Stop, TearInstructions, Until, VirtualTime,
+    World,
 };
-use raddle_x86::{BYTES_MAX, Engine, Exit, Fault, Memory, NextAccess, Observe, Peek, Reg, Slice};
+use raddle_x86::{Engine, Exit, Fault, Memory, Observe, Peek, Slice};
 use rustc_hash::FxHashMap;
 
 use crate::execution_timer;
@@ -31,7 +33,6 @@ use crate::hooks::Hooks;
 use crate::kernel::{Kernel, State};
 use crate::marks::Marks;
 use crate::observe;
-use crate::serve::FUTEX;
 use crate::setup::{self, Setup, StartError};
 use crate::signal::exception_signal;
 use crate::thread::{Activity, ExceptionInfo, Tid};
@@ -452,112 +453,6 @@ impl LinuxWorld {
         self.hooks
             .at_point(&mut self.kernel, &mut self.engine, tid, pc);
         self.marks.at_point(&mut self.kernel, tid, pc);
-    }
-
-    /// The memory accesses of a thread's next instruction.
-    fn peek_accesses(&mut self, tid: Tid, each: &mut dyn FnMut(NextAccess)) {
-        let bytes = self.next_bytes(tid);
-        self.accesses_of(tid, bytes, each);
-    }
-
-    /// The bytes of a thread's next instruction, and those behind it; none if there are too few.
-    fn next_bytes(&mut self, tid: Tid) -> Option<[u8; BYTES_MAX]> {
-        let kernel = &mut self.kernel;
-        let at = GuestAddr(kernel.thread(tid).cpu.rip);
-        let mut bytes = [0; BYTES_MAX];
-        if kernel.read_user(tid, at, &mut bytes).is_ok() {
-            return Some(bytes);
-        }
-        // Code that nobody has executed yet may still have to be fetched from its file.
-        kernel.read_user(tid, at, &mut [0]).ok();
-        None
-    }
-
-    /// The memory accesses of a thread's next instruction, which has these bytes.
-    fn accesses_of(
-        &mut self,
-        tid: Tid,
-        bytes: Option<[u8; BYTES_MAX]>,
-        each: &mut dyn FnMut(NextAccess),
-    ) {
-        let kernel = &mut self.kernel;
-        let thread = &kernel.state.threads[&tid];
-        let space = kernel.state.processes[&thread.process].space;
-        let Some(space) = kernel.state.spaces.get_mut(&space) else {
-            return;
-        };
-        let (frames, map) = (&mut kernel.frames, &mut space.map);
-        self.peek
-            .next_accesses(&thread.cpu, bytes, frames, map, each);
-    }
-
-    /// Whether a thread's next instruction, which has these bytes, is SYSCALL.
-    fn is_syscall(&mut self, tid: Tid, bytes: Option<[u8; BYTES_MAX]>) -> bool {
-        const SYSCALL: [u8; 2] = [0x0F, 0x05];
-        if let Some(bytes) = bytes {
-            return bytes.starts_with(&SYSCALL);
-        }
-        let at = GuestAddr(self.kernel.thread(tid).cpu.rip);
-        let mut bytes = [0; SYSCALL.len()];
-        self.kernel.read_user(tid, at, &mut bytes).is_ok() && bytes == SYSCALL
-    }
-
-    /// The first memory operand of the next instruction that is not on the thread's own stack, else the first.
-    fn pending_access(&mut self, tid: Tid, bytes: Option<[u8; BYTES_MAX]>) -> PendingKind {
-        let sp = self.kernel.thread(tid).cpu.reg(Reg::Rsp);
-        let is_local = |access: &NextAccess| access.addr.wrapping_sub(sp).wrapping_add(128) < 4096;
-        let (mut first, mut shared) = (None, None);
-        self.accesses_of(tid, bytes, &mut |access| {
-            first = first.or(Some(access));
-            if shared.is_none() && !is_local(&access) {
-                shared = Some(access);
-            }
-        });
-        let Some(access) = shared.or(first) else {
-            return PendingKind::Local;
-        };
-        let location = self.location_of(tid, access.addr);
-        let NextAccess {
-            addr,
-            size,
-            reads,
-            writes,
-            atomic,
-        } = access;
-        PendingKind::Access {
-            addr,
-            location,
-            size,
-            reads,
-            writes,
-            atomic,
-        }
-    }
-
-    /// What a call that a thread is about to make touches: a futex its word, others who knows what.
-    fn pending_call_kind(&self, tid: Tid) -> PendingKind {
-        let cpu = &self.kernel.thread(tid).cpu;
-        let number = low_u32(cpu.reg(Reg::Rax));
-        if number != FUTEX {
-            return PendingKind::Syscall { number };
-        }
-        let addr = cpu.reg(Reg::Rdi);
-        PendingKind::Access {
-            addr,
-            location: self.location_of(tid, addr),
-            size: 4,
-            reads: true,
-            writes: true,
-            atomic: true,
-        }
-    }
-
-    /// Where an address is, if its page is present.
-    pub(crate) fn location_of(&self, tid: Tid, addr: u64) -> Option<Location> {
-        let id = self.kernel.process_of(tid).space;
-        let map = &self.kernel.state.spaces[&id].map;
-        let page = observe::page_key(id, map, GuestAddr(addr).page())?;
-        Some(Location::new(page, low_u16(addr & 0xFFF)))
     }
 }
 

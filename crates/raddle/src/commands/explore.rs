@@ -1,28 +1,24 @@
 //! `raddle explore`: finds the failing interleavings of an unmodified program.
 
+mod explored;
 pub(crate) mod kinds;
 mod options;
 pub(crate) mod oracle;
+mod start;
 mod summary;
+mod told;
 
-use std::io::Read;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
 use clap::Args;
 use raddle_campaign::{News, Phase, Report};
 use raddle_explore::{About, Cut, ProgramReport, SnapshotAt, StartFailure, explore, libtest};
-use raddle_linux::StartError;
-use raddle_report::render::{Case, Results};
 use raddle_report::{Finding, RecordingFile};
-use raddle_stdx::regular_file;
 use raddle_trace::{Inputs, Recording};
 
 use super::campaign::progress::{Bounds, Line};
 use super::campaign::verdict::{self, Verdict};
-use super::kind;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::keep::{Keeper, shell_quoted, shell_word};
@@ -31,7 +27,11 @@ use crate::program_options::ProgramOptions;
 use crate::report_options;
 use crate::suppressed::Suppressions;
 use crate::watch::{Budget, watched};
+use explored::{Explored, Vacuous, proves_nothing};
 pub(crate) use options::ExploreOptions;
+use start::failed;
+pub(super) use start::start_failure;
+use told::results;
 
 /// Columns of what is told of runs, where no terminal says how many there are.
 pub(crate) const COLUMNS: usize = 110;
@@ -129,69 +129,6 @@ pub(crate) struct Batch {
     pub(crate) suppressions: Suppressions,
     /// For all cases together; each gets its share of what is left, but no more than `--time`.
     pub(crate) total_time: Option<Duration>,
-}
-
-/// A case that was explored.
-struct Explored {
-    name: String,
-    report: ProgramReport,
-    findings: Vec<Finding>,
-    /// Why nothing was tested, if nothing was.
-    vacuous: Option<Vacuous>,
-    /// After how many instructions its runs were cut, if they were.
-    cut: Option<u64>,
-    elapsed: Duration,
-}
-
-/// Why nothing was tested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Vacuous {
-    NoThreads,
-    NothingInterleaved,
-    NotBegun,
-}
-
-impl std::fmt::Display for Vacuous {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::NoThreads => "creates no threads: nothing was tested",
-            Self::NothingInterleaved => {
-                "no two threads or processes could ever run at the same time: nothing was interleaved, so nothing was tested"
-            }
-            Self::NotBegun => {
-                "ended before its first schedule was over: nothing was tested; give it more `--time`"
-            }
-        })
-    }
-}
-
-impl Explored {
-    /// Takes out what the project does not want to see, with its recordings.
-    fn leave_out(&mut self, suppressions: &mut Suppressions) {
-        for fingerprint in suppressions.apply(&mut self.report) {
-            let gone = |finding: &Finding| finding.fingerprint == fingerprint;
-            let recordings = self.findings.iter().filter(|finding| gone(finding));
-            for file in recordings.filter_map(|finding| finding.recording.as_ref()) {
-                drop(std::fs::remove_file(&file.file));
-            }
-            self.findings.retain(|finding| !gone(finding));
-        }
-    }
-
-    fn summary(&self) -> String {
-        match &self.vacuous {
-            Some(reason) => reason.to_string(),
-            None => {
-                let mut text = summary::summary(&self.report, self.findings.len(), self.elapsed);
-                if let Some(steps) = self.cut {
-                    text.push_str(&format!(
-                        "; runs were cut after {steps} instructions: only what happens before that was tested, for crashes, races, heap errors and deadlocks"
-                    ));
-                }
-                text
-            }
-        }
-    }
 }
 
 /// Explores one case after the other and tells about all of them.
@@ -342,17 +279,6 @@ fn findings_of(options: &ExploreOptions, case: &ToExplore, report: &ProgramRepor
     findings
 }
 
-/// Why a report says nothing of its program, if that is so.
-fn proves_nothing(report: &ProgramReport, is_without_findings: bool) -> Option<Vacuous> {
-    // The first run interrupts no context.
-    let is_unbegun = report.was_stopped && is_without_findings && report.schedules <= 1;
-    if is_unbegun || report.schedules == 0 {
-        return Some(Vacuous::NotBegun);
-    }
-    let is_uninterrupted = is_without_findings && report.decisions == 0 && !report.was_cancelled;
-    is_uninterrupted.then_some(Vacuous::NothingInterleaved)
-}
-
 /// Each finding gets a file, named after the program and the finding; it replaces the one that was written when the
 /// failure was first seen.
 fn write_recordings(
@@ -408,169 +334,6 @@ fn findings(options: &ExploreOptions, report: &ProgramReport) -> Vec<Finding> {
     let races = report.races.iter().map(|race| &race.finding);
     let races = races.filter(|race| verdict::is_shown(race, options.races));
     failures.chain(races).cloned().collect()
-}
-
-/// All cases, in every form.
-fn results(
-    options: &ExploreOptions,
-    program: &str,
-    explored: &[Explored],
-    is_single: bool,
-) -> anyhow::Result<Results> {
-    let counts: Vec<serde_json::Value> =
-        explored.iter().map(|case| counts(options, case)).collect();
-    let case = |case: &Explored| Case {
-        name: case.name.clone(),
-        milliseconds: u64::try_from(case.elapsed.as_millis()).unwrap_or(u64::MAX),
-        findings: case.findings.clone(),
-        skipped: case.vacuous.map(|reason| reason.to_string()),
-        summary: case.summary(),
-    };
-    Ok(Results {
-        suite: program.to_owned(),
-        cases: explored.iter().map(case).collect(),
-        rules: kind::rules(&kinds::KINDS),
-        counts: match counts.as_slice() {
-            [one] if is_single => one.clone(),
-            all => serde_json::json!({ "tests": all }),
-        },
-        closing: closing(explored, is_single),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        project: report_options::project()?,
-    })
-}
-
-/// What became of each case, for people.
-fn closing(explored: &[Explored], is_single: bool) -> String {
-    let mut text = String::new();
-    for case in explored {
-        if !is_single {
-            let verdict = match (&case.vacuous, case.findings.len()) {
-                (Some(_), _) => "nothing tested",
-                (None, 0) if case.report.was_cancelled => "interrupted",
-                (None, 0) => "ok",
-                _ => "FAILED",
-            };
-            text.push_str(&format!("test {} ... {verdict}: ", case.name));
-        }
-        text.push_str(&case.summary());
-        text.push('\n');
-    }
-    if !is_single {
-        text.push_str(&totals(explored));
-    }
-    text
-}
-
-fn totals(explored: &[Explored]) -> String {
-    let failed = explored.iter().filter(|case| !case.findings.is_empty());
-    let vacuous = |why| {
-        explored
-            .iter()
-            .filter(move |case| case.vacuous == Some(why))
-    };
-    let schedules: u64 = explored.iter().map(|case| case.report.schedules).sum();
-    let mut text = format!(
-        "{} tests explored in {schedules} schedules: {} failed, {} without threads",
-        explored.len(),
-        failed.count(),
-        vacuous(Vacuous::NoThreads).count()
-    );
-    let not_begun = vacuous(Vacuous::NotBegun).count();
-    if not_begun > 0 {
-        text.push_str(&format!(
-            ", {not_begun} ended before their first schedule was over"
-        ));
-    }
-    text.push('\n');
-    text
-}
-
-fn counts(options: &ExploreOptions, case: &Explored) -> serde_json::Value {
-    let report = &case.report;
-    let mut counts = serde_json::json!({
-        "name": case.name,
-        "findings": case.findings.len(),
-        "vacuous": case.vacuous.is_some(),
-        "schedules": report.schedules,
-        "distinct": report.distinct,
-        "failing": report.failing,
-        "first_failing": report.first_failing,
-        "contexts": report.contexts,
-        "decisions": report.decisions,
-        "points": report.points,
-        "points_interrupted": report.interrupted,
-        "shared_places": report.shared_places,
-        "reads_from_classes": report.classes,
-        "reads_from_pairs": report.pairs,
-        "steps": report.steps,
-        "interrupted": report.was_cancelled,
-        "schedules_dropped": report.dropped,
-        "findings_as_found": report.as_found,
-    });
-    if options.campaign.timing {
-        let nanoseconds = |spent: Duration| u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX);
-        counts["nanoseconds"] = serde_json::json!({
-            "restore": nanoseconds(report.spent.restore),
-            "run": nanoseconds(report.spent.run),
-            "detect": nanoseconds(report.spent.detect),
-            "plan": nanoseconds(report.spent.plan),
-        });
-    }
-    counts
-}
-
-/// A program that cannot be explored, with the exit code of its kind.
-pub(super) fn start_failure(failure: StartFailure) -> Failure {
-    let code = match failure {
-        StartFailure::Unsupported(_) => Code::Unsupported,
-        StartFailure::EndedAlone { .. }
-        | StartFailure::NotReached { .. }
-        | StartFailure::NotReady { .. }
-        | StartFailure::Cancelled => Code::Vacuous,
-        _ => Code::Usage,
-    };
-    let hint = missing_interpreter(&failure);
-    Failure {
-        code,
-        error: anyhow!("{failure}{hint}"),
-    }
-}
-
-/// The same, where Ctrl-C may have been the reason.
-fn failed(failure: StartFailure, interrupt: &Interrupt) -> Failure {
-    let is_interrupted = matches!(failure, StartFailure::Cancelled) && interrupt.is_requested();
-    let mut failed = start_failure(failure);
-    if is_interrupted {
-        failed.code = Code::Interrupted;
-    }
-    failed
-}
-
-/// Bytes of the first line of a script at most, as Linux has it.
-const SCRIPT_LINE_MAX: u64 = 256;
-
-/// Scripts fail like missing programs when their interpreter is missing.
-fn missing_interpreter(failure: &StartFailure) -> String {
-    let StartFailure::Start(StartError::Program { program, .. }) = failure else {
-        return String::new();
-    };
-    // A recording may have named it.
-    let mut bytes = Vec::new();
-    let first = regular_file::open(Path::new(program))
-        .and_then(|file| file.take(SCRIPT_LINE_MAX).read_to_end(&mut bytes));
-    if first.is_err() {
-        return String::new();
-    }
-    let text = String::from_utf8_lossy(&bytes);
-    let first = text.lines().next().unwrap_or_default();
-    match first.strip_prefix("#!") {
-        Some(rest) => {
-            let interpreter = rest.split_whitespace().next().unwrap_or_default();
-            format!("; it is a script, and its interpreter is `{interpreter}`")
-        }
-        None => String::new(),
-    }
 }
 
 fn code(

@@ -53,7 +53,7 @@ pub(crate) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn intern(&mut self, text: &'a [u8], words: &Words) -> u32 {
+    pub(super) fn intern(&mut self, text: &'a [u8], words: &Words) -> u32 {
         if let Some(id) = self.ids.get(text) {
             return *id;
         }
@@ -108,14 +108,11 @@ pub(crate) struct Lexed<'a> {
     pub(crate) rcu_marks: Vec<u32>,
 }
 
-/// Longest macro body that is looked into.
-const MACRO_TOKENS_MAX: usize = 60;
-
-struct Lexer<'a, 'w> {
-    text: &'a [u8],
-    pos: usize,
-    words: &'w Words,
-    out: Lexed<'a>,
+pub(super) struct Lexer<'a, 'w> {
+    pub(super) text: &'a [u8],
+    pub(super) pos: usize,
+    pub(super) words: &'w Words,
+    pub(super) out: Lexed<'a>,
     /// Open `{` and `(`; decides whether both branches of an `#if` can be kept.
     braces: u32,
     parens: u32,
@@ -166,7 +163,7 @@ fn is_name_start(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
-fn is_name_part(byte: u8) -> bool {
+pub(super) fn is_name_part(byte: u8) -> bool {
     is_name_start(byte) || byte.is_ascii_digit()
 }
 
@@ -208,12 +205,12 @@ impl<'a> Lexer<'a, '_> {
         self.out.tokens.push(token);
     }
 
-    fn peek(&self, ahead: usize) -> u8 {
+    pub(super) fn peek(&self, ahead: usize) -> u8 {
         self.text.get(self.pos + ahead).copied().unwrap_or(0)
     }
 
     /// Skips blanks and comments; returns false at the end of the text.
-    fn skip_space(&mut self, line_start: &mut bool) -> bool {
+    pub(super) fn skip_space(&mut self, line_start: &mut bool) -> bool {
         loop {
             let Some(byte) = self.text.get(self.pos) else {
                 return false;
@@ -241,7 +238,7 @@ impl<'a> Lexer<'a, '_> {
     }
 
     /// To the end of the logical line, which a backslash continues.
-    fn skip_line(&mut self) {
+    pub(super) fn skip_line(&mut self) {
         while let Some(byte) = self.text.get(self.pos) {
             match byte {
                 b'\\' if self.peek(1) == b'\n' => self.pos += 2,
@@ -287,7 +284,7 @@ impl<'a> Lexer<'a, '_> {
         }
     }
 
-    fn scan(&mut self) -> Token {
+    pub(super) fn scan(&mut self) -> Token {
         let start = self.pos;
         let byte = self.peek(0);
         let kind = if is_name_start(byte) {
@@ -516,76 +513,6 @@ impl<'a> Lexer<'a, '_> {
                 return;
             }
         }
-    }
-
-    /// Notes a function-like macro whose body is short enough to matter.
-    fn define(&mut self) {
-        while matches!(self.peek(0), b' ' | b'\t') {
-            self.pos += 1;
-        }
-        let start = self.pos;
-        while is_name_part(self.peek(0)) {
-            self.pos += 1;
-        }
-        let name = &self.text[start..self.pos];
-        if self.peek(0) != b'(' || name.is_empty() {
-            self.skip_line();
-            return;
-        }
-        let body_start = self.pos;
-        self.skip_line();
-        let line = &self.text[body_start..self.pos];
-        let length = line.len();
-        let name = Sym(self.out.names.intern(name, self.words));
-        self.out.macro_names.push(name);
-        if length > MACRO_TOKENS_MAX * 12 {
-            return;
-        }
-        let end = self.pos;
-        self.pos = body_start;
-        let tokens = self.line_tokens(end);
-        self.pos = end;
-        self.note_macro(name, tokens);
-    }
-
-    fn line_tokens(&mut self, end: usize) -> Vec<Token> {
-        let mut tokens = Vec::new();
-        let mut line_start = false;
-        let text = self.text;
-        self.text = &text[..end];
-        while tokens.len() <= MACRO_TOKENS_MAX && self.skip_space(&mut line_start) {
-            tokens.push(self.scan());
-        }
-        self.text = text;
-        tokens
-    }
-
-    fn note_macro(&mut self, name: Sym, tokens: Vec<Token>) {
-        if tokens.len() > MACRO_TOKENS_MAX {
-            return;
-        }
-        let close = tokens
-            .iter()
-            .position(|token| token.kind == Kind::Op(op(")")));
-        let Some(close) = close else { return };
-        let params = tokens[..close]
-            .iter()
-            .filter(|token| token.kind == Kind::Name)
-            .map(|token| token.sym)
-            .collect();
-        let mut body = tokens[close + 1..].to_vec();
-        let matters = body
-            .iter()
-            .any(|token| token.kind == Kind::Name && self.out.names.word(token.sym) == Word::Sync);
-        if !matters {
-            return;
-        }
-        body.push(Token {
-            kind: Kind::End,
-            sym: Sym(0),
-            pos: index(self.pos),
-        });
-        self.out.macros.push(Macro { name, params, body });
     }
 }
 

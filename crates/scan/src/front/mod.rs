@@ -2,6 +2,7 @@
 
 pub(crate) mod ast;
 mod conditional;
+mod define;
 pub(crate) mod event;
 pub(crate) mod lex;
 pub(crate) mod lower;

@@ -1,5 +1,6 @@
 //! Finds the instances of patterns: statements by syntax, then threads, locks and aliases by the analyses.
 
+mod armed;
 pub(crate) mod bound;
 mod claims;
 mod conditions;
@@ -9,8 +10,10 @@ mod facts;
 mod guards;
 mod habits;
 mod handlers;
+mod irq_off;
 mod join;
 mod lives;
+mod locked;
 mod paths;
 mod spellings;
 mod suspects;

@@ -4,6 +4,7 @@
 //! Reading order: [`Socket`], [`inbox`], `connect`, [`transfer`].
 
 mod address;
+mod close;
 mod connect;
 mod inbox;
 mod interface;
@@ -17,7 +18,8 @@ use std::collections::VecDeque;
 use raddle_world::VirtualTime;
 
 pub(crate) use address::{Address, UnixName};
-pub(crate) use connect::{accept, bind, closed, connect, destroy, listen, pair, shutdown};
+pub(crate) use close::{closed, destroy};
+pub(crate) use connect::{accept, bind, connect, listen, pair, shutdown};
 pub(crate) use interface::interface_ioctl;
 pub(crate) use options::{Options, get_option, set_option};
 pub(crate) use peer::{PeerBytes, is_listening, peer_connects, peer_receives, peer_sends};

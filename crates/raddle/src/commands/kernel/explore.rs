@@ -1,10 +1,9 @@
 //! `raddle kernel explore`: finds the interleavings of a test case that make a kernel fail.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Parser};
@@ -16,20 +15,17 @@ use raddle_kernel::campaign::{
 };
 use raddle_kernel::recording::{KernelRecording, ModuleInput};
 use raddle_kernel::test_case::TestCase;
-use raddle_kernel::world::Heuristics;
-use raddle_linearize::{Figures, LinearizeKernel};
+use raddle_linearize::LinearizeKernel;
 use raddle_report::render::{Case, Format, Results, terminal};
-use raddle_report::words::counted;
 use raddle_report::{Finding, RecordingFile};
 use raddle_stdx::regular_file;
-use raddle_stdx::width::to_u64;
 
 use super::guest_options::GuestOptions;
 use super::kinds::KINDS;
 use super::modules::Modules;
 use super::prepare::{ConsoleTo, prepare};
+use super::summary::{compared_words, figures, summary};
 use crate::commands::campaign::progress::{Bounds, Line};
-use crate::commands::campaign::summary::{all_interleavings, ending, timing};
 use crate::commands::campaign::{CampaignOptions, Verdict};
 use crate::commands::explore::COLUMNS;
 use crate::commands::kind;
@@ -361,21 +357,6 @@ impl Explore {
     }
 }
 
-/// What comparing with serial orders came to, for the end of a summary.
-fn compared_words(compared: Figures) -> String {
-    let mut words = format!(
-        "; {} histories of calls compared with serial orders, {} of which no serial order explains",
-        compared.histories, compared.deviating
-    );
-    if compared.undecided > 0 {
-        words.push_str(&format!(
-            "; {} of them have too many serial orders to be decided",
-            compared.undecided
-        ));
-    }
-    words
-}
-
 /// What the project says about its kernel's functions.
 pub(crate) fn race_rules(path: Option<&Path>) -> anyhow::Result<RaceRules> {
     let config = project::read(path)?.config.kernel;
@@ -394,42 +375,6 @@ pub(crate) fn race_rules(path: Option<&Path>) -> anyhow::Result<RaceRules> {
 /// How findings look on this terminal.
 pub(crate) fn style() -> terminal::Style {
     report_options::style(COLUMNS)
-}
-
-/// Figures of one test for programs.
-fn figures(target: &Target, kernel: &KernelReport, elapsed: Duration) -> serde_json::Value {
-    let report = &kernel.campaign;
-    let total = report.spent.total().as_secs_f64().max(1e-9);
-    let share = |part: Duration| part.as_secs_f64() / total;
-    serde_json::json!({
-        "test": target.test.as_ref().map(|test| &test.path),
-        "schedules": report.schedules,
-        "distinct": report.distinct,
-        "failing": report.failing,
-        "first_failing": report.first_failing,
-        "decisions": report.decisions,
-        "points": report.points,
-        "shared_places": report.shared_places,
-        "steps": report.steps,
-        "baseline_steps": report.baseline_steps,
-        "liveness": report.tally.counts,
-        "liveness_schedules": report.tally.schedules,
-        "liveness_schedules_any": report.tally.any,
-        "liveness_percent": report.tally.percentages(report.schedules),
-        "liveness_per_schedule": report.tally.per_schedule(report.schedules),
-        "outside": report.tally.outside,
-        "liveness_places": report.tally.places.each_ref().map(BTreeSet::len),
-        "instructions": report.spent.instructions,
-        "restored_pages": report.spent.pages,
-        "restore_share": share(report.spent.restore),
-        "detector_share": share(report.spent.detect),
-        "race_groups": report.races.len(),
-        "interrupted": report.was_cancelled,
-        "schedules_dropped": report.dropped,
-        "findings_as_found": report.as_found,
-        "seconds": elapsed.as_secs_f64(),
-        "fixed_threads": kernel.fixed_threads,
-    })
 }
 
 /// Reads a test case with its modules.
@@ -458,80 +403,4 @@ pub(crate) fn start_failure(failure: StartFailure) -> Failure {
         code,
         error: anyhow!(failure),
     }
-}
-
-/// How often SKI's heuristics spoke, as in its Tables 6.2 and 6.3.
-fn ski_tables(report: &Report<KernelRecording, Heuristics>) -> String {
-    let row = |figures: [f64; 5], unit: &str| {
-        let names = ["H1", "H2", "H3", "H4", "H*"];
-        let cells = names.iter().zip(figures);
-        let cells: Vec<String> = cells
-            .map(|(name, figure)| format!("{name} {figure:.2}{unit}"))
-            .collect();
-        cells.join(", ")
-    };
-    format!(
-        "; SKI's heuristics spoke in this share of the schedules: {}; so often per schedule: {}",
-        row(report.tally.percentages(report.schedules), " %"),
-        row(report.tally.per_schedule(report.schedules), "")
-    )
-}
-
-/// What was explored and what was not.
-fn summary(kernel: &KernelReport, liveness: LivenessRule, elapsed: Duration) -> String {
-    let report = &kernel.campaign;
-    let seconds = elapsed.as_secs_f64().max(0.001);
-    let thousands = |count: u64| count as f64 / report.schedules.max(1) as f64 / 1000.0;
-    let mut text = format!(
-        "explored {} schedules ({} distinct) in {:.1} s ({:.0}/s), {} failing; {} communication points, up to {} decisions, {:.0} thousand instructions each ({:.0} with the checks); {}",
-        report.schedules,
-        report.distinct,
-        elapsed.as_secs_f64(),
-        report.schedules as f64 / seconds,
-        report.failing,
-        report.points,
-        report.decisions,
-        thousands(report.steps),
-        thousands(report.spent.instructions),
-        counted(
-            to_u64(report.findings.len() + report.races.len()),
-            "finding"
-        ),
-    );
-    let [halted, paused, looping, starving] = report.tally.counts;
-    text.push_str(&format!(
-        "; passed over: {halted} halted, {paused} paused, {looping} looping, {starving} starving"
-    ));
-    if liveness == LivenessRule::Ski {
-        text.push_str(&ski_tables(report));
-    }
-    if report.tally.outside > 0 {
-        text.push_str(&format!(
-            "; {} somebody outside of --contexts went on because nobody else could",
-            counted(report.tally.outside, "time")
-        ));
-    }
-    if !report.races.is_empty() {
-        let groups = counted(to_u64(report.races.len()), "group");
-        text.push_str(&format!(", among the findings {groups} of data races"));
-    }
-    if report.unexplained > 0 {
-        text.push_str(&format!(
-            "; {} further kinds of failures are not shown",
-            report.unexplained
-        ));
-    }
-    let explored = all_interleavings(report, report.findings.len());
-    text.push_str(&explored.unwrap_or_default());
-    ending(report, &mut text);
-    if let Some((what, count)) = &report.unsupported {
-        text.push_str(&format!(
-            "; {count} schedules ended at something not supported: {what}"
-        ));
-    }
-    if report.decisions == 0 {
-        text.push_str("; nothing was interleaved: the threads never met");
-    }
-    timing(&report.spent, &mut text);
-    text
 }

@@ -15,6 +15,7 @@ mod modules;
 mod new_test;
 pub(super) mod prepare;
 mod replay;
+mod summary;
 mod whereabouts;
 
 pub(super) use kinds::KINDS;

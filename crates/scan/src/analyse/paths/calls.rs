@@ -6,10 +6,8 @@ use super::value::{ANY, NEGATIVE, Node, POSITIVE, Signs, Value, ZERO};
 use super::walk::Walk;
 use crate::analyse::keys::{Key, KeyParts, View};
 use crate::analyse::locks::Lock;
-use crate::analyse::operations::{
-    Operation, class_key, is_unconditional, lock_key, operation, substitute,
-};
-use crate::analyse::program::{FnId, Name};
+use crate::analyse::operations::{Operation, lock_key, operation};
+use crate::analyse::program::FnId;
 use crate::front::ast::{E, Expr};
 use crate::front::event::{Event, IN_CONDITION, Kind};
 use crate::front::lex::{Sym, at, index, op};
@@ -17,10 +15,10 @@ use crate::idioms::LockAction;
 
 /// What a call does to one lock.
 #[derive(Debug, Clone, Copy)]
-struct Effect {
-    action: LockAction,
-    lock: Lock,
-    instance: Value,
+pub(super) struct Effect {
+    pub(super) action: LockAction,
+    pub(super) lock: Lock,
+    pub(super) instance: Value,
 }
 
 impl<'p> Walk<'_, 'p> {
@@ -116,7 +114,7 @@ impl<'p> Walk<'_, 'p> {
     }
 
     /// Runs a call that stands in a condition only on paths on which its part of the condition is reached.
-    fn guarded(
+    pub(super) fn guarded(
         &mut self,
         position: u32,
         event: Event,
@@ -162,7 +160,7 @@ impl<'p> Walk<'_, 'p> {
             .map(|head| head.expr)
     }
 
-    fn one_effect(
+    pub(super) fn one_effect(
         &mut self,
         position: u32,
         event: Event,
@@ -332,7 +330,7 @@ impl<'p> Walk<'_, 'p> {
     }
 
     /// The lock may be released from now on.
-    fn doubt(&mut self, lock: Lock, state: &mut State) {
+    pub(super) fn doubt(&mut self, lock: Lock, state: &mut State) {
         let mut is_own = false;
         for held in &mut state.held {
             if held.lock.is_same_object(lock) {
@@ -355,7 +353,7 @@ impl<'p> Walk<'_, 'p> {
         }
     }
 
-    fn argument_values(&mut self, state: &State, call: E) -> Vec<Value> {
+    pub(super) fn argument_values(&mut self, state: &State, call: E) -> Vec<Value> {
         let view = self.view();
         let Expr::Call { args, .. } = view.expr(call) else {
             return Vec::new();
@@ -434,130 +432,6 @@ impl<'p> Walk<'_, 'p> {
             self.check_relock(position, lock, instance, state);
             self.pass(position, lock, instance, state);
         }
-    }
-
-    /// A macro: its unconditional lock operations, with the arguments put in.
-    fn macro_call(
-        &mut self,
-        position: u32,
-        event: Event,
-        inner: &View<'p>,
-        state: State,
-    ) -> Vec<State> {
-        let mut effects = Vec::new();
-        let body = inner.unit.events_of(inner.function);
-        let args = self.argument_values(&state, event.expr);
-        for own in body {
-            if own.kind == Kind::Call
-                && is_unconditional(body, own)
-                && let Some(effect) = self.macro_effect(inner, own.expr, event.expr, &args, &state)
-            {
-                effects.push(effect);
-            }
-        }
-        if let [only] = effects.as_slice()
-            && !body.iter().any(|own| own.kind == Kind::If)
-        {
-            let only = *only;
-            return self.guarded(position, event, state, &mut |walk, state| {
-                walk.one_effect(position, event, only, state)
-            });
-        }
-        let is_conditional = body.iter().any(|own| own.kind == Kind::If);
-        let mut state = state;
-        for effect in effects {
-            self.note(position, effect.lock, effect.action);
-            match effect.action {
-                LockAction::Acquire => {
-                    self.acquire(position, effect.lock, effect.instance, &mut state);
-                    if is_conditional {
-                        self.doubt(effect.lock, &mut state);
-                    }
-                }
-                LockAction::Release => {
-                    self.release(position, effect.lock, effect.instance, &mut state);
-                }
-                _ => {}
-            }
-        }
-        if self.may_release_inside(inner) {
-            state.held.iter_mut().for_each(|held| held.unsure = true);
-            self.refresh(&mut state);
-        }
-        self.finish(position, event, &mut state);
-        vec![state]
-    }
-
-    fn macro_effect(
-        &mut self,
-        inner: &View<'_>,
-        id: E,
-        call: E,
-        args: &[Value],
-        state: &State,
-    ) -> Option<Effect> {
-        let (name, given) = inner.unit.named_call(id)?;
-        let found = inner.program.idiom(inner.name(name)).lock?;
-        let (key, instance) = match found.argument {
-            None => {
-                let family = u32::from(inner.program.table.canonical(found.family));
-                let instance = self.eval.values.add(Node::Result(u32::MAX, family));
-                (class_key(inner.program, found.family), instance)
-            }
-            Some(number) => {
-                let given = *given.get(number)?;
-                let view = self.view();
-                let Expr::Call { args: outer, .. } = view.expr(call) else {
-                    return None;
-                };
-                let defs: Vec<(Sym, E)> = state
-                    .locals
-                    .iter()
-                    .filter(|slot| slot.source != E::NONE)
-                    .map(|slot| (slot.local, slot.source))
-                    .collect();
-                let outer = view.unit.exprs.parts(outer);
-                let key = substitute(inner, &view, &defs, outer, given);
-                (key, self.macro_value(inner, given, args, 0))
-            }
-        };
-        Some(Effect {
-            action: found.action,
-            lock: self.locks.lock(inner.program, key, found.family),
-            instance,
-        })
-    }
-
-    /// The value of an expression of a macro, with the arguments put in.
-    fn macro_value(&mut self, inner: &View<'_>, expr: E, args: &[Value], depth: u32) -> Value {
-        let node = match inner.expr(inner.unit.exprs.peel(expr)) {
-            Expr::Name(name) => match inner.param(name).and_then(|number| args.get(number)) {
-                Some(value) => return *value,
-                None => Node::Global(inner.name(name)),
-            },
-            Expr::Unary { op: code, of } if code == op("&") && depth < 8 => {
-                return self.macro_value(inner, of, args, depth + 1);
-            }
-            Expr::Member { base, field, arrow } if depth < 8 => {
-                let base_value = self.macro_value(inner, base, args, depth + 1);
-                // A pointer inside a pointer is loaded first.
-                let is_path =
-                    matches!(inner.expr(inner.unit.exprs.peel(base)), Expr::Member { .. });
-                let base = if arrow && is_path {
-                    self.eval.values.add(Node::Load(base_value))
-                } else {
-                    base_value
-                };
-                Node::Field(base, inner.name(field))
-            }
-            _ => Node::Pure(
-                Name(0),
-                args.first()
-                    .copied()
-                    .unwrap_or_else(|| self.eval.values.add(Node::Number(0))),
-            ),
-        };
-        self.eval.values.add(node)
     }
 
     /// `foo_lock(x)` of which no body is known, or none that takes a lock, if there is a `foo_unlock`.
@@ -644,7 +518,7 @@ impl<'p> Walk<'_, 'p> {
     }
 
     /// The result of the call is a new value; what it got the address of is unknown from now on.
-    fn finish(&mut self, position: u32, event: Event, state: &mut State) -> Value {
+    pub(super) fn finish(&mut self, position: u32, event: Event, state: &mut State) -> Value {
         let view = self.view();
         self.lives_after_call(position, event.expr, state);
         let is_lock = self

@@ -11,6 +11,7 @@ mod eval;
 mod held;
 mod judge;
 mod lifetime;
+mod macros;
 pub(crate) mod state;
 pub(crate) mod summary;
 mod uses;
