@@ -108,6 +108,7 @@ pub fn with_threads<W: Worker, R>(
             });
             queues.push(queue);
         }
+        drop(shares_in);
         act(&mut Threads { queues, shares })
     })
 }

@@ -1,8 +1,8 @@
 finding 1 of 2: exit status 5 instead of 0
 
   (1) thread 1 (main) reads memory of `shared-count` at 0x.. = 0  exec_shared.c:23  first_adds     no locks
-  (2) thread 2 reads memory of `shared-count` at 0x.. = 0  exec_shared.c:18  executed_adds  no locks
-  (3) thread 2 writes memory of `shared-count` at 0x.. = 1  exec_shared.c:19  executed_adds  no locks
+  (2) thread 2 `exe` reads memory of `shared-count` at 0x.. = 0  exec_shared.c:18  executed_adds  no locks
+  (3) thread 2 `exe` writes memory of `shared-count` at 0x.. = 1  exec_shared.c:19  executed_adds  no locks
   (4) thread 1 (main) writes memory of `shared-count` at 0x.. = 1  exec_shared.c:24  first_adds     no locks
   (5) thread 1 (main) reads memory of `shared-count` at 0x.. = 1  exec_shared.c:44  main           no locks
       in this order the program ends with status 5; without interruptions it ends with 0
@@ -14,14 +14,14 @@ finding 1 of 2: exit status 5 instead of 0
    24 │     shared->count = old + 1;  ◀ (4)
    44 │     return shared->count == 2 ? 0 : 5;  ◀ (5)
 
-  thread 2 reads memory of `shared-count` at 0x.. before thread 1 (main) writes it at
+  thread 2 `exe` reads memory of `shared-count` at 0x.. before thread 1 (main) writes it at
     exec_shared.c:24 first_adds; in the run that goes well it comes after that
-  thread 2 was created at exec_shared.c:37 main
+  thread 2 `exe` was created at exec_shared.c:37 main
   confirmed (error), object memory of `shared-count` at 0x..
 
 finding 2 of 2: data race on memory of `shared-count` at 0x.. between exec_shared.c:19 executed_adds and exec_shared.c:23 first_adds
 
-  (1) thread 2 writes memory of `shared-count` at 0x..  exec_shared.c:19  executed_adds  no locks
+  (1) thread 2 `exe` writes memory of `shared-count` at 0x..  exec_shared.c:19  executed_adds  no locks
   (2) thread 1 (main) reads memory of `shared-count` at 0x..  exec_shared.c:23  first_adds     no locks
       no lock, creation, join or atomic operation orders these two accesses
 
