@@ -22,6 +22,8 @@ static UNSTABLE: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\b[0-9]+(\.[0-9]+)?/s", "N/s"),
         (r"\b[0-9]+(\.[0-9]+)? (s|ms|us)\b", "T s"),
         (r"\b[0-9]+(\.[0-9]+)? MIPS", "N MIPS"),
+        // A digest covers the start of the program, whose length depends on what the loader's cache lists.
+        (r"\bdigest [0-9a-f]{16}\b", "digest D"),
         // Where the libraries of the machine and its stack lie, and their lines.
         (r"0x7ff[0-9a-f]{9}\b", "0x7ff…"),
         (
