@@ -14,8 +14,12 @@ fn run(folder: &Path, test: &str, schedules: &str) -> (i32, Value, String) {
 }
 
 fn told((code, text): (i32, String)) -> (i32, Value, String) {
-    let document = serde_json::from_str(&text).unwrap_or(Value::Null);
-    (code, document, text)
+    // What is told on standard error stands around the document.
+    let document = text.find("{\n").and_then(|at| {
+        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter();
+        values.next()?.ok()
+    });
+    (code, document.unwrap_or(Value::Null), text)
 }
 
 #[test]
