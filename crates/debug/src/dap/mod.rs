@@ -8,7 +8,7 @@
 //! The conversation has two parts: [`greet`] answers until the editor says what to debug; the caller opens it, and
 //! [`serve`] does the rest, or [`refuse`] says why not. A recording cannot be changed: what would change it is refused.
 //!
-//! Reading order: [`wire`] (messages), [`greet`], `session` (requests), `variables` (what references stand for).
+//! Reading order: `wire` (messages), [`greet`], `session` (requests), `variables` (what references stand for).
 
 mod breakpoints;
 mod session;

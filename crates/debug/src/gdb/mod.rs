@@ -1,6 +1,6 @@
 //! `--gdb PORT` of `raddle replay` and `raddle kernel replay`: serves a recorded run to gdb, forwards and backwards.
 //!
-//! Reading order: [`Server`], [`target`] (what gdb asks for), [`registers`] and [`libraries`] (how it wants them).
+//! Reading order: [`Server`], `target` (what gdb asks for), `registers` and `libraries` (how it wants them).
 
 mod libraries;
 mod registers;
