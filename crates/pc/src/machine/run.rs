@@ -218,6 +218,7 @@ impl Machine {
             SystemExit::Point(pc) => Some(MachineStop::Point(pc)),
             SystemExit::Hypercall => Some(MachineStop::Hypercall),
             SystemExit::Shutdown => Some(MachineStop::Shutdown),
+            SystemExit::Firmware => Some(MachineStop::Reset),
             SystemExit::Unsupported { bytes } => Some(MachineStop::Unsupported {
                 rip: self.cores[cpu].cpu.rip,
                 bytes,

@@ -29,6 +29,9 @@ use crate::run::{INTEREST_WORDS, Leave, Run, interest_bit};
 use crate::stub::StubCache;
 use crate::system::{cr0, cr4, efer};
 
+/// Where processors begin after a reset, as they see it in real mode.
+const FIRMWARE_ENTRY: u64 = 0xF_FFF0;
+
 /// Bounds and inputs of one run of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SystemSlice {
@@ -71,6 +74,8 @@ pub enum SystemExit {
     LogFull,
     /// A third fault in a row: the processor has given up.
     Shutdown,
+    /// The processor stands, in real mode, at the firmware's first instruction: the guest asks to be started anew.
+    Firmware,
     /// RIP is at an instruction we do not implement.
     Unsupported { bytes: Vec<u8> },
 }
@@ -330,6 +335,9 @@ impl Live<'_> {
                 limit = Some(1);
             }
             let leave = if self.is_plain() {
+                if self.is_at_firmware() {
+                    return SystemExit::Firmware;
+                }
                 self.step(false)
             } else {
                 self.execute(limit)
@@ -345,6 +353,13 @@ impl Live<'_> {
         self.engine.plain
             || self.cpu.system.code_bits() != 64
             || self.system.controls.cr0 & cr0::PG == 0
+    }
+
+    /// Whether the next instruction is the first one of the firmware, of which there is none: kernels jump there as their
+    /// last way to restart (SDM vol. 3, 10.1.4, in its shadow below 1 MiB).
+    fn is_at_firmware(&self) -> bool {
+        self.system.controls.cr0 & cr0::PE == 0
+            && self.cpu.system.code_base().wrapping_add(self.cpu.rip) == FIRMWARE_ENTRY
     }
 
     /// Takes the TLB of the current privilege level.

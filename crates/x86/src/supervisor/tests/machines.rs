@@ -273,6 +273,31 @@ fn a_processor_comes_up_from_real_mode() {
     assert_eq!(guest.cpus[1].system.code_bits(), 64);
 }
 
+#[test]
+fn a_jump_to_the_firmware_asks_for_a_restart() {
+    // Two ways to the same place: kernels differ in the segment.
+    for jump in [
+        [0xEA, 0xF0, 0xFF, 0x00, 0xF0],
+        [0xEA, 0x00, 0x00, 0xFF, 0xFF],
+    ] {
+        for length in [1, 100] {
+            let mut guest = Guest::new(&[call_function()]);
+            guest.put(0x1_8000, &jump);
+            *guest.cpus[0].system = SystemState::startup(0x18);
+            guest.cpus[0].rip = 0;
+            let mut steps = 0;
+            let exit = loop {
+                let outcome = guest.run(0, length);
+                steps += outcome.steps;
+                if outcome.exit != SystemExit::StepsDone {
+                    break outcome.exit;
+                }
+            };
+            assert_eq!((exit, steps), (SystemExit::Firmware, 1));
+        }
+    }
+}
+
 /// Registers and the pages that `mixed_work` writes.
 fn result_of(guest: &Guest) -> (Cpu, Vec<u64>) {
     let words = (0..0x2_000_u64 / 8).map(|index| guest.word(DATA + 8 * index));
