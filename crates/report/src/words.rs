@@ -6,8 +6,16 @@ use std::borrow::Cow;
 pub fn counted(count: u64, what: &str) -> String {
     match count {
         1 => format!("1 {what}"),
-        _ if what.ends_with("switch") => format!("{count} {what}es"),
-        _ => format!("{count} {what}s"),
+        _ => format!("{count} {}", plural(what)),
+    }
+}
+
+fn plural(what: &str) -> String {
+    let vowels = ['a', 'e', 'i', 'o', 'u'];
+    match what.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(vowels) => format!("{stem}ies"),
+        _ if what.ends_with("ch") => format!("{what}es"),
+        _ => format!("{what}s"),
     }
 }
 
@@ -115,6 +123,19 @@ fn is_command(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counted_things_have_their_plural() {
+        for (word, two) in [
+            ("step", "2 steps"),
+            ("switch", "2 switches"),
+            ("history", "2 histories"),
+            ("delay", "2 delays"),
+        ] {
+            assert_eq!(counted(2, word), two);
+            assert_eq!(counted(1, word), format!("1 {word}"));
+        }
+    }
 
     #[test]
     fn a_text_cannot_steer_the_terminal() {
