@@ -234,15 +234,14 @@ fn undo_all(tree: &Path, recall: &Recall, failures: &mut Vec<String>) {
         }
     };
     let fitting: Vec<&Fix> = recall.fix.iter().filter(fits).collect();
+    let all: Vec<&&Fix> = fitting.iter().collect();
+    let shipped = scan_for(tree, &all, Vec::new());
     let folders = |fix: &&Fix| fix.scan.iter().map(|path| fixes::folder(path)).collect();
     for round in fixes::rounds(&fitting, folders) {
-        let paths: Vec<&str> = union(&round, |fix| &fix.scan);
-        let only: Vec<&str> = union(&round, |fix| std::slice::from_ref(&fix.pattern));
         let former = round
             .iter()
             .flat_map(|fix| fixes::undone(tree, &fix.edits).unwrap_or_default());
-        let shipped = scan(tree, &paths, &only, Vec::new());
-        let undone = scan(tree, &paths, &only, former.collect());
+        let undone = scan_for(tree, &round, former.collect());
         for fix in round {
             if count(&undone, fix) == 0 {
                 failures.push(format!("{}: undone, but not found", fix.name()));
@@ -261,7 +260,14 @@ fn undo_all(tree: &Path, recall: &Recall, failures: &mut Vec<String>) {
     }
 }
 
-/// What the fixes of a round name together, each once.
+/// Scans what the fixes name for their patterns.
+fn scan_for(tree: &Path, fixes: &[&&Fix], former: Vec<FormerText>) -> Report {
+    let paths = union(fixes, |fix| &fix.scan);
+    let only = union(fixes, |fix| std::slice::from_ref(&fix.pattern));
+    scan(tree, &paths, &only, former)
+}
+
+/// What fixes name together, each once.
 fn union<'f>(round: &[&&'f Fix], of: impl Fn(&'f Fix) -> &'f [String]) -> Vec<&'f str> {
     let all: BTreeSet<&str> = round
         .iter()
