@@ -2,12 +2,17 @@
 //!
 //! Arguments: FIXES.toml TREE [SUBJECT]. With a part of a subject the fixes of that subject are undone and each
 //! pattern tells where it stopped. Else a fix counts as found if a finding of any pattern has a step in one of the
-//! functions that the fix names, and the shipped source has no such finding.
+//! functions that the fix names, and the shipped source has no such finding. A fix that no longer fits the
+//! source is listed and counts neither as found nor as missed.
+
+#[path = "../tests/fixes/mod.rs"]
+mod fixes;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fixes::Edit;
 use raddle_scan::{FormerText, Level, Options};
 use serde::Deserialize;
 
@@ -25,13 +30,6 @@ struct Fix {
     /// A finding in one of these is about the bug.
     functions: Vec<String>,
     edits: Vec<Edit>,
-}
-
-#[derive(Deserialize)]
-struct Edit {
-    file: String,
-    fixed: String,
-    buggy: String,
 }
 
 /// What tells one finding from another, and the functions of its steps.
@@ -52,11 +50,12 @@ fn main() -> Result<(), Failure> {
         return asked.into_iter().try_for_each(|fix| explain(tree, fix));
     }
     let mut shares: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for round in rounds(&fixes.fix) {
+    let fitting = fitting(tree, &fixes)?;
+    for round in fixes::rounds(fitting.iter().copied(), folders) {
         let mut former = Vec::new();
         let mut paths = Vec::new();
         for fix in &round {
-            former.extend(undone(tree, fix)?);
+            former.extend(fixes::undone(tree, &fix.edits)?);
             paths.extend(folders(fix).into_iter().map(|folder| tree.join(folder)));
         }
         paths.sort();
@@ -86,51 +85,25 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fixes in different folders can be undone together: patterns that count what others do look at a folder.
-fn rounds(fixes: &[Fix]) -> Vec<Vec<&Fix>> {
-    let mut rounds: Vec<Vec<&Fix>> = Vec::new();
-    for fix in fixes {
-        let own = folders(fix);
-        let free = rounds.iter_mut().find(|round| {
-            !round
-                .iter()
-                .any(|other| folders(other).iter().any(|folder| own.contains(folder)))
-        });
-        match free {
-            Some(round) => round.push(fix),
-            None => rounds.push(vec![fix]),
+/// The fixes that can still be undone; the others are listed, and too many of them are an error.
+fn fitting<'f>(tree: &Path, fixes: &'f Fixes) -> Result<Vec<&'f Fix>, Failure> {
+    let mut fitting = Vec::new();
+    for fix in &fixes.fix {
+        match fixes::undone(tree, &fix.edits) {
+            Ok(_) => fitting.push(fix),
+            Err(why) => print(&format!("no longer fits | {} | {why}", fix.subject)),
         }
     }
-    rounds
-}
-
-fn folders(fix: &Fix) -> Vec<PathBuf> {
-    let folders = fix
-        .edits
-        .iter()
-        .filter_map(|edit| Some(Path::new(&edit.file).parent()?.to_owned()));
-    folders.collect()
-}
-
-fn undone(tree: &Path, fix: &Fix) -> Result<Vec<FormerText>, Failure> {
-    let mut texts: BTreeMap<&str, String> = BTreeMap::new();
-    for edit in &fix.edits {
-        let now = match texts.get(edit.file.as_str()) {
-            Some(text) => text.clone(),
-            None => fs::read_to_string(tree.join(&edit.file))?,
-        };
-        let count = now.matches(&edit.fixed).count();
-        if count != 1 {
-            let place = &edit.file;
-            return Err(format!("{}: {count} times in {place}", fix.subject).into());
-        }
-        texts.insert(&edit.file, now.replace(&edit.fixed, &edit.buggy));
+    let (unfit, listed) = (fixes.fix.len() - fitting.len(), fixes.fix.len());
+    if fixes::is_outdated(unfit, listed) {
+        return Err(format!("{unfit} of {listed} fixes no longer fit this source").into());
     }
-    let former = texts.into_iter().map(|(file, text)| FormerText {
-        file: tree.join(file).display().to_string(),
-        text: text.into_bytes(),
-    });
-    Ok(former.collect())
+    Ok(fitting)
+}
+
+fn folders(fix: &Fix) -> Vec<String> {
+    let edits = fix.edits.iter();
+    edits.map(|edit| fixes::folder(&edit.file)).collect()
 }
 
 /// Where each pattern stopped in the functions of an undone fix.
@@ -139,7 +112,7 @@ fn explain(tree: &Path, fix: &Fix) -> Result<(), Failure> {
         .iter()
         .map(|folder| tree.join(folder))
         .collect();
-    let options = options(&paths, undone(tree, fix)?);
+    let options = options(&paths, fixes::undone(tree, &fix.edits)?);
     print(&fix.subject);
     for function in &fix.functions {
         let file = &fix.edits[0].file;

@@ -1,15 +1,20 @@
 //! The scanner on real source: Debian's linux-source-6.1, of which the needed folders are unpacked once
 //! below the target directory.
 //!
-//! One test, because all parts share the unpacked tree and some edit it. The fixes that are undone are data:
-//! `test_data/recall.toml`.
+//! One test, because all parts share the unpacked tree. The fixes that are undone are data:
+//! `test_data/recall.toml`. Most of the time goes into reading the tree's headers, which every scan does, so
+//! fixes of different folders are undone together.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod fixes;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::UNIX_EPOCH;
 
-use raddle_scan::{Level, Options, Report};
+use fixes::Edit;
+use raddle_scan::{FormerText, Level, Options, Report};
 use serde::Deserialize;
 
 const ARCHIVE: &str = "/usr/src/linux-source-6.1.tar.xz";
@@ -87,14 +92,6 @@ impl Fix {
     }
 }
 
-/// One text of the fixed source and what it was before.
-#[derive(Deserialize)]
-struct Edit {
-    file: String,
-    fixed: String,
-    buggy: String,
-}
-
 #[test]
 fn real_source() {
     let recall: Recall = toml::from_str(RECALL).expect("the list of fixes is TOML");
@@ -132,22 +129,13 @@ fn unpack(recall: &Recall) -> PathBuf {
     let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let tree = base.join("linux-source-6.1");
     let members = members(recall);
-    let list: Vec<&str> = members.iter().map(String::as_str).collect();
-    let list = list.join("\n");
+    let mut wanted: Vec<String> = members.iter().cloned().collect();
+    wanted.push(archive_state());
+    let wanted = wanted.join("\n");
     let done = base.join("linux-source-6.1.members");
-    let is_whole = fs::read_to_string(&done).is_ok_and(|old| old == list);
-    let is_clean = recall
-        .fix
-        .iter()
-        .flat_map(|fix| &fix.edits)
-        .all(|edit| text(&tree, edit).contains(&edit.fixed));
-    if is_whole && is_clean {
+    if fs::read_to_string(&done).is_ok_and(|old| old == wanted) {
         return tree;
     }
-    assert!(
-        Path::new(ARCHIVE).exists(),
-        "{ARCHIVE} is missing: `cargo xtask setup` installs the Debian package linux-source-6.1"
-    );
     let status = Command::new("tar")
         .args(["xf", ARCHIVE, "-C"])
         .arg(base)
@@ -159,15 +147,23 @@ fn unpack(recall: &Recall) -> PathBuf {
         .status()
         .expect("tar starts");
     assert!(status.success(), "tar could not unpack {ARCHIVE}");
-    fs::write(done, list).expect("the target directory can be written");
+    fs::write(done, wanted).expect("the target directory can be written");
     tree
 }
 
-fn text(tree: &Path, edit: &Edit) -> String {
-    fs::read_to_string(tree.join(&edit.file)).unwrap_or_default()
+/// What tells one version of the archive from the next.
+fn archive_state() -> String {
+    let Ok(data) = fs::metadata(ARCHIVE) else {
+        panic!(
+            "{ARCHIVE} is missing: `cargo xtask setup` installs the Debian package linux-source-6.1"
+        );
+    };
+    let changed = data.modified().ok();
+    let changed = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    format!("{} bytes of {changed:?}", data.len())
 }
 
-fn scan(tree: &Path, paths: &[&str], only: &[&str]) -> Report {
+fn scan(tree: &Path, paths: &[&str], only: &[&str], former: Vec<FormerText>) -> Report {
     let options = Options {
         paths: paths.iter().map(|path| tree.join(path)).collect(),
         patterns: raddle_scan::shipped_files(),
@@ -176,14 +172,14 @@ fn scan(tree: &Path, paths: &[&str], only: &[&str]) -> Report {
         level: Level::FULL,
         limit: None,
         config: raddle_config::scan::Scan::default(),
-        former: Vec::new(),
+        former,
     };
     raddle_scan::scan(&options, &|_, _, _| {}).expect("a scan of real source works")
 }
 
 /// At most 0.7 % of functions may be lost or damaged.
 fn parse_quality(tree: &Path, failures: &mut Vec<String>) {
-    let summary = scan(tree, SAMPLE, &["missing-barrier"]).summary;
+    let summary = scan(tree, SAMPLE, &["missing-barrier"], Vec::new()).summary;
     let bad = summary.functions_damaged + summary.functions_lost;
     if summary.functions < 9_000 {
         failures.push(format!("only {} functions were found", summary.functions));
@@ -202,6 +198,7 @@ fn known_bugs(tree: &Path, failures: &mut Vec<String>) {
         tree,
         &["net/wireless/wext-sme.c", "net/bluetooth/l2cap_core.c"],
         &["lock-leak"],
+        Vec::new(),
     );
     for function in ["cfg80211_wext_siwgenie", "l2cap_le_connect_rsp"] {
         if !report
@@ -228,42 +225,55 @@ fn every_pattern_has_fixes(recall: &Recall, failures: &mut Vec<String>) {
 
 /// Each fix must be silent in the shipped source and reported once it is undone.
 fn undo_all(tree: &Path, recall: &Recall, failures: &mut Vec<String>) {
-    for fix in &recall.fix {
-        let paths: Vec<&str> = fix.scan.iter().map(String::as_str).collect();
-        let only = [fix.pattern.as_str()];
-        let clean = count(&scan(tree, &paths, &only), fix);
-        // Several edits may be to one file.
-        let originals: BTreeMap<&str, String> = fix
-            .edits
+    let mut unfit = Vec::new();
+    let fits = |fix: &&Fix| match fixes::undone(tree, &fix.edits) {
+        Ok(_) => true,
+        Err(why) => {
+            unfit.push(format!("{} no longer fits: {why}", fix.name()));
+            false
+        }
+    };
+    let fitting: Vec<&Fix> = recall.fix.iter().filter(fits).collect();
+    let all: Vec<&&Fix> = fitting.iter().collect();
+    let shipped = scan_for(tree, &all, Vec::new());
+    let folders = |fix: &&Fix| fix.scan.iter().map(|path| fixes::folder(path)).collect();
+    for round in fixes::rounds(&fitting, folders) {
+        let former = round
             .iter()
-            .map(|edit| (edit.file.as_str(), text(tree, edit)))
-            .collect();
-        for edit in &fix.edits {
-            let now = text(tree, edit);
-            if now.matches(&edit.fixed).count() != 1 {
-                failures.push(format!(
-                    "{}: the fixed text is not in {}",
-                    fix.name(),
-                    edit.file
-                ));
+            .flat_map(|fix| fixes::undone(tree, &fix.edits).unwrap_or_default());
+        let undone = scan_for(tree, &round, former.collect());
+        for fix in round {
+            if count(&undone, fix) == 0 {
+                failures.push(format!("{}: undone, but not found", fix.name()));
             }
-            let undone = now.replace(&edit.fixed, &edit.buggy);
-            fs::write(tree.join(&edit.file), undone).expect("the copy can be edited");
-        }
-        let buggy = count(&scan(tree, &paths, &only), fix);
-        for (file, original) in originals {
-            fs::write(tree.join(file), original).expect("the copy can be restored");
-        }
-        if buggy == 0 {
-            failures.push(format!("{}: undone, but not found", fix.name()));
-        }
-        if clean > 0 {
-            failures.push(format!(
-                "{}: still reported in the fixed source",
-                fix.name()
-            ));
+            if count(&shipped, fix) > 0 {
+                let name = fix.name();
+                failures.push(format!("{name}: still reported in the fixed source"));
+            }
         }
     }
+    if fixes::is_outdated(unfit.len(), recall.fix.len()) {
+        failures.append(&mut unfit);
+    }
+    for line in unfit {
+        eprintln!("{line}");
+    }
+}
+
+/// Scans what the fixes name for their patterns.
+fn scan_for(tree: &Path, fixes: &[&&Fix], former: Vec<FormerText>) -> Report {
+    let paths = union(fixes, |fix| &fix.scan);
+    let only = union(fixes, |fix| std::slice::from_ref(&fix.pattern));
+    scan(tree, &paths, &only, former)
+}
+
+/// What fixes name together, each once.
+fn union<'f>(round: &[&&'f Fix], of: impl Fn(&'f Fix) -> &'f [String]) -> Vec<&'f str> {
+    let all: BTreeSet<&str> = round
+        .iter()
+        .flat_map(|fix| of(fix).iter().map(String::as_str))
+        .collect();
+    all.into_iter().collect()
 }
 
 fn count(report: &Report, fix: &Fix) -> usize {

@@ -72,6 +72,8 @@ pub(crate) const IDEMPOTENT: u8 = 128;
 pub(crate) const ENDLESS: u8 = 64;
 /// `do { .. } while (0)`. Loops are no accesses, so the bit is free.
 pub(crate) const RUNS_ONCE: u8 = 2;
+/// A call whose result is thrown away. Calls are no accesses, so the bit is free.
+pub(crate) const DISCARDED: u8 = 128;
 
 /// A function of one file.
 #[derive(Debug, Clone)]

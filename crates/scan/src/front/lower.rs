@@ -2,8 +2,8 @@
 
 use super::ast::{Body, E, Expr, Exprs, Local, LoopHead, S, Stmt, StmtKind};
 use super::event::{
-    ATOMIC, BY_CALL, DECLARES, ENDLESS, Event, IDEMPOTENT, IN_CONDITION, Kind, RUNS_ONCE,
-    TESTS_LAST, TOP, UPDATE,
+    ATOMIC, BY_CALL, DECLARES, DISCARDED, ENDLESS, Event, IDEMPOTENT, IN_CONDITION, Kind,
+    RUNS_ONCE, TESTS_LAST, TOP, UPDATE,
 };
 use super::lex::{Names, Sym, at, index, op};
 use crate::idioms::{Table, Touch};
@@ -183,6 +183,12 @@ impl<'l, 'a> Lower<'l, 'a> {
 
     fn expression_statement(&mut self, expr: E) {
         self.read(expr);
+        if let Some(last) = self.events.last_mut()
+            && last.kind == Kind::Call
+            && last.expr == self.exprs.peel(expr)
+        {
+            last.flags |= DISCARDED;
+        }
         if let Expr::Call { callee, .. } = self.exprs.get(expr)
             && let Expr::Call { callee: inner, .. } = self.exprs.get(callee)
             && self.is_named(inner, b"guard")
