@@ -9,6 +9,7 @@ mod call_numbers;
 mod console;
 mod dependencies;
 mod layers;
+mod links;
 mod manifest;
 mod rules;
 mod sizes;
@@ -27,6 +28,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let paths = tracked_files()?;
     complaints.extend(manifest::check(&paths)?);
     complaints.extend(dependencies::check()?);
+    let all = paths.iter().cloned().collect();
     let read = |path: String| fs::read_to_string(&path).ok().map(|text| (path, text));
     let files: Vec<(String, String)> = paths.into_iter().filter_map(read).collect();
     for (path, text) in &files {
@@ -34,6 +36,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
     complaints.extend(sizes::stale(&files));
     complaints.extend(rules::check(&files));
+    complaints.extend(links::check(&files, &all));
     anyhow::ensure!(
         complaints.is_empty(),
         "tidy found:\n{}",

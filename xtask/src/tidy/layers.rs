@@ -65,6 +65,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("scan", &["stdx", "report", "config"]),
+    ("mcp", &[]),
     ("harden-rt", &[]),
     ("harden", &["stdx", "report", "config", "harden-rt"]),
     ("harden-plugin", &["stdx", "harden"]),

@@ -22,6 +22,7 @@ mod kind;
 mod linearize;
 mod log;
 mod manual;
+mod mcp;
 mod predict;
 mod replay;
 mod report;
@@ -41,6 +42,7 @@ pub(crate) enum Command {
     Replay(replay::Replay),
     Log(log::Log),
     Dap(dap::Dap),
+    Mcp(mcp::Mcp),
     Doctor(doctor::Doctor),
     Completions(manual::Completions),
     ManPages(manual::ManPages),
@@ -69,6 +71,7 @@ impl Command {
             Self::Replay(command) => command.run(),
             Self::Log(command) => command.run(),
             Self::Dap(command) => command.run(),
+            Self::Mcp(command) => command.run(),
             Self::Doctor(command) => command.run(),
             Self::Completions(command) => command.run(),
             Self::ManPages(command) => command.run(),
