@@ -1,7 +1,8 @@
 //! Host files underneath: read-only, each pinned at its first use.
 //!
 //! What the guest once learned of the host (an entry exists, its size and mode, a page of its content) stays
-//! so for the life of the world, also across restores. Pages are kept in pinned frames.
+//! so for the life of the world, also across restores. Pages are kept in pinned frames. All of it can be written down
+//! as a [`Catalogue`], and a world that is given one sees nothing of the machine it runs on.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,7 +16,9 @@ use std::sync::Arc;
 use raddle_mem::{FrameId, Frames, PAGE_SIZE};
 use raddle_stdx::width::{low_u32, to_u64};
 use raddle_stdx::{Digest, regular_file};
+use raddle_symbols::Lookup;
 
+use super::catalogue::{self, Catalogue, Content, ContentId, Elsewhere, Listed, NotText};
 use super::inode::{Name, Timestamp};
 use super::seal::{Seal, Sight};
 use crate::errno::Errno;
@@ -86,9 +89,15 @@ const ON_THE_WAY: HostNode = HostNode::Directory {
     modified: Timestamp::EPOCH,
 };
 
+/// Bytes of a file with debug information at most; no distribution has a larger one.
+const DEBUG_FILE_BYTES_MAX: u64 = 16 << 30;
+
 #[derive(Debug)]
 struct HostFile {
+    /// Where its bytes are; empty for a file whose content is given, or which a catalogue does not have.
     path: PathBuf,
+    /// The host did not let us open it, with this number.
+    refusal: Option<u16>,
     size: u64,
     mode: u32,
     modified: (i64, i64),
@@ -119,6 +128,14 @@ pub(crate) struct HostFiles {
     files: Vec<HostFile>,
     /// What can be seen; none for everything.
     seal: Option<Seal>,
+    /// Where mapped paths lead, as far as it was asked.
+    real_paths: BTreeMap<PathBuf, PathBuf>,
+    /// Files that were looked at for debug information, and whether they were there.
+    debug_files: BTreeMap<PathBuf, bool>,
+    /// What is seen instead of the host.
+    elsewhere: Option<Arc<Elsewhere>>,
+    /// What the catalogue does not have and the guest asked for since the last restore.
+    pub(crate) missed: Option<PathBuf>,
 }
 
 impl HostFiles {
@@ -139,6 +156,19 @@ impl HostFiles {
         }
     }
 
+    /// What a catalogue says and nothing else.
+    pub(crate) fn of_catalogue(elsewhere: Arc<Elsewhere>, is_sealed: bool) -> Self {
+        Self {
+            seal: is_sealed.then(Seal::default),
+            elsewhere: Some(elsewhere),
+            ..Self::default()
+        }
+    }
+
+    fn miss(&mut self, path: &Path) {
+        self.missed.get_or_insert_with(|| path.to_owned());
+    }
+
     /// Whether only some of the host can be seen.
     pub(crate) fn is_sealed(&self) -> bool {
         self.seal.is_some()
@@ -155,6 +185,15 @@ impl HostFiles {
         if let Some(node) = self.nodes.get(path) {
             return node.clone();
         }
+        if let Some(elsewhere) = self.elsewhere.clone() {
+            let Some(listed) = elsewhere.catalogue.nodes.get(path) else {
+                self.miss(path);
+                return HostNode::Absent;
+            };
+            let node = self.pin_listed(&elsewhere, listed);
+            self.nodes.insert(path.to_owned(), node.clone());
+            return node;
+        }
         let node = match path.symlink_metadata() {
             _ if self.sight(path) == Sight::Nothing => HostNode::Absent,
             _ if self.sight(path) == Sight::Way => ON_THE_WAY,
@@ -170,6 +209,72 @@ impl HostFiles {
         let shown = |id, own| if id == own { 0 } else { id };
         let (user, group) = self.reader;
         (shown(metadata.uid(), user), shown(metadata.gid(), group))
+    }
+
+    fn pin_listed(&mut self, elsewhere: &Elsewhere, listed: &Listed) -> HostNode {
+        match listed {
+            Listed::Absent => HostNode::Absent,
+            Listed::Denied => HostNode::Denied,
+            Listed::Directory {
+                owner,
+                mode,
+                links,
+                modified,
+            } => HostNode::Directory {
+                owner: *owner,
+                mode: *mode,
+                links: *links,
+                modified: (*modified).into(),
+            },
+            Listed::Symlink { target, owner } => HostNode::Symlink {
+                owner: *owner,
+                target: Name::from(target.as_bytes()),
+            },
+            Listed::Fifo {
+                owner,
+                mode,
+                modified,
+            } => HostNode::Fifo {
+                owner: *owner,
+                mode: *mode,
+                modified: (*modified).into(),
+            },
+            Listed::File {
+                size,
+                owner,
+                mode,
+                modified,
+                content,
+            } => {
+                let (path, refusal) = match content {
+                    Content::Known(id) => (elsewhere.content_path(id), None),
+                    Content::Refused(number) => (PathBuf::new(), Some(*number)),
+                    Content::Unread => (PathBuf::new(), None),
+                };
+                let file = self.add(HostFile {
+                    path,
+                    refusal,
+                    size: *size,
+                    mode: *mode,
+                    modified: (0, 0),
+                    handle: None,
+                    pages: BTreeMap::new(),
+                });
+                HostNode::File {
+                    file,
+                    size: *size,
+                    owner: *owner,
+                    mode: *mode,
+                    modified: (*modified).into(),
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, file: HostFile) -> HostFileId {
+        let id = HostFileId(low_u32(to_u64(self.files.len())));
+        self.files.push(file);
+        id
     }
 
     fn pin(&mut self, path: &Path, metadata: &std::fs::Metadata) -> HostNode {
@@ -193,9 +298,9 @@ impl HostFiles {
                 Err(_) => HostNode::Denied,
             }
         } else if kind.is_file() {
-            let file = HostFileId(low_u32(to_u64(self.files.len())));
-            self.files.push(HostFile {
+            let file = self.add(HostFile {
                 path: path.to_owned(),
+                refusal: None,
                 size: metadata.size(),
                 mode,
                 modified: (metadata.mtime(), metadata.mtime_nsec()),
@@ -226,6 +331,16 @@ impl HostFiles {
         if let Some(names) = self.listings.get(path) {
             return Arc::clone(names);
         }
+        if let Some(elsewhere) = self.elsewhere.clone() {
+            let Some(names) = elsewhere.catalogue.listings.get(path) else {
+                self.miss(path);
+                return Arc::default();
+            };
+            return names
+                .iter()
+                .map(|name| Name::from(name.as_bytes()))
+                .collect();
+        }
         let mut names: Vec<Name> = path
             .read_dir()
             .into_iter()
@@ -252,14 +367,14 @@ impl HostFiles {
         file: HostFileId,
         page: u64,
     ) -> Result<FrameId, Errno> {
-        let file = &mut self.files[file.0 as usize];
-        if let Some(frame) = file.pages.get(&page) {
+        if let Some(frame) = self.files[file.0 as usize].pages.get(&page) {
             return Ok(*frame);
         }
         let mut content = [0; PAGE_SIZE];
-        read_page(file, page, &mut content).map_err(|error| errno_of(&error))?;
+        read_page(&mut self.files[file.0 as usize], page, &mut content)
+            .map_err(|error| self.unreadable(file, &error))?;
         let frame = frames.alloc_pinned(&content).map_err(|_| Errno::ENOMEM)?;
-        file.pages.insert(page, frame);
+        self.files[file.0 as usize].pages.insert(page, frame);
         Ok(frame)
     }
 
@@ -267,7 +382,100 @@ impl HostFiles {
     pub(crate) fn check_readable(&mut self, file: HostFileId) -> Result<(), Errno> {
         open_handle(&mut self.files[file.0 as usize])
             .map(|_| ())
-            .map_err(|error| errno_of(&error))
+            .map_err(|error| self.unreadable(file, &error))
+    }
+
+    /// What the guest is told of a file that cannot be read. A catalogue knows which files its host refused to open; if
+    /// any other cannot be read, its content did not travel, or is gone.
+    fn unreadable(&mut self, id: HostFileId, error: &io::Error) -> Errno {
+        let file = &mut self.files[id.0 as usize];
+        let was_refused = file.refusal.is_some() && file.path.as_os_str().is_empty();
+        if self.elsewhere.is_some() && !was_refused {
+            file.refusal = None;
+            let holds =
+                |node: &HostNode| matches!(node, HostNode::File { file, .. } if *file == id);
+            let named = self.nodes.iter().find(|(_, node)| holds(node));
+            let path = named.map(|(path, _)| path.clone()).unwrap_or_default();
+            self.miss(&path);
+        }
+        errno_of(error)
+    }
+
+    /// Where a path leads that the user wants to be mapped.
+    pub(crate) fn real_path(&mut self, path: &Path) -> io::Result<PathBuf> {
+        let real = match &self.elsewhere {
+            Some(elsewhere) => elsewhere.catalogue.real_paths.get(path).cloned(),
+            None => Some(path.canonicalize()?),
+        };
+        let Some(real) = real else {
+            self.miss(path);
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        self.real_paths.insert(path.to_owned(), real.clone());
+        Ok(real)
+    }
+
+    /// A file with debug information, if there is one.
+    pub(crate) fn debug_file(&mut self, path: &Path) -> Lookup {
+        let at = match &self.elsewhere {
+            None => path.to_owned(),
+            Some(elsewhere) => match elsewhere.catalogue.debug_files.get(path) {
+                Some(Some(content)) => elsewhere.content_path(content),
+                Some(None) => return Lookup::Absent,
+                None => {
+                    self.miss(path);
+                    return Lookup::Unknown;
+                }
+            },
+        };
+        regular_file::read(&at, DEBUG_FILE_BYTES_MAX).map_or(Lookup::Absent, Lookup::Here)
+    }
+
+    /// Files that symbols depend on, whoever has read them.
+    pub(crate) fn note_debug_files(&mut self, asked: &[(PathBuf, bool)]) {
+        self.debug_files.extend(asked.iter().cloned());
+    }
+
+    /// All that was learned of the host so far; `keep` is given the path of each file whose content belongs to it, and
+    /// says by which digest it is known.
+    pub(crate) fn catalogue<E: From<NotText>>(
+        &self,
+        keep: &mut dyn FnMut(&Path) -> Result<ContentId, E>,
+    ) -> Result<Catalogue, E> {
+        let mut catalogue = Catalogue {
+            real_paths: self.real_paths.clone(),
+            ..Catalogue::default()
+        };
+        for (path, node) in &self.nodes {
+            catalogue::check_path(path)?;
+            let content = match node {
+                HostNode::File { file, .. } => match &self.files[file.0 as usize] {
+                    HostFile {
+                        refusal: Some(number),
+                        ..
+                    } => Content::Refused(*number),
+                    file if file.handle.is_some() => Content::Known(keep(path)?),
+                    _ => Content::Unread,
+                },
+                _ => Content::Unread,
+            };
+            let listed = catalogue::listed(node, content)?;
+            catalogue.nodes.insert(path.clone(), listed);
+        }
+        for (path, names) in &self.listings {
+            catalogue::check_path(path)?;
+            let names = names
+                .iter()
+                .map(catalogue::text)
+                .collect::<Result<_, _>>()?;
+            catalogue.listings.insert(path.clone(), names);
+        }
+        for (path, is_there) in &self.debug_files {
+            catalogue::check_path(path)?;
+            let content = is_there.then(|| keep(path)).transpose()?;
+            catalogue.debug_files.insert(path.clone(), content);
+        }
+        Ok(catalogue)
     }
 
     /// A file whose content is given, not read from the host (standard input).
@@ -281,16 +489,15 @@ impl HostFiles {
             let frame = frames.alloc_pinned(bytes).map_err(|_| Errno::ENOMEM)?;
             pages.insert(page, frame);
         }
-        let file = HostFileId(low_u32(to_u64(self.files.len())));
-        self.files.push(HostFile {
+        Ok(self.add(HostFile {
             path: PathBuf::new(),
+            refusal: None,
             size: to_u64(content.len()),
             mode: 0o600,
             modified: (0, 0),
             handle: None,
             pages,
-        });
-        Ok(file)
+        }))
     }
 
     /// Every host file the world has used so far, by path, with the digest of its present content.
@@ -323,8 +530,14 @@ fn describe(file: &HostFile) -> PinnedFile {
 }
 
 fn open_handle(file: &mut HostFile) -> io::Result<&File> {
+    if let Some(number) = file.refusal {
+        return Err(io::Error::from_raw_os_error(i32::from(number)));
+    }
     if file.handle.is_none() && !file.path.as_os_str().is_empty() {
-        file.handle = Some(regular_file::open(&file.path)?);
+        let opened = regular_file::open(&file.path);
+        let refusal = opened.as_ref().err().and_then(io::Error::raw_os_error);
+        file.refusal = refusal.and_then(|number| u16::try_from(number).ok());
+        file.handle = Some(opened?);
     }
     file.handle
         .as_ref()
