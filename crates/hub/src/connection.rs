@@ -106,7 +106,11 @@ impl Hub {
                 connected.map_err(|error| error.to_string())
             })
             .map_err(unreachable)?;
-        let mut context = jetstream::new(client.clone());
+        // The client starts tasks of its own.
+        let mut context = {
+            let _inside = runtime.enter();
+            jetstream::new(client.clone())
+        };
         context.set_timeout(ANSWER);
         let failed = |what: &str, reason: String| HubError::Failed {
             url: access.url.clone(),

@@ -12,15 +12,14 @@ use futures_util::StreamExt;
 use raddle_campaign::{
     Cancel, Crew, Explorer, Generation, Job, OutcomeOf, Shared, Stage, Subject, Urgency, Worker,
 };
-use raddle_linux::ContentId;
+use raddle_stdx::Prng;
 use raddle_stdx::width::{to_u64, to_usize};
-use raddle_stdx::{Digest, Prng};
 
+use crate::campaign::{Campaign, Figures, Wishes};
 use crate::connection::{Hub, HubError, JOBS, OUTCOMES};
 use crate::content::id_of;
-use crate::identity::Identity;
-use crate::message::{Batch, Hello, Manifest, Present, SharedPart, Told, decode, encode};
-use crate::outcomes::{CHECK, Difference, Round};
+use crate::message::{Batch, Hello, Present, SharedPart, Told, decode, encode};
+use crate::outcomes::{CHECK, Round};
 
 /// How often the director looks up while it waits.
 const LOOK: Duration = Duration::from_millis(100);
@@ -37,89 +36,6 @@ const PATIENCE_FACTOR: u32 = 6;
 const ASKING: Duration = Duration::from_secs(5);
 /// How long answers are waited for.
 const ANSWERS: Duration = Duration::from_millis(250);
-
-/// What the user wants of a campaign on a hub.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Wishes {
-    /// Take what an earlier director of the same campaign was told.
-    pub resume: bool,
-    /// Jobs of a thousand that are done twice and compared.
-    pub checked_per_mille: u64,
-}
-
-/// Names of a campaign on the hub. They follow from what is explored and how: the same command has the same campaign.
-#[derive(Debug, Clone)]
-pub struct Campaign {
-    pub identity: Identity,
-    pub id: String,
-    pub name: String,
-    manifest: ContentId,
-    /// Files that were sent, and their bytes.
-    pub sent: (u64, u64),
-}
-
-impl Campaign {
-    /// Sends what a subject needs and the hub does not have. `seed` stands for everything that decides which jobs there
-    /// will be.
-    ///
-    /// # Errors
-    /// The hub does not take it.
-    pub fn open(
-        hub: &Hub,
-        manifest: &Manifest,
-        files: &BTreeMap<ContentId, Vec<u8>>,
-        seed: u64,
-    ) -> Result<Self, HubError> {
-        let mut sent = (0, 0);
-        let text = serde_json::to_vec(manifest).expect("manifests are plain data");
-        for bytes in files.values().chain([&text]) {
-            if hub.put(bytes)?.1 {
-                sent = (sent.0 + 1, sent.1 + to_u64(bytes.len()));
-            }
-        }
-        let id = id_of(&text);
-        let mut digest = Digest::default();
-        digest.bytes(id.as_str().as_bytes());
-        digest.word(seed);
-        Ok(Self {
-            identity: manifest.identity.clone(),
-            id: format!("{:016x}", digest.value()),
-            name: manifest.name.clone(),
-            manifest: id,
-            sent,
-        })
-    }
-
-    fn jobs(&self) -> String {
-        format!("raddle.jobs.{}.{}", self.identity.token(), self.id)
-    }
-
-    fn outcomes(&self) -> String {
-        format!("raddle.outcomes.{}", self.id)
-    }
-}
-
-/// What a campaign cost on the hub.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Figures {
-    pub batches: u64,
-    pub jobs: u64,
-    pub bytes_out: u64,
-    pub bytes_in: u64,
-    pub messages_in: u64,
-    /// Batches that were given out again because nothing came.
-    pub doubled: u64,
-    /// Outcomes that came again and were thrown away.
-    pub repeated: u64,
-    /// Jobs that no worker could do, with the reason of the last one.
-    pub done_here: u64,
-    pub reason: Option<String>,
-    /// Jobs of which an earlier director was told.
-    pub resumed: u64,
-    pub refused: u64,
-    pub differences: Vec<Difference>,
-    pub workers: BTreeSet<String>,
-}
 
 /// Workers behind a hub.
 pub struct HubCrew<'a, S: Subject> {
@@ -143,6 +59,8 @@ pub struct HubCrew<'a, S: Subject> {
     micros_per_job: u64,
     slowest: Duration,
     noticed: Option<Instant>,
+    /// Jobs may be missing from the queue.
+    has_lost: bool,
     figures: Figures,
 }
 
@@ -199,6 +117,7 @@ impl<'a, S: Subject> HubCrew<'a, S> {
             micros_per_job: 1_000,
             slowest: Duration::ZERO,
             noticed: None,
+            has_lost: false,
             figures: Figures::default(),
             campaign,
         };
@@ -286,16 +205,19 @@ impl<'a, S: Subject> HubCrew<'a, S> {
         }
     }
 
-    /// How many jobs make a batch.
-    fn batch_size(&self, jobs: usize) -> usize {
+    /// How many of the jobs that are left make a batch: ever fewer, so that all threads end at about the same time.
+    fn batch_size(&self, left: usize) -> usize {
         let by_time = BATCH_MICROS / self.micros_per_job.max(1);
-        let by_threads = to_u64(jobs).div_ceil(self.threads);
+        let by_threads = to_u64(left) / (2 * self.threads);
         to_usize(by_time.clamp(1, by_threads.max(1)))
     }
 
     /// Puts jobs into the queue.
     fn issue(&mut self, shared: &SharedPart, jobs: &[&Job], attempt: u32) {
-        for part in jobs.chunks(self.batch_size(jobs.len()).max(1)) {
+        let mut rest = jobs;
+        while !rest.is_empty() {
+            let (part, later) = rest.split_at(self.batch_size(rest.len()));
+            rest = later;
             let batch = Batch {
                 campaign: self.campaign.id.clone(),
                 subject: self.campaign.manifest.clone(),
@@ -497,6 +419,7 @@ impl<S: Comparable> HubCrew<'_, S> {
                 }
             }
             if let Ok(trouble) = self.troubles.1.try_recv() {
+                self.has_lost = true;
                 self.say(&format!("the hub does not take jobs: {trouble}"));
             }
             if since.elapsed() >= patience {
@@ -540,8 +463,8 @@ impl<S: Comparable> Crew<Explorer<S>> for HubCrew<'_, S> {
                 self.issue(&part, &chosen(&unchecked), CHECK);
             } else {
                 self.ask_who_is_there();
-                // Without workers the queue has everything.
-                if self.figures.messages_in > 0 {
+                // Without workers the queue has everything that it took.
+                if self.figures.messages_in > 0 || std::mem::take(&mut self.has_lost) {
                     self.double(&round, &part, &jobs, attempt);
                 }
             }

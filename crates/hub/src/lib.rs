@@ -10,10 +10,12 @@
 //! A crew decides who does a job and when, never what comes of it: results are those of local threads, bit for bit.
 //!
 //! Reading order: [`identity`] (who may work for whom), [`message`] (what travels), [`content`] and [`cache`] (files by
-//! digest), [`connection`] (the hub), [`crew`] (the director's side) with [`outcomes`] (what came back),
-//! [`worker`] (the other side), [`server`] (its configuration).
+//! digest), [`connection`] (the hub), [`campaign`] and [`crew`] (the director's side) with [`outcomes`] (what came back),
+//! [`worker`] and [`bench`] (the other side), [`server`] (its configuration).
 
+pub mod bench;
 pub mod cache;
+pub mod campaign;
 pub mod connection;
 pub mod content;
 pub mod crew;
@@ -23,9 +25,11 @@ pub mod outcomes;
 pub mod server;
 pub mod worker;
 
+pub use bench::{Bench, SubjectBench};
 pub use cache::Cache;
+pub use campaign::{Campaign, Figures, Wishes};
 pub use connection::{Access, Hub, HubError};
-pub use crew::{Campaign, Figures, HubCrew, Wishes};
+pub use crew::HubCrew;
 pub use identity::Identity;
 pub use message::Manifest;
-pub use worker::{Bench, SubjectBench, Workplace, serve};
+pub use worker::{Workplace, serve};

@@ -20,7 +20,7 @@ struct Awaited<O> {
     /// Attempts that were told of.
     told: BTreeSet<u32>,
     first: Option<(O, String)>,
-    /// Nobody could do it there, for this reason.
+    /// No worker could do it, for this reason.
     not_here: Option<String>,
 }
 
@@ -111,7 +111,7 @@ impl<F: Data + PartialEq, R: Data + PartialEq, T: Data + PartialEq> Round<F, R, 
         is_new
     }
 
-    /// Numbers of the jobs that nobody has told of yet, and of those of which the check is missing.
+    /// Numbers of the jobs that no worker has told of yet, and of those of which the check is missing.
     pub fn missing(&self) -> (BTreeSet<u64>, BTreeSet<u64>) {
         let is_open = |job: &Awaited<_>| job.first.is_none() && job.not_here.is_none();
         let is_unchecked = |job: &Awaited<_>| {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_first_counts_and_order_is_that_of_the_jobs() {
+    fn the_first_outcome_counts_and_order_is_that_of_the_jobs() {
         let mut round = round(false);
         assert!(round.take(told("b", 0, vec![(7, Done::Outcome(outcome(7, 70)))])));
         assert!(round.take(told(

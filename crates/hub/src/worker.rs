@@ -3,7 +3,6 @@
 //! A worker trusts nothing that comes: a message that cannot be read is thrown away and logged, a subject sees nothing
 //! of the machine but the files that travelled with it, and a job that takes too long is left.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,11 +12,11 @@ use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, AckKind};
 use futures_util::StreamExt;
-use raddle_campaign::{Cancel, Explorer, Job, OutcomeOf, Shared, Stage, Subject, Urgency, Worker};
+use raddle_campaign::{Cancel, Job, Urgency};
 use raddle_linux::ContentId;
 use raddle_stdx::width::to_u64;
-use raddle_world::{Site, Unsupported};
 
+use crate::bench::Bench;
 use crate::cache::Cache;
 use crate::connection::{ACK_WAIT, Hub, HubError};
 use crate::content::id_of;
@@ -30,104 +29,6 @@ const WAIT: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(200);
 /// Subjects that a thread keeps ready.
 const BENCHES_MAX: usize = 3;
-
-/// A subject that stands ready on one thread.
-pub trait Bench {
-    /// Does jobs, and tells of them. `text` is what they share, unless it is known.
-    ///
-    /// # Errors
-    /// What is shared cannot be read.
-    fn run(&mut self, batch: &Batch, text: Option<&str>, worker: &str) -> Result<Vec<u8>, String>;
-
-    /// Whether it knows what jobs share.
-    fn knows(&self, shared: &ContentId) -> bool;
-}
-
-type SharedOf<S> = Shared<<<S as Subject>::Stage as Stage>::Rules>;
-
-/// The bench of any subject.
-pub struct SubjectBench<S: Subject> {
-    subject: S,
-    explorer: Explorer<S>,
-    /// Decision points that the explorer's stage has.
-    points: BTreeSet<Site>,
-    shared: Option<(ContentId, SharedOf<S>)>,
-}
-
-impl<S: Subject> fmt::Debug for SubjectBench<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SubjectBench")
-    }
-}
-
-impl<S: Subject> SubjectBench<S> {
-    /// Brings the subject to where its schedules begin.
-    ///
-    /// # Errors
-    /// It does not come there.
-    pub fn start(subject: S) -> Result<Self, S::StartFailure> {
-        Ok(Self {
-            explorer: Explorer::try_start(&subject)?,
-            subject,
-            points: BTreeSet::new(),
-            shared: None,
-        })
-    }
-
-    /// Takes what jobs share. Points are never taken away from a stage, so jobs of a campaign that began anew, which
-    /// knows fewer of them, need a new one.
-    fn share(&mut self, id: &ContentId, text: &str) -> Result<(), String> {
-        let shared: SharedOf<S> = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let points: BTreeSet<Site> = shared.points.iter().copied().collect();
-        if !self.points.is_subset(&points) {
-            let again = Explorer::try_start(&self.subject);
-            self.explorer = again.map_err(|_| "it does not start a second time".to_owned())?;
-        }
-        self.points = points;
-        self.explorer.begin(&shared);
-        self.shared = Some((id.clone(), shared));
-        Ok(())
-    }
-
-    fn job(&mut self, job: &Job) -> Done<OutcomeOf<S::Stage>> {
-        let Some((_, shared)) = &self.shared else {
-            return Done::NotHere("nothing is known of what jobs share".into());
-        };
-        let Some(outcome) = self.explorer.run(shared, job) else {
-            return Done::NotHere("it took longer than the worker gives a job".into());
-        };
-        match outcome.unsupported.as_deref() {
-            Some(what @ Unsupported::Elsewhere { .. }) => Done::NotHere(what.to_string()),
-            _ => Done::Outcome(outcome),
-        }
-    }
-}
-
-impl<S: Subject> Bench for SubjectBench<S> {
-    fn run(&mut self, batch: &Batch, text: Option<&str>, worker: &str) -> Result<Vec<u8>, String> {
-        let begun = now();
-        if let Some(text) = text {
-            self.share(&batch.shared.id, text)?;
-        }
-        // Jobs of a batch come in the order of their numbers, batches in any order.
-        self.explorer.forget_failures();
-        let mut done = Vec::with_capacity(batch.jobs.len());
-        for job in &batch.jobs {
-            done.push((job.index, key(&batch.shared.id, job), self.job(job)));
-        }
-        let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        Ok(encode(&Told {
-            worker: worker.to_owned(),
-            attempt: batch.attempt,
-            micros,
-            done,
-        }))
-    }
-
-    fn knows(&self, shared: &ContentId) -> bool {
-        self.shared.as_ref().is_some_and(|(id, _)| id == shared)
-    }
-}
 
 /// Makes a bench from a manifest, whose files are in the cache.
 pub type OpenBench<'a> =
@@ -161,7 +62,7 @@ impl fmt::Debug for Workplace<'_> {
     clippy::disallowed_methods,
     reason = "how long a batch takes decides how large the next ones are, and no result"
 )]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
@@ -330,7 +231,7 @@ impl Hand<'_> {
             Ok(None) => 0,
             Err(reason) => {
                 (self.workplace.log)(&format!("the hub gives no jobs: {reason}"));
-                self.hub.wait(tokio::time::sleep(WAIT));
+                self.hub.wait(async { tokio::time::sleep(WAIT).await });
                 0
             }
         }

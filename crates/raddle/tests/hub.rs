@@ -251,7 +251,7 @@ fn strange_messages_are_thrown_away_and_told() {
     let program = corpus::build("apache/log_buffer", "buggy", folder.path());
     let (local, _) = asked(&program, &["--schedules", "300"], None);
 
-    // Whoever has access to the hub can say anything to anybody.
+    // A stranger with access to the hub can say anything to all others.
     let stream = TcpStream::connect(("127.0.0.1", hub.port)).unwrap();
     let mut out = stream.try_clone().unwrap();
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);

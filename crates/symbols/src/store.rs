@@ -16,7 +16,7 @@ use crate::module::Module;
 pub enum Lookup {
     Here(Vec<u8>),
     Absent,
-    /// Whoever was asked cannot tell: what is parsed without an answer is not kept.
+    /// The asked side cannot tell: what is parsed without an answer is not kept.
     Unknown,
 }
 

@@ -4,6 +4,8 @@
 //! so for the life of the world, also across restores. Pages are kept in pinned frames. All of it can be written down
 //! as a [`Catalogue`], and a world that is given one sees nothing of the machine it runs on.
 
+mod catalogued;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,9 +18,8 @@ use std::sync::Arc;
 use raddle_mem::{FrameId, Frames, PAGE_SIZE};
 use raddle_stdx::width::{low_u32, to_u64};
 use raddle_stdx::{Digest, regular_file};
-use raddle_symbols::Lookup;
 
-use super::catalogue::{self, Catalogue, Content, ContentId, Elsewhere, Listed, NotText};
+use super::catalogue::Elsewhere;
 use super::inode::{Name, Timestamp};
 use super::seal::{Seal, Sight};
 use crate::errno::Errno;
@@ -88,9 +89,6 @@ const ON_THE_WAY: HostNode = HostNode::Directory {
     links: 2,
     modified: Timestamp::EPOCH,
 };
-
-/// Bytes of a file with debug information at most; no distribution has a larger one.
-const DEBUG_FILE_BYTES_MAX: u64 = 16 << 30;
 
 #[derive(Debug)]
 struct HostFile {
@@ -209,66 +207,6 @@ impl HostFiles {
         let shown = |id, own| if id == own { 0 } else { id };
         let (user, group) = self.reader;
         (shown(metadata.uid(), user), shown(metadata.gid(), group))
-    }
-
-    fn pin_listed(&mut self, elsewhere: &Elsewhere, listed: &Listed) -> HostNode {
-        match listed {
-            Listed::Absent => HostNode::Absent,
-            Listed::Denied => HostNode::Denied,
-            Listed::Directory {
-                owner,
-                mode,
-                links,
-                modified,
-            } => HostNode::Directory {
-                owner: *owner,
-                mode: *mode,
-                links: *links,
-                modified: (*modified).into(),
-            },
-            Listed::Symlink { target, owner } => HostNode::Symlink {
-                owner: *owner,
-                target: Name::from(target.as_bytes()),
-            },
-            Listed::Fifo {
-                owner,
-                mode,
-                modified,
-            } => HostNode::Fifo {
-                owner: *owner,
-                mode: *mode,
-                modified: (*modified).into(),
-            },
-            Listed::File {
-                size,
-                owner,
-                mode,
-                modified,
-                content,
-            } => {
-                let (path, refusal) = match content {
-                    Content::Known(id) => (elsewhere.content_path(id), None),
-                    Content::Refused(number) => (PathBuf::new(), Some(*number)),
-                    Content::Unread => (PathBuf::new(), None),
-                };
-                let file = self.add(HostFile {
-                    path,
-                    refusal,
-                    size: *size,
-                    mode: *mode,
-                    modified: (0, 0),
-                    handle: None,
-                    pages: BTreeMap::new(),
-                });
-                HostNode::File {
-                    file,
-                    size: *size,
-                    owner: *owner,
-                    mode: *mode,
-                    modified: (*modified).into(),
-                }
-            }
-        }
     }
 
     fn add(&mut self, file: HostFile) -> HostFileId {
@@ -399,83 +337,6 @@ impl HostFiles {
             self.miss(&path);
         }
         errno_of(error)
-    }
-
-    /// Where a path leads that the user wants to be mapped.
-    pub(crate) fn real_path(&mut self, path: &Path) -> io::Result<PathBuf> {
-        let real = match &self.elsewhere {
-            Some(elsewhere) => elsewhere.catalogue.real_paths.get(path).cloned(),
-            None => Some(path.canonicalize()?),
-        };
-        let Some(real) = real else {
-            self.miss(path);
-            return Err(io::ErrorKind::NotFound.into());
-        };
-        self.real_paths.insert(path.to_owned(), real.clone());
-        Ok(real)
-    }
-
-    /// A file with debug information, if there is one.
-    pub(crate) fn debug_file(&mut self, path: &Path) -> Lookup {
-        let at = match &self.elsewhere {
-            None => path.to_owned(),
-            Some(elsewhere) => match elsewhere.catalogue.debug_files.get(path) {
-                Some(Some(content)) => elsewhere.content_path(content),
-                Some(None) => return Lookup::Absent,
-                None => {
-                    self.miss(path);
-                    return Lookup::Unknown;
-                }
-            },
-        };
-        regular_file::read(&at, DEBUG_FILE_BYTES_MAX).map_or(Lookup::Absent, Lookup::Here)
-    }
-
-    /// Files that symbols depend on, whoever has read them.
-    pub(crate) fn note_debug_files(&mut self, asked: &[(PathBuf, bool)]) {
-        self.debug_files.extend(asked.iter().cloned());
-    }
-
-    /// All that was learned of the host so far; `keep` is given the path of each file whose content belongs to it, and
-    /// says by which digest it is known.
-    pub(crate) fn catalogue<E: From<NotText>>(
-        &self,
-        keep: &mut dyn FnMut(&Path) -> Result<ContentId, E>,
-    ) -> Result<Catalogue, E> {
-        let mut catalogue = Catalogue {
-            real_paths: self.real_paths.clone(),
-            ..Catalogue::default()
-        };
-        for (path, node) in &self.nodes {
-            catalogue::check_path(path)?;
-            let content = match node {
-                HostNode::File { file, .. } => match &self.files[file.0 as usize] {
-                    HostFile {
-                        refusal: Some(number),
-                        ..
-                    } => Content::Refused(*number),
-                    file if file.handle.is_some() => Content::Known(keep(path)?),
-                    _ => Content::Unread,
-                },
-                _ => Content::Unread,
-            };
-            let listed = catalogue::listed(node, content)?;
-            catalogue.nodes.insert(path.clone(), listed);
-        }
-        for (path, names) in &self.listings {
-            catalogue::check_path(path)?;
-            let names = names
-                .iter()
-                .map(catalogue::text)
-                .collect::<Result<_, _>>()?;
-            catalogue.listings.insert(path.clone(), names);
-        }
-        for (path, is_there) in &self.debug_files {
-            catalogue::check_path(path)?;
-            let content = is_there.then(|| keep(path)).transpose()?;
-            catalogue.debug_files.insert(path.clone(), content);
-        }
-        Ok(catalogue)
     }
 
     /// A file whose content is given, not read from the host (standard input).

@@ -26,10 +26,10 @@ pub(crate) struct RunHub {
     /// Size of what it keeps at most, in MiB, or with M or G.
     #[arg(long, value_name = "SIZE", default_value = "16G", value_parser = units::mebibytes)]
     store_size: u64,
-    /// Let nobody in but this one; the password may be a bcrypt hash.
+    /// Let in only this user; the password may be a bcrypt hash.
     #[arg(long, value_name = "NAME:PASSWORD", conflicts_with = "nkey")]
     user: Option<String>,
-    /// Let nobody in but the owner of this public nkey (U...).
+    /// Let in only the owner of this public nkey (U...).
     #[arg(long, value_name = "KEY")]
     nkey: Option<String>,
     /// Its certificate, for tls:// addresses.
@@ -72,7 +72,7 @@ impl RunHub {
         }
         if self.is_open() {
             message::warning(
-                "everybody who reaches this address can read the programs that are explored and give work to all workers: use --user or --nkey, and TLS",
+                "all machines that reach this address can read the programs that are explored and give work to all workers: use --user or --nkey, and TLS",
             );
         }
         Err(start(&folder, &text).into())

@@ -1,4 +1,4 @@
-/* Reads a file in some interleavings only: the first run, in which nobody is interrupted, never touches it. */
+/* Reads a file in some interleavings only: the first run, in which no thread is interrupted, never touches it. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

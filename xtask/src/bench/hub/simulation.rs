@@ -59,7 +59,7 @@ fn rate(cost: Costs, workers: u64) -> f64 {
     as_f64(GENERATIONS * GENERATION) / now
 }
 
-/// How long a generation takes whose jobs go to whoever is free.
+/// How long a generation takes whose jobs go to the worker that is free first.
 fn longest(service: f64, workers: u64, prng: &mut Prng) -> f64 {
     // Nanoseconds, so that they can be ordered.
     let mut free: BinaryHeap<Reverse<u64>> =
