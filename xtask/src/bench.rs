@@ -8,6 +8,7 @@ mod cpu;
 mod engine;
 mod explore;
 mod harden;
+mod hub;
 mod kernel;
 mod kernel_campaign;
 mod kernel_races;
@@ -29,6 +30,8 @@ pub(crate) enum Bench {
     Explore(explore::Explore),
     /// Hardening: sites and points of real programs, overhead, recovery time, and the setjmp mechanism beside it.
     Harden(harden::Harden),
+    /// Two workers behind a hub beside two local threads; what many workers would come to.
+    Hub(hub::Hub),
     /// Kernels: schedules to known bugs, throughput, heuristics, determinism.
     Kernel(kernel::Kernel),
     /// Many tests on the packaged kernel, in parts that can be taken up again.
@@ -57,6 +60,7 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
         Bench::Engine => engine::run(),
         Bench::Explore(explore) => explore.run(),
         Bench::Harden(harden) => harden.run(),
+        Bench::Hub(hub) => hub.run(),
         Bench::Kernel(kernel) => kernel.run(),
         Bench::KernelCampaign(campaign) => campaign.run(),
         Bench::KernelRaces(races) => races.run(),

@@ -28,6 +28,10 @@ const PACKAGES: &[(&str, &str)] = &[
         "golang-go",
         "builds a Go program for the tests of real programs",
     ),
+    (
+        "nats-server",
+        "is the hub in the tests of campaigns over several workers",
+    ),
     ("memcached", "is run by the tests of real programs"),
     ("pbzip2", "is run by the tests of real programs"),
     ("perl", "is run by the tests of real programs"),

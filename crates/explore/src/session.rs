@@ -8,7 +8,7 @@ use std::sync::Arc;
 use raddle_campaign::focus::merged;
 use raddle_campaign::{Clock, Focus, Leave};
 use raddle_linux::{
-    HeapWatch, LinuxWorld, Mapping, Observe, Setup, StartError, Watch, describe_status,
+    Elsewhere, HeapWatch, LinuxWorld, Mapping, Observe, Setup, StartError, Watch, describe_status,
 };
 use raddle_sched::{Drive, Scheduler, drive_while};
 use raddle_symbols::{Module, ModuleStore};
@@ -119,6 +119,8 @@ pub struct About {
     pub judge: Option<Judge>,
     /// The symbols of its files, read once for all workers.
     pub modules: Arc<ModuleStore>,
+    /// What the program sees instead of this machine.
+    pub elsewhere: Option<Arc<Elsewhere>>,
 }
 
 impl About {
@@ -134,6 +136,7 @@ impl About {
             serial: recording.expected.serial.clone(),
             judge,
             modules: Arc::default(),
+            elsewhere: None,
         })
     }
 }
@@ -172,7 +175,10 @@ impl Session {
             checks,
             ..
         } = &**about;
-        let mut world = LinuxWorld::new(setup(inputs))?;
+        let mut world = LinuxWorld::new(Setup {
+            elsewhere: about.elsewhere.clone(),
+            ..setup(inputs)
+        })?;
         let hooks = raddle_config::hooks::with_standard(&inputs.hooks);
         world.set_hooks_with(hooks, Arc::clone(&about.modules));
         world.set_watch(Watch {
@@ -349,6 +355,7 @@ pub(crate) fn setup(inputs: &Inputs) -> Setup {
             .visible
             .as_ref()
             .map(|paths| paths.iter().map(PathBuf::from).collect()),
+        elsewhere: None,
         memory_max: inputs.memory_max,
         processes_max: inputs.processes_max,
         cpus: inputs.cpus,

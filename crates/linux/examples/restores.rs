@@ -56,6 +56,7 @@ fn setup(command: &[String]) -> Setup {
         stdin: Vec::new(),
         mappings: Vec::new(),
         visible: None,
+        elsewhere: None,
         memory_max: 1 << 30,
         processes_max: 64,
         cpus: 4,

@@ -48,7 +48,7 @@ mod user;
 mod wait;
 mod world;
 
-pub use files::{Exported, PinnedFile};
+pub use files::{Catalogue, ContentId, Elsewhere, Exported, NotText, PinnedFile};
 pub use heap::{Block, HeapError, HeapErrorKind, HeapWatch, Origin};
 pub use inspect::PendingCall;
 pub use marks::marked_places;

@@ -14,7 +14,7 @@ use crate::clone::insert_space;
 use crate::credentials::Credentials;
 use crate::exec::{self, ExecError, Request};
 use crate::execution_timer::ExecutionTimers;
-use crate::files::{self, HostFiles};
+use crate::files::{self, Elsewhere, HostFiles};
 use crate::futex::Futexes;
 use crate::heap::Heap;
 use crate::images::Images;
@@ -52,6 +52,8 @@ pub struct Setup {
     /// The host files and directories that the guest can see, besides what is mapped; none for all that the user can
     /// read.
     pub visible: Option<Vec<PathBuf>>,
+    /// What the guest sees instead of this machine: what a world elsewhere has learned of its own.
+    pub elsewhere: Option<Arc<Elsewhere>>,
     /// Bytes of guest memory.
     pub memory_max: u64,
     /// Threads and processes at one time.
@@ -159,6 +161,9 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
 
 /// The host as the guest sees it: what is mapped is always among it.
 fn host_files(setup: &Setup) -> HostFiles {
+    if let Some(elsewhere) = &setup.elsewhere {
+        return HostFiles::of_catalogue(Arc::clone(elsewhere), setup.visible.is_some());
+    }
     let mapped = setup.mappings.iter().map(|mapping| mapping.host.clone());
     let visible: Option<Vec<PathBuf>> = setup
         .visible

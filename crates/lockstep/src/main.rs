@@ -35,6 +35,7 @@ fn main() -> anyhow::Result<()> {
         stdin: Vec::new(),
         mappings: Vec::new(),
         visible: None,
+        elsewhere: None,
         memory_max: 4 << 30,
         processes_max: 1000,
         cpus: 4,

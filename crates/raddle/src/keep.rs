@@ -38,6 +38,14 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// The same for what only the user may read.
+pub(crate) fn write_secret(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    write(path, b"")?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o600))
+        .and_then(|()| std::fs::write(path, content))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
 fn unfinished(folder: &Path) -> std::io::Result<NamedTempFile> {
     Builder::new()
         .prefix(".raddle-")

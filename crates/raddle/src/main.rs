@@ -15,6 +15,7 @@ mod event_text;
 mod exit;
 mod gdb;
 mod git;
+mod hub;
 mod interrupt;
 mod keep;
 mod message;

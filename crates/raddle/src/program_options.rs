@@ -170,6 +170,7 @@ impl ProgramOptions {
             stdin: self.stdin_bytes()?,
             mappings: parse_mappings(&self.surroundings.map)?,
             visible,
+            elsewhere: None,
             memory_max: self.surroundings.max_memory,
             processes_max: self.surroundings.max_processes,
             cpus: self.surroundings.cpus,

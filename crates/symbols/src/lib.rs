@@ -35,7 +35,7 @@ pub use kallsyms::KernelSymbols;
 pub use module::{CodePlace, FileMapping, Import, Module};
 pub use relocatable::executable_at;
 pub use space::{DataPlace, InlinedBy, Mapping, SymbolSpace, Symbolised};
-pub use store::ModuleStore;
+pub use store::{Found, Lookup, ModuleStore};
 pub use symbol::{Binding, Symbol, SymbolKind, SymbolTable, Version};
 pub use symbol_file::{CodeSection, symbol_file};
 pub use unwind::{Frame, Registers};

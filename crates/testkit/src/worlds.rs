@@ -26,6 +26,7 @@ pub fn try_world(program: &Path, arguments: &[&str], seed: u64) -> Result<LinuxW
         stdin: Vec::new(),
         mappings: Vec::new(),
         visible: None,
+        elsewhere: None,
         memory_max: 1 << 30,
         processes_max: 64,
         cpus: 4,

@@ -47,6 +47,27 @@ pub struct Inputs {
     pub scripts: Option<Scripts>,
 }
 
+impl Inputs {
+    /// Why no program can be given this, if none can: it may come from a stranger.
+    pub fn nonsense(&self) -> Option<&'static str> {
+        let checks = [
+            (
+                (1..=64).contains(&self.cpus),
+                "it has no processors or more than 64",
+            ),
+            (self.processes_max > 0, "it has no room for a process"),
+            (self.memory_max >= MEMORY_MIN, "it has no memory"),
+            (
+                self.scripts.as_ref().is_none_or(|all| all.port > 0),
+                "its clients have no port to speak to",
+            ),
+        ];
+        checks
+            .into_iter()
+            .find_map(|(is_right, what)| (!is_right).then_some(what))
+    }
+}
+
 /// A host path that the guest sees elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mapping {
@@ -174,23 +195,10 @@ impl Enveloped for Recording {
     }
 
     fn nonsense(&self) -> Option<&'static str> {
-        let inputs = &self.inputs;
-        let checks = [
-            (self.limits.is_possible(), "its limits let nobody run"),
-            (
-                (1..=64).contains(&inputs.cpus),
-                "it has no processors or more than 64",
-            ),
-            (inputs.processes_max > 0, "it has no room for a process"),
-            (inputs.memory_max >= MEMORY_MIN, "it has no memory"),
-            (
-                inputs.scripts.as_ref().is_none_or(|all| all.port > 0),
-                "its clients have no port to speak to",
-            ),
-        ];
-        checks
-            .into_iter()
-            .find_map(|(is_right, what)| (!is_right).then_some(what))
+        if !self.limits.is_possible() {
+            return Some("its limits let nobody run");
+        }
+        self.inputs.nonsense()
     }
 
     fn subject(&self) -> String {

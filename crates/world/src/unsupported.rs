@@ -32,6 +32,8 @@ pub enum Unsupported {
     Call32 { thread: u32, number: u64 },
     /// The program uses more memory than it was given.
     Memory { mebibytes: u64 },
+    /// A world that lives on what another one has learned of its host was asked for more.
+    Elsewhere { path: String },
 }
 
 /// A system call that a thread made.
@@ -92,6 +94,10 @@ impl fmt::Display for Unsupported {
                 f,
                 "the program uses more than the {mebibytes} MiB of memory it was given; raise the limit with \
                  --max-memory"
+            ),
+            Self::Elsewhere { path } => write!(
+                f,
+                "the program asked for {path}, which did not travel with it: only what its first run has touched did"
             ),
         }
     }

@@ -64,6 +64,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "stdx", "symbols", "code", "world", "trace", "sched", "detect", "campaign",
         ],
     ),
+    ("hub", &["stdx", "world", "linux", "trace", "campaign"]),
     ("scan", &["stdx", "report", "config"]),
     ("mcp", &[]),
     ("harden-rt", &[]),

@@ -1,7 +1,10 @@
 //! Host files underneath: read-only, each pinned at its first use.
 //!
 //! What the guest once learned of the host (an entry exists, its size and mode, a page of its content) stays
-//! so for the life of the world, also across restores. Pages are kept in pinned frames.
+//! so for the life of the world, also across restores. Pages are kept in pinned frames. All of it can be written down
+//! as a [`Catalogue`], and a world that is given one sees nothing of the machine it runs on.
+
+mod catalogued;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,6 +19,7 @@ use raddle_mem::{FrameId, Frames, PAGE_SIZE};
 use raddle_stdx::width::{low_u32, to_u64};
 use raddle_stdx::{Digest, regular_file};
 
+use super::catalogue::Elsewhere;
 use super::inode::{Name, Timestamp};
 use super::seal::{Seal, Sight};
 use crate::errno::Errno;
@@ -88,7 +92,10 @@ const ON_THE_WAY: HostNode = HostNode::Directory {
 
 #[derive(Debug)]
 struct HostFile {
+    /// Where its bytes are; empty for a file whose content is given, or which a catalogue does not have.
     path: PathBuf,
+    /// The host did not let us open it, with this number.
+    refusal: Option<u16>,
     size: u64,
     mode: u32,
     modified: (i64, i64),
@@ -119,6 +126,14 @@ pub(crate) struct HostFiles {
     files: Vec<HostFile>,
     /// What can be seen; none for everything.
     seal: Option<Seal>,
+    /// Where mapped paths lead, as far as it was asked.
+    real_paths: BTreeMap<PathBuf, PathBuf>,
+    /// Files that were looked at for debug information, and whether they were there.
+    debug_files: BTreeMap<PathBuf, bool>,
+    /// What is seen instead of the host.
+    elsewhere: Option<Arc<Elsewhere>>,
+    /// What the catalogue does not have and the guest asked for since the last restore.
+    pub(crate) missed: Option<PathBuf>,
 }
 
 impl HostFiles {
@@ -139,6 +154,19 @@ impl HostFiles {
         }
     }
 
+    /// What a catalogue says and nothing else.
+    pub(crate) fn of_catalogue(elsewhere: Arc<Elsewhere>, is_sealed: bool) -> Self {
+        Self {
+            seal: is_sealed.then(Seal::default),
+            elsewhere: Some(elsewhere),
+            ..Self::default()
+        }
+    }
+
+    fn miss(&mut self, path: &Path) {
+        self.missed.get_or_insert_with(|| path.to_owned());
+    }
+
     /// Whether only some of the host can be seen.
     pub(crate) fn is_sealed(&self) -> bool {
         self.seal.is_some()
@@ -155,6 +183,15 @@ impl HostFiles {
         if let Some(node) = self.nodes.get(path) {
             return node.clone();
         }
+        if let Some(elsewhere) = self.elsewhere.clone() {
+            let Some(listed) = elsewhere.catalogue.nodes.get(path) else {
+                self.miss(path);
+                return HostNode::Absent;
+            };
+            let node = self.pin_listed(&elsewhere, listed);
+            self.nodes.insert(path.to_owned(), node.clone());
+            return node;
+        }
         let node = match path.symlink_metadata() {
             _ if self.sight(path) == Sight::Nothing => HostNode::Absent,
             _ if self.sight(path) == Sight::Way => ON_THE_WAY,
@@ -170,6 +207,12 @@ impl HostFiles {
         let shown = |id, own| if id == own { 0 } else { id };
         let (user, group) = self.reader;
         (shown(metadata.uid(), user), shown(metadata.gid(), group))
+    }
+
+    fn add(&mut self, file: HostFile) -> HostFileId {
+        let id = HostFileId(low_u32(to_u64(self.files.len())));
+        self.files.push(file);
+        id
     }
 
     fn pin(&mut self, path: &Path, metadata: &std::fs::Metadata) -> HostNode {
@@ -193,9 +236,9 @@ impl HostFiles {
                 Err(_) => HostNode::Denied,
             }
         } else if kind.is_file() {
-            let file = HostFileId(low_u32(to_u64(self.files.len())));
-            self.files.push(HostFile {
+            let file = self.add(HostFile {
                 path: path.to_owned(),
+                refusal: None,
                 size: metadata.size(),
                 mode,
                 modified: (metadata.mtime(), metadata.mtime_nsec()),
@@ -226,6 +269,16 @@ impl HostFiles {
         if let Some(names) = self.listings.get(path) {
             return Arc::clone(names);
         }
+        if let Some(elsewhere) = self.elsewhere.clone() {
+            let Some(names) = elsewhere.catalogue.listings.get(path) else {
+                self.miss(path);
+                return Arc::default();
+            };
+            return names
+                .iter()
+                .map(|name| Name::from(name.as_bytes()))
+                .collect();
+        }
         let mut names: Vec<Name> = path
             .read_dir()
             .into_iter()
@@ -252,14 +305,14 @@ impl HostFiles {
         file: HostFileId,
         page: u64,
     ) -> Result<FrameId, Errno> {
-        let file = &mut self.files[file.0 as usize];
-        if let Some(frame) = file.pages.get(&page) {
+        if let Some(frame) = self.files[file.0 as usize].pages.get(&page) {
             return Ok(*frame);
         }
         let mut content = [0; PAGE_SIZE];
-        read_page(file, page, &mut content).map_err(|error| errno_of(&error))?;
+        read_page(&mut self.files[file.0 as usize], page, &mut content)
+            .map_err(|error| self.unreadable(file, &error))?;
         let frame = frames.alloc_pinned(&content).map_err(|_| Errno::ENOMEM)?;
-        file.pages.insert(page, frame);
+        self.files[file.0 as usize].pages.insert(page, frame);
         Ok(frame)
     }
 
@@ -267,7 +320,23 @@ impl HostFiles {
     pub(crate) fn check_readable(&mut self, file: HostFileId) -> Result<(), Errno> {
         open_handle(&mut self.files[file.0 as usize])
             .map(|_| ())
-            .map_err(|error| errno_of(&error))
+            .map_err(|error| self.unreadable(file, &error))
+    }
+
+    /// What the guest is told of a file that cannot be read. A catalogue knows which files its host refused to open; if
+    /// any other cannot be read, its content did not travel, or is gone.
+    fn unreadable(&mut self, id: HostFileId, error: &io::Error) -> Errno {
+        let file = &mut self.files[id.0 as usize];
+        let was_refused = file.refusal.is_some() && file.path.as_os_str().is_empty();
+        if self.elsewhere.is_some() && !was_refused {
+            file.refusal = None;
+            let holds =
+                |node: &HostNode| matches!(node, HostNode::File { file, .. } if *file == id);
+            let named = self.nodes.iter().find(|(_, node)| holds(node));
+            let path = named.map(|(path, _)| path.clone()).unwrap_or_default();
+            self.miss(&path);
+        }
+        errno_of(error)
     }
 
     /// A file whose content is given, not read from the host (standard input).
@@ -281,16 +350,15 @@ impl HostFiles {
             let frame = frames.alloc_pinned(bytes).map_err(|_| Errno::ENOMEM)?;
             pages.insert(page, frame);
         }
-        let file = HostFileId(low_u32(to_u64(self.files.len())));
-        self.files.push(HostFile {
+        Ok(self.add(HostFile {
             path: PathBuf::new(),
+            refusal: None,
             size: to_u64(content.len()),
             mode: 0o600,
             modified: (0, 0),
             handle: None,
             pages,
-        });
-        Ok(file)
+        }))
     }
 
     /// Every host file the world has used so far, by path, with the digest of its present content.
@@ -323,8 +391,14 @@ fn describe(file: &HostFile) -> PinnedFile {
 }
 
 fn open_handle(file: &mut HostFile) -> io::Result<&File> {
+    if let Some(number) = file.refusal {
+        return Err(io::Error::from_raw_os_error(i32::from(number)));
+    }
     if file.handle.is_none() && !file.path.as_os_str().is_empty() {
-        file.handle = Some(regular_file::open(&file.path)?);
+        let opened = regular_file::open(&file.path);
+        let refusal = opened.as_ref().err().and_then(io::Error::raw_os_error);
+        file.refusal = refusal.and_then(|number| u16::try_from(number).ok());
+        file.handle = Some(opened?);
     }
     file.handle
         .as_ref()

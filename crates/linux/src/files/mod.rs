@@ -8,6 +8,7 @@
 //! [`queue`]). Host files shine through from underneath ([`host`]); changes stay in the overlay.
 //! Reading order: [`inode`], [`state`], [`open`], [`walk`], [`tree`], [`io`], [`ready`].
 
+mod catalogue;
 mod content;
 mod core;
 pub(crate) mod device;
@@ -40,6 +41,7 @@ pub(crate) mod walk;
 #[cfg(test)]
 pub(crate) mod testkit;
 
+pub use catalogue::{Catalogue, ContentId, Elsewhere, NotText};
 pub(crate) use core::{set_temporary_mask, signal as send_signal};
 pub(crate) use event::{next_deadline, timers_expired};
 pub use export::Exported;

@@ -137,7 +137,7 @@ fn mount_maps(kernel: &mut Kernel) -> Result<(), Errno> {
 
 fn mount(kernel: &mut Kernel, host: &Path, guest: &[u8]) -> Result<(), Errno> {
     // The user may name a symbolic link here; what it leads to is what is mounted.
-    let host = host.canonicalize().map_err(|_| Errno::ENOENT)?;
+    let host = kernel.host.real_path(host).map_err(|_| Errno::ENOENT)?;
     let node = kernel.host.node(&host);
     let links = node.links();
     let (parent, name) = kernel.state.files.fixed_parents(guest);

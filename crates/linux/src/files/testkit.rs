@@ -29,6 +29,7 @@ pub(crate) fn kernel(mappings: Vec<Mapping>, stdin: &[u8]) -> Kernel {
         stdin: stdin.to_vec(),
         mappings,
         visible: None,
+        elsewhere: None,
         memory_max: 64 << 20,
         processes_max: 10,
         cpus: 4,

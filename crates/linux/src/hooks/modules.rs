@@ -1,6 +1,7 @@
 //! The symbols of what a process has mapped, parsed once per file.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use raddle_mem::{Backing, ObjectId, Vma};
@@ -90,8 +91,16 @@ impl Modules {
         if let Some(known) = self.parsed.get(&object) {
             return known.clone();
         }
-        let module = read_whole(kernel, object).and_then(|bytes| self.store.module(label, bytes));
-        self.parsed.insert(object, module.clone());
+        let module = read_whole(kernel, object).and_then(|bytes| {
+            let mut read = |path: &Path| kernel.host.debug_file(path);
+            let found = self.store.module(label, bytes, &mut read);
+            kernel.host.note_debug_files(&found.asked);
+            found.module
+        });
+        // What was parsed without a file that it asked for is of no use to the next run.
+        if kernel.host.missed.is_none() {
+            self.parsed.insert(object, module.clone());
+        }
         module
     }
 }

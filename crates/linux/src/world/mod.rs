@@ -249,6 +249,18 @@ impl LinuxWorld {
         self.kernel.host.pinned()
     }
 
+    /// All that this world has learned of its host, for one that is to run elsewhere; `keep` is given the path of each
+    /// file whose content belongs to it, and says by which digest it is known.
+    ///
+    /// # Errors
+    /// A name is no text, or `keep` fails.
+    pub fn catalogue<E: From<crate::files::NotText>>(
+        &self,
+        keep: &mut dyn FnMut(&std::path::Path) -> Result<crate::files::ContentId, E>,
+    ) -> Result<crate::files::Catalogue, E> {
+        self.kernel.host.catalogue(keep)
+    }
+
     pub(crate) fn kernel(&self) -> &Kernel {
         &self.kernel
     }
@@ -309,6 +321,12 @@ impl LinuxWorld {
     fn finished(&self) -> Option<Stop> {
         if let Some(limit) = &self.kernel.exhausted {
             return Some(Stop::Unsupported(Box::new(limit.clone())));
+        }
+        if let Some(path) = &self.kernel.host.missed {
+            let path = path.display().to_string();
+            return Some(Stop::Unsupported(Box::new(
+                raddle_world::Unsupported::Elsewhere { path },
+            )));
         }
         if self.kernel.halt.is_some() {
             return Some(Stop::WorldDone {
@@ -596,6 +614,7 @@ impl World for LinuxWorld {
         self.kernel.state.clone_from(&saved.state);
         self.kernel.events.clear();
         self.kernel.exhausted = None;
+        self.kernel.host.missed = None;
         self.kernel.crash = None;
         self.kernel.halt = None;
         self.digest = saved.digest;

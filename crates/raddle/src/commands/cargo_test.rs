@@ -10,6 +10,7 @@ use clap::Args;
 
 use super::explore::{Batch, ExploreOptions, ToExplore, run_cases, tests};
 use crate::exit::{Code, Failure};
+use crate::hub::HubOptions;
 use crate::interrupt::Interrupt;
 use crate::message;
 use crate::program_options::{ProgramOptions, Surroundings};
@@ -32,6 +33,8 @@ pub(crate) struct CargoTest {
     /// Explore only every n-th test, beginning with the k-th: for n machines that share the work.
     #[arg(long, value_name = "K/N")]
     shard: Option<Shard>,
+    #[command(flatten)]
+    hub: HubOptions,
 }
 
 /// One of several equal parts.
@@ -98,7 +101,8 @@ impl CargoTest {
             suppressions: self.wanted.surroundings.suppressions()?,
             total_time: self.total_time.map(Duration::from_secs),
         };
-        run_cases(&self.options, "cargo raddle test", batch, &interrupt)
+        let by = (&self.options, &self.hub);
+        run_cases(by, "cargo raddle test", batch, &interrupt)
     }
 }
 

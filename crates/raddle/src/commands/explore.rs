@@ -11,15 +11,20 @@ mod told;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anyhow::anyhow;
 use clap::Args;
 use raddle_campaign::{News, Phase, Report};
-use raddle_explore::{About, Cut, ProgramReport, SnapshotAt, StartFailure, explore, libtest};
+use raddle_explore::{
+    About, Cut, Program, ProgramReport, SnapshotAt, StartFailure, explore, libtest,
+};
+use raddle_hub::Figures;
 use raddle_report::{Finding, RecordingFile};
 use raddle_trace::{Inputs, Recording};
 
 use super::campaign::progress::{Bounds, Line};
 use super::campaign::verdict::{self, Verdict};
 use crate::exit::{Code, Failure};
+use crate::hub::{self, HubOptions, Remote};
 use crate::interrupt::Interrupt;
 use crate::keep::{Keeper, shell_quoted, shell_word};
 use crate::message;
@@ -50,6 +55,8 @@ pub(crate) struct Explore {
     #[command(flatten)]
     options: ExploreOptions,
     #[command(flatten)]
+    hub: HubOptions,
+    #[command(flatten)]
     program: ProgramOptions,
 }
 
@@ -63,7 +70,7 @@ impl Explore {
             suppressions: self.program.suppressions()?,
             total_time: None,
         };
-        run_cases(&self.options, &program, batch, &interrupt)
+        run_cases((&self.options, &self.hub), &program, batch, &interrupt)
     }
 }
 
@@ -133,7 +140,7 @@ pub(crate) struct Batch {
 
 /// Explores one case after the other and tells about all of them.
 pub(crate) fn run_cases(
-    options: &ExploreOptions,
+    (options, hub): (&ExploreOptions, &HubOptions),
     program: &str,
     batch: Batch,
     interrupt: &Interrupt,
@@ -146,6 +153,7 @@ pub(crate) fn run_cases(
     let is_single = cases.len() == 1 && cases[0].test.is_none();
     let keeper = Keeper::open(&options.campaign.output)?;
     options.check_coverage()?;
+    let hub = hub.connect()?;
     let mut explored = Vec::new();
     let count = cases.len();
     let begun = Instant::now();
@@ -164,7 +172,8 @@ pub(crate) fn run_cases(
             ));
             break;
         }
-        let mut case = explore_case(options, &case, share, &keeper, interrupt)?;
+        let by = (options, hub.as_ref());
+        let mut case = explore_case(by, &case, share, &keeper, interrupt)?;
         case.leave_out(&mut suppressions);
         explored.push(case);
     }
@@ -191,7 +200,7 @@ fn share(total: Duration, spent: Duration, left: usize) -> Duration {
 }
 
 fn explore_case(
-    options: &ExploreOptions,
+    (options, hub): (&ExploreOptions, Option<&Remote>),
     case: &ToExplore,
     share: Option<Duration>,
     keeper: &Keeper,
@@ -231,18 +240,19 @@ fn explore_case(
                 line.interrupted();
             }
         };
-        let mut explored = explore(&program, &mut hear);
-        if matches!(explored, Err(StartFailure::Long { .. })) && may_cut {
+        let mut explored = explore_by(hub, &program, &case.name, &mut hear)?;
+        if matches!(explored.0, Err(StartFailure::Long { .. })) && may_cut {
             program.cut = Cut::At(CUT_TEST);
             cut = Some(CUT_TEST);
-            explored = explore(&program, &mut hear);
+            explored = explore_by(hub, &program, &case.name, &mut hear)?;
         }
         anyhow::Ok(explored)
     });
     drop(line);
     let elapsed = begun.elapsed();
     let mut vacuous = None;
-    let mut report = match result? {
+    let (result, figures) = result?;
+    let mut report = match result {
         // One of several tests is no reason to give up on the others.
         Err(StartFailure::EndedAlone { .. }) if case.test.is_some() => {
             vacuous = Some(Vacuous::NoThreads);
@@ -265,7 +275,21 @@ fn explore_case(
         vacuous,
         cut,
         elapsed,
+        disagreements: figures.differences.len(),
     })
+}
+
+/// Explores with local threads, or with the workers of a hub.
+fn explore_by(
+    hub: Option<&Remote>,
+    program: &Program,
+    name: &str,
+    hear: &mut dyn FnMut(News<'_, Recording>),
+) -> anyhow::Result<hub::Explored> {
+    match hub {
+        None => Ok((explore(program, hear), Figures::default())),
+        Some(hub) => hub.explore(program, name, hear),
+    }
 }
 
 /// The findings of a case, with the name of the test in front.
@@ -341,6 +365,13 @@ fn code(
     explored: &[Explored],
     is_interrupted: bool,
 ) -> Result<Code, Failure> {
+    let disagreements: usize = explored.iter().map(|case| case.disagreements).sum();
+    if disagreements > 0 {
+        return Err(anyhow!(
+            "workers came to different outcomes of {disagreements} schedules: a machine is broken, or raddle is not deterministic; please report it"
+        )
+        .into());
+    }
     let mut verdict = Verdict::default();
     for case in explored {
         let counts_races = !options.campaign.no_fail_on_races;

@@ -17,6 +17,7 @@ mod doctor;
 mod explain;
 mod explore;
 mod harden;
+mod hub;
 mod kernel;
 mod kind;
 mod linearize;
@@ -29,6 +30,9 @@ mod report;
 mod run;
 mod scan;
 mod table;
+mod worker;
+
+pub(crate) use explore::oracle::judge;
 
 /// What the user asked for.
 #[derive(Debug, Subcommand)]
@@ -52,6 +56,8 @@ pub(crate) enum Command {
     Scan(scan::Scan),
     Harden(harden::Harden),
     Kernel(kernel::Kernel),
+    Hub(hub::RunHub),
+    Worker(worker::RunWorker),
     Cc(cc::Cc),
     #[command(name = "c++")]
     Cpp(cc::Cpp),
@@ -81,6 +87,8 @@ impl Command {
             Self::Scan(command) => command.run(),
             Self::Harden(command) => command.run(),
             Self::Kernel(command) => command.run(),
+            Self::Hub(command) => command.run(),
+            Self::Worker(command) => command.run(),
             Self::Cc(command) => command.run(),
             Self::Cpp(command) => command.run(),
             Self::CargoHarden(command) => command.run(),

@@ -18,6 +18,8 @@ pub(super) struct Explored {
     /// After how many instructions its runs were cut, if they were.
     pub(super) cut: Option<u64>,
     pub(super) elapsed: Duration,
+    /// Schedules of which two workers told different things.
+    pub(super) disagreements: usize,
 }
 
 /// Why nothing was tested.

@@ -132,6 +132,7 @@ impl ExploreOptions {
                 oracle: self.oracle.clone(),
                 serial: None,
                 modules: Arc::clone(&self.modules),
+                elsewhere: None,
             }),
             expected_exit: self.expect_exit.map(i32::from),
             steps_max: self.max_steps,

@@ -1,0 +1,191 @@
+//! Campaigns whose workers are behind a hub: options, and the way from a program to its crew there.
+
+pub(crate) mod program;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use raddle_campaign::{Report, begin, sample_with};
+use raddle_explore::{Program, ProgramReport, StartFailure};
+use raddle_hub::{Access, Campaign, Figures, Hub, HubCrew, Identity, Wishes};
+use raddle_linux::ContentId;
+use raddle_report::words::counted;
+use raddle_trace::Recording;
+
+use crate::message;
+
+/// Who does the work.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Workers on other machines")]
+pub(crate) struct HubOptions {
+    /// Have the schedules run by the workers of this hub (see `raddle hub` and `raddle worker`), such as
+    /// nats://host:4222; results are the same.
+    #[arg(long, value_name = "URL")]
+    hub: Option<String>,
+    #[command(flatten)]
+    keys: HubKeys,
+    /// Continue a campaign of the same command that was broken off: what its workers told is not run again.
+    #[arg(long, requires = "hub")]
+    resume: bool,
+    /// Have this part of the schedules run twice, and compare.
+    #[arg(long, value_name = "PERCENT", requires = "hub", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=100))]
+    cross_check: u64,
+}
+
+/// How to get into a hub. A user and a password can be part of the address.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct HubKeys {
+    /// A file with user credentials of NATS.
+    #[arg(long, value_name = "FILE")]
+    hub_credentials: Option<PathBuf>,
+    /// A file with the seed of an nkey.
+    #[arg(long, value_name = "FILE")]
+    hub_nkey: Option<PathBuf>,
+    /// Certificates of the authorities to trust, for tls:// addresses.
+    #[arg(long, value_name = "FILE")]
+    hub_ca: Option<PathBuf>,
+}
+
+impl HubKeys {
+    pub(crate) fn access(&self, url: &str) -> Access {
+        Access {
+            url: url.to_owned(),
+            credentials: self.hub_credentials.clone(),
+            nkey: self.hub_nkey.clone(),
+            user: None,
+            ca: self.hub_ca.clone(),
+        }
+    }
+}
+
+/// This build of raddle.
+pub(crate) fn identity() -> anyhow::Result<Identity> {
+    Identity::of_program(Path::new("/proc/self/exe"), env!("CARGO_PKG_VERSION"))
+        .context("cannot read this program, whose digest tells workers of the same build")
+}
+
+/// A hub that campaigns are sent to.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    hub: Hub,
+    identity: Identity,
+    wishes: Wishes,
+}
+
+impl HubOptions {
+    /// The hub, if the user wants one.
+    pub(crate) fn connect(&self) -> anyhow::Result<Option<Remote>> {
+        let Some(url) = &self.hub else {
+            return Ok(None);
+        };
+        Ok(Some(Remote {
+            hub: Hub::connect(&self.keys.access(url))?,
+            identity: identity()?,
+            wishes: Wishes {
+                resume: self.resume,
+                checked_per_mille: self.cross_check * 10,
+            },
+        }))
+    }
+}
+
+/// What came of a campaign on a hub.
+pub(crate) type Explored = (Result<ProgramReport, StartFailure>, Figures);
+
+impl Remote {
+    /// Explores a program as `raddle_explore::explore` does, with the workers of the hub.
+    pub(crate) fn explore(
+        &self,
+        program: &Program,
+        name: &str,
+        news: &mut dyn FnMut(raddle_campaign::News<'_, Recording>),
+    ) -> anyhow::Result<Explored> {
+        if program.exhaustive {
+            bail!(
+                "`--exhaustive` goes through interleavings one after the other, each chosen by the one before: no hub can help; leave out `--hub`"
+            );
+        }
+        if program.about.oracle.is_some() {
+            bail!(
+                "`--oracle` is a command of this machine, and workers run nothing outside of the guest: give the right output with `--expect-output`, or leave out `--hub`"
+            );
+        }
+        let begun = match begin(program, news) {
+            Ok(Some(begun)) => begun,
+            Ok(None) => {
+                let mut report = Report::default();
+                report.note_end(&program.options.cancel);
+                return Ok((Ok(report), Figures::default()));
+            }
+            Err(failure) => return Ok((Err(failure), Figures::default())),
+        };
+        let mut files: BTreeMap<ContentId, Vec<u8>> = BTreeMap::new();
+        let manifest = program::manifest(program, &begun.stage, name, &self.identity, &mut files)?;
+        let seed = program::campaign_seed(program);
+        let campaign = Campaign::open(&self.hub, &manifest, &files, seed)?;
+        drop(files);
+        message::note(&format!(
+            "campaign {} on {}: {} ({} bytes) sent there",
+            campaign.id,
+            self.hub.url(),
+            counted(campaign.sent.0, "file"),
+            campaign.sent.1
+        ));
+        let notice = |text: &str| message::warning(text);
+        let mut crew = HubCrew::new(&self.hub, program, campaign, self.wishes, &notice)?;
+        let report = sample_with(program, begun, &mut crew, news);
+        let is_over = match &report {
+            Ok(report) => !report.was_cancelled && !report.was_stopped,
+            Err(_) => true,
+        };
+        let figures = crew.end(is_over);
+        message::note(&in_words(&figures));
+        Ok((report, figures))
+    }
+}
+
+fn in_words(figures: &Figures) -> String {
+    let Figures {
+        batches,
+        jobs,
+        bytes_out,
+        bytes_in,
+        messages_in,
+        doubled,
+        repeated,
+        done_here,
+        reason,
+        resumed,
+        refused,
+        differences,
+        workers,
+    } = figures;
+    let mut text = format!(
+        "hub: {jobs} jobs in {batches} messages of {bytes_out} bytes, {messages_in} messages of {bytes_in} bytes back from {}",
+        counted(u64::try_from(workers.len()).unwrap_or(u64::MAX), "worker")
+    );
+    let parts = [
+        (*doubled, "times jobs were given out again"),
+        (*repeated, "outcomes came again"),
+        (*resumed, "outcomes were there already"),
+        (*refused, "messages were refused"),
+        (*done_here, "jobs were done here"),
+    ];
+    for (count, what) in parts {
+        if count > 0 {
+            text.push_str(&format!("; {count} {what}"));
+        }
+    }
+    if let Some(reason) = reason {
+        text.push_str(&format!(" ({reason})"));
+    }
+    if !differences.is_empty() {
+        text.push_str(&format!(
+            "; {} jobs had two different outcomes",
+            differences.len()
+        ));
+    }
+    text
+}
