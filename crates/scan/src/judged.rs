@@ -10,6 +10,8 @@ const JUDGED: &str = include_str!("../judged.toml");
 
 /// Judgements from which a share is computed at all.
 const SAMPLE_MIN: u32 = 5;
+/// Judgements after which a pattern of which none was true is not shown.
+const NONE_TRUE_MIN: u32 = 3;
 /// The share of true findings in percent from which a pattern reports errors.
 const ERROR_PERCENT: u32 = 80;
 
@@ -86,6 +88,7 @@ impl Share {
             Some(80..) => limit,
             Some(50..) => limit / 2,
             None if wanted == Severity::Note => 0,
+            None if self.all >= NONE_TRUE_MIN && self.of_true == 0 => 0,
             None => limit / 4,
             Some(_) => 0,
         }
@@ -130,6 +133,10 @@ mod tests {
         };
         let mut sample = vec![judged(Verdict::False); 4];
         assert_eq!(Share::new(&sample, "p", false).percent(), None);
+        let never = Share::new(&sample, "p", false);
+        assert_eq!(never.limit(160, Severity::Warning), 0);
+        let begun = Share::new(&sample[..2], "p", false);
+        assert_eq!(begun.limit(160, Severity::Warning), 40);
         sample.push(judged(Verdict::True));
         let share = Share::new(&sample, "p", false);
         assert_eq!(share.percent(), Some(20));

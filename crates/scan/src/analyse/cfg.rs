@@ -169,6 +169,20 @@ impl Cfg {
         ways.into_iter().map(|ways| ways > 1).collect()
     }
 
+    /// For `from`, each later event and the exit: whether control can get there without a back edge.
+    pub(crate) fn reached_from(&self, from: u32) -> Box<[bool]> {
+        let mut seen = vec![false; self.succ.len() + 1 - at(from)];
+        for here in from..index(self.succ.len()) {
+            if here > from && !seen[at(here - from)] {
+                continue;
+            }
+            for next in self.successors(here).filter(|next| *next > here) {
+                seen[at(next - from)] = true;
+            }
+        }
+        seen.into_boxed_slice()
+    }
+
     /// Whether control can get from `from` to `to` without a back edge.
     pub(crate) fn reaches(&self, from: u32, to: u32) -> bool {
         self.reaches_without(from, to, NONE)

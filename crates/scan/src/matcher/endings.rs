@@ -22,6 +22,10 @@ const LOCAL_DEPTH: u32 = 4;
 /// How many calls deep it is asked whether a callee returns before the thread was asked.
 const CALLEES_MAX: u32 = 3;
 
+/// What is in the names of macros that wait for a condition, and in those that give up after a time.
+const WAIT: &[u8] = b"wait_event";
+const LIMITED: &[u8] = b"timeout";
+
 impl Ask<'_, '_, '_> {
     pub(super) fn ends_by_itself(&self) -> Option<bool> {
         let id = self.function(0)?;
@@ -118,6 +122,9 @@ impl<'q> Question<'q> {
     /// back only after the answer. What a condition makes of a result is asked where the ways part.
     fn is_cut(&self, position: u32) -> bool {
         let flags = self.events[at(position)].flags;
+        if self.waits_for_question(position) {
+            return true;
+        }
         let mut asking = self.asking.iter().filter(|(event, _)| *event == position);
         asking.any(|(_, callee)| {
             if flags & DISCARDED == 0 {
@@ -126,6 +133,21 @@ impl<'q> Question<'q> {
                 self.depth < CALLEES_MAX && !self.engine.ends_by_itself(*callee, self.depth + 1)
             }
         })
+    }
+
+    /// `wait_event(queue, kthread_should_stop())` and its kin; those with a time limit come back before.
+    fn waits_for_question(&self, position: u32) -> bool {
+        let event = self.events[at(position)];
+        if event.kind != Kind::Call {
+            return false;
+        }
+        let Some((name, args)) = self.view.unit.named_call(event.expr) else {
+            return false;
+        };
+        let name = self.view.program.names.bytes(self.view.name(name));
+        let is_wait = name.windows(WAIT.len()).any(|part| part == WAIT);
+        let is_limited = name.windows(LIMITED.len()).any(|part| part == LIMITED);
+        is_wait && !is_limited && args.iter().any(|arg| self.implies(*arg, true, 0))
     }
 
     /// Whether a returned value may have this truth.
@@ -168,7 +190,9 @@ impl<'q> Question<'q> {
                 }
             }
             Kind::Loop if event.flags & TESTS_LAST == 0 && target >= event.end => {
-                return self.implies(event.expr, false, 0);
+                if self.implies(event.expr, false, 0) {
+                    return true;
+                }
             }
             _ => {}
         }

@@ -3,7 +3,9 @@
 //! Statements match in order; code between them is ignored, except what `\{..}` excludes. Order means
 //! that control can get from one to the next without going round a loop.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+
+use rustc_hash::FxHashMap;
 
 use super::{Bound, Engine, Partial};
 use crate::analyse::cfg::Cfg;
@@ -25,6 +27,8 @@ pub(super) struct Matcher<'e, 'p> {
     pub(super) id: FnId,
     pub(super) events: &'e [Event],
     cfg: OnceCell<Cfg>,
+    /// What was asked about the order of events, by the earlier one.
+    reached: RefCell<FxHashMap<u32, Box<[bool]>>>,
     sub: usize,
 }
 
@@ -46,12 +50,23 @@ impl<'e, 'p> Matcher<'e, 'p> {
             id,
             events: engine.program.events(id),
             cfg: OnceCell::new(),
+            reached: RefCell::default(),
             sub,
         }
     }
 
     fn cfg(&self) -> &Cfg {
         self.cfg.get_or_init(|| Cfg::new(self.events))
+    }
+
+    /// Whether control can get from one event to a later one. A search asks this for few of the former and
+    /// many of the latter.
+    fn reaches(&self, from: u32, to: u32) -> bool {
+        let mut reached = self.reached.borrow_mut();
+        let later = reached
+            .entry(from)
+            .or_insert_with(|| self.cfg().reached_from(from));
+        to > from && later[at(to - from)]
     }
 
     pub(super) fn place(&self, event: u32) -> EventId {
@@ -72,6 +87,9 @@ impl<'e, 'p> Matcher<'e, 'p> {
 
     /// Matches of a single statement at one event.
     pub(super) fn at(&self, stmt: &Stmt, event: u32, partial: &Partial) -> Vec<Partial> {
+        if !may_begin(stmt, self.events[at(event)].kind) {
+            return Vec::new();
+        }
         let state = State {
             last: None,
             floor: 0,
@@ -135,9 +153,7 @@ impl<'e, 'p> Matcher<'e, 'p> {
         if results.is_empty() {
             return;
         }
-        let is_ordered = state
-            .last
-            .is_none_or(|last| self.cfg().reaches(last, event));
+        let is_ordered = state.last.is_none_or(|last| self.reaches(last, event));
         if is_ordered && !self.is_excluded(state, state.floor, event, Some(event)) {
             out.extend(results);
         }
@@ -148,13 +164,17 @@ impl<'e, 'p> Matcher<'e, 'p> {
         if state.excluded.is_empty() {
             return false;
         }
+        let inner = State {
+            last: None,
+            floor: from,
+            excluded: Vec::new(),
+            partial: state.partial.clone(),
+        };
         (from..to).any(|event| {
             state.excluded.iter().any(|stmts| {
-                self.matches_excluded(stmts, event, to, state)
-                    && state
-                        .last
-                        .is_none_or(|last| self.cfg().reaches(last, event))
-                    && target.is_none_or(|target| self.cfg().reaches(event, target))
+                self.matches_excluded(stmts, event, to, &inner)
+                    && state.last.is_none_or(|last| self.reaches(last, event))
+                    && target.is_none_or(|target| self.reaches(event, target))
             })
         })
     }
@@ -169,13 +189,7 @@ impl<'e, 'p> Matcher<'e, 'p> {
         {
             return true;
         }
-        let inner = State {
-            last: None,
-            floor: event,
-            excluded: Vec::new(),
-            partial: state.partial.clone(),
-        };
-        let mut results = self.statement(first, event, to, &inner);
+        let mut results = self.statement(first, event, to, state);
         for stmt in rest {
             let mut next = Vec::new();
             for state in &results {
@@ -697,5 +711,17 @@ impl<'e, 'p> Matcher<'e, 'p> {
         let last = shown.rsplit(['.', '>', '&']).next().unwrap_or(&shown);
         glob_matches(text.as_bytes(), shown.as_bytes())
             || glob_matches(text.as_bytes(), last.as_bytes())
+    }
+}
+
+/// Whether a match of `stmt` can begin at an event of this kind; cheaper than to try.
+fn may_begin(stmt: &Stmt, kind: Kind) -> bool {
+    match &stmt.kind {
+        StmtKind::Loop { .. } => kind == Kind::Loop,
+        StmtKind::Return(_) => kind == Kind::Return,
+        StmtKind::Read(_) | StmtKind::Access(_) => matches!(kind, Kind::Read | Kind::Write),
+        StmtKind::Write(_) | StmtKind::Update(_) => matches!(kind, Kind::Write | Kind::Call),
+        StmtKind::Call { .. } => kind == Kind::Call,
+        _ => true,
     }
 }

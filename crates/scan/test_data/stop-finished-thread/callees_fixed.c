@@ -4,6 +4,9 @@
 struct mill {
 	struct task_struct *grinder;
 	struct task_struct *sifter;
+	struct task_struct *cleaner;
+	struct task_struct *counter;
+	wait_queue_head_t queue;
 	int broken;
 };
 
@@ -37,15 +40,41 @@ static int sifter_thread(void *data)
 	kthread_exit(0);
 }
 
+static int cleaner_thread(void *data)
+{
+	struct mill *m = data;
+
+	while (!m->broken)
+		mill_clean(m);
+	wait_event_interruptible(m->queue, kthread_should_stop());
+	return 0;
+}
+
+static int counter_thread(void *data)
+{
+	struct mill *m = data;
+	int sack;
+
+	while (!kthread_should_stop()) {
+		for (sack = 0; sack < 8; sack++)
+			mill_count(m, sack);
+	}
+	return 0;
+}
+
 int mill_start(struct mill *m)
 {
 	m->grinder = kthread_run(grinder_thread, m, "grinder");
 	m->sifter = kthread_run(sifter_thread, m, "sifter");
+	m->cleaner = kthread_run(cleaner_thread, m, "cleaner");
+	m->counter = kthread_run(counter_thread, m, "counter");
 	return 0;
 }
 
 void mill_stop(struct mill *m)
 {
+	kthread_stop(m->cleaner);
+	kthread_stop(m->counter);
 	kthread_stop(m->grinder);
 	kthread_stop(m->sifter);
 }
