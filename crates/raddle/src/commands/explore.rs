@@ -12,13 +12,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use raddle_campaign::{News, Phase, Report};
-use raddle_explore::{About, Cut, ProgramReport, SnapshotAt, StartFailure, explore, libtest};
+use raddle_campaign::{Cancel, News, Phase, Report};
+use raddle_explore::{
+    About, Cut, Program, ProgramReport, SnapshotAt, StartFailure, explore, libtest,
+};
 use raddle_report::{Finding, RecordingFile};
 use raddle_trace::{Inputs, Recording};
 
 use super::campaign::progress::{Bounds, Line};
 use super::campaign::verdict::{self, Verdict};
+use super::campaign::{Log, LogOption};
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::keep::{Keeper, shell_quoted, shell_word};
@@ -50,11 +53,14 @@ pub(crate) struct Explore {
     #[command(flatten)]
     options: ExploreOptions,
     #[command(flatten)]
+    log: LogOption,
+    #[command(flatten)]
     program: ProgramOptions,
 }
 
 impl Explore {
-    pub(crate) fn run(self) -> Result<Code, Failure> {
+    pub(crate) fn run(mut self) -> Result<Code, Failure> {
+        self.log.measure(&mut self.options.campaign);
         let inputs = self.program.inputs(self.options.seed())?;
         let program = self.program.name();
         let interrupt = Interrupt::listen()?;
@@ -62,6 +68,7 @@ impl Explore {
             cases: ToExplore::of_program(&self.program, inputs, &interrupt)?,
             suppressions: self.program.suppressions()?,
             total_time: None,
+            log: self.log.open()?,
         };
         run_cases(&self.options, &program, batch, &interrupt)
     }
@@ -129,6 +136,7 @@ pub(crate) struct Batch {
     pub(crate) suppressions: Suppressions,
     /// For all cases together; each gets its share of what is left, but no more than `--time`.
     pub(crate) total_time: Option<Duration>,
+    pub(crate) log: Log,
 }
 
 /// Explores one case after the other and tells about all of them.
@@ -142,6 +150,7 @@ pub(crate) fn run_cases(
         cases,
         mut suppressions,
         total_time,
+        mut log,
     } = batch;
     let is_single = cases.len() == 1 && cases[0].test.is_none();
     let keeper = Keeper::open(&options.campaign.output)?;
@@ -164,7 +173,7 @@ pub(crate) fn run_cases(
             ));
             break;
         }
-        let mut case = explore_case(options, &case, share, &keeper, interrupt)?;
+        let mut case = explore_case(options, &case, share, &keeper, (interrupt, &mut log))?;
         case.leave_out(&mut suppressions);
         explored.push(case);
     }
@@ -195,9 +204,10 @@ fn explore_case(
     case: &ToExplore,
     share: Option<Duration>,
     keeper: &Keeper,
-    interrupt: &Interrupt,
+    (interrupt, log): (&Interrupt, &mut Log),
 ) -> Result<Explored, Failure> {
     let begun = Instant::now();
+    let mut log = log.begin(case.shown_name(), options.campaign.seed);
     let budget = match share {
         Some(share) => options.campaign.budget().at_most(share),
         None => options.campaign.budget(),
@@ -209,19 +219,14 @@ fn explore_case(
     let mut as_found = Vec::new();
     let mut cut = options.cut;
     let result = watched(interrupt, budget, |cancel, stage| {
-        let mut program = options.program(case.inputs.clone(), cancel)?;
-        if case.test.is_some() && program.about.snapshot_at == SnapshotAt::FirstThread {
-            program.about = Arc::new(About {
-                snapshot_at: SnapshotAt::TestThread,
-                ..About::clone(&program.about)
-            });
-        }
+        let mut program = program_of(options, case, cancel)?;
         let may_cut = case.test.is_some() && options.may_cut();
         if may_cut {
             program.cut = Cut::Refuse(LONG_TEST);
         }
         let mut hear = |news: News<'_, Recording>| {
             let explains = matches!(&news, News::Progress(progress) if matches!(progress.phase, Phase::Explaining { .. }));
+            log.hear(&news);
             line.hear(news, stage, |finding, recording| {
                 let kept = replay_command(keeper, &case.name, finding, recording)?;
                 as_found.push((recording.fingerprint.clone(), kept.file.clone()));
@@ -258,14 +263,32 @@ fn explore_case(
     options.add_coverage(&case.name, &mut report)?;
     let findings = findings_of(options, case, &report);
     let vacuous = vacuous.or_else(|| proves_nothing(&report, findings.is_empty()));
-    Ok(Explored {
+    let explored = Explored {
         name: case.shown_name().to_owned(),
         report,
         findings,
         vacuous,
         cut,
         elapsed,
-    })
+    };
+    log.end(&explored.report, &explored.findings, &explored.summary());
+    Ok(explored)
+}
+
+/// The program of a case; schedules of a test begin in its thread.
+fn program_of(
+    options: &ExploreOptions,
+    case: &ToExplore,
+    cancel: &Cancel,
+) -> anyhow::Result<Program> {
+    let mut program = options.program(case.inputs.clone(), cancel)?;
+    if case.test.is_some() && program.about.snapshot_at == SnapshotAt::FirstThread {
+        program.about = Arc::new(About {
+            snapshot_at: SnapshotAt::TestThread,
+            ..About::clone(&program.about)
+        });
+    }
+    Ok(program)
 }
 
 /// The findings of a case, with the name of the test in front.
