@@ -146,6 +146,7 @@ impl<S: NoteTransitions> Search<S> {
     fn progress(&self, phase: Phase, report: &StageReport<S>) -> Progress {
         Progress {
             phase,
+            generations: report.schedules / 16,
             schedules: report.schedules,
             distinct: self.dpor.interleavings(),
             failures: to_u64(self.findings.len()),

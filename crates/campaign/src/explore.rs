@@ -190,6 +190,7 @@ impl<'a, S: Subject> Sampling<'a, S> {
             findings: Findings::default(),
             races: BTreeMap::new(),
             covered: Covered::default(),
+            generations: 0,
         };
         let alone = Job {
             index: 0,
@@ -248,6 +249,8 @@ struct Campaign<'a, S: Stage> {
     findings: Findings<S>,
     races: BTreeMap<(Site, Site), Witnessed<S>>,
     covered: Covered,
+    /// Generations that were taken in.
+    generations: u64,
 }
 
 impl<S: Stage> Campaign<'_, S> {
@@ -299,6 +302,7 @@ impl<S: Stage> Campaign<'_, S> {
 
     /// Takes what the runs of a generation taught, in the order of their numbers.
     fn merge(&mut self, jobs: &[Job], outcomes: Vec<OutcomeOf<S>>) {
+        self.generations += 1;
         for (job, outcome) in jobs.iter().zip(outcomes) {
             self.report.schedules += 1;
             self.report.steps += outcome.steps;
@@ -377,6 +381,7 @@ impl<S: Stage> Campaign<'_, S> {
     fn progress(&self, phase: Phase, more: u64) -> Progress {
         Progress {
             phase,
+            generations: self.generations,
             schedules: self.report.schedules + more,
             distinct: to_u64(self.seen.len()),
             failures: to_u64(self.findings.len()),

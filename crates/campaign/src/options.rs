@@ -57,6 +57,8 @@ pub enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
     pub phase: Phase,
+    /// Generations from which everything is learned; where each run follows from the one before, sixteen make one.
+    pub generations: u64,
     pub schedules: u64,
     pub distinct: u64,
     pub failures: u64,

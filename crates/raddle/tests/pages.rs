@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use raddle_testkit::{compile, raddle_in, recording, run, temporary, test_program};
+use serde_json::Value;
 
 /// Explores a program and has its page written.
 fn page(folder: &Path, source: &str, name: &str) {
@@ -89,4 +90,63 @@ fn names_of_a_guest_are_no_markup() {
     let shown = loaded(folder.path(), "page.html");
     assert!(!shown.contains("<img"), "{shown}");
     assert!(shown.contains("&lt;img src=x"), "{shown}");
+}
+
+/// The log of a campaign becomes a page with its curves, and the same campaign has the same log but for times.
+#[test]
+fn a_campaign_is_drawn_from_its_log() {
+    let folder = temporary();
+    let source = test_program("explore/lost.c");
+    let name = "<img src=x onerror=document.title=1>";
+    compile(
+        &source,
+        &folder.path().join(name),
+        &["-g", "-O0", "-pthread"],
+    );
+    let log = |file: &str, jobs: &str| {
+        let options = ["explore", "--schedules", "300", "--time", "600", "-j", jobs];
+        let mut command = raddle_in(folder.path(), &options);
+        command.args(["--log", file, "--"]).arg(format!("./{name}"));
+        run(&mut command).expect(1);
+        let text = std::fs::read_to_string(folder.path().join(file)).expect("it was written");
+        let lines = text.lines().map(|line| {
+            let mut line: Value = serde_json::from_str(line).expect("a line is JSON");
+            for timed in ["milliseconds", "time", "summary"] {
+                line.as_object_mut().expect("an object").remove(timed);
+            }
+            if let Some(last) = line["last"].as_object_mut() {
+                last.remove("milliseconds");
+            }
+            line
+        });
+        lines.collect::<Vec<Value>>()
+    };
+    let lines = log("one.log", "1");
+    assert_eq!(lines, log("two.log", "2"));
+    let is = |what: &str| lines.iter().filter(|line| line["line"] == what).count();
+    assert!(is("generation") > 2, "{lines:#?}");
+    assert!(is("failure") > 0, "{lines:#?}");
+    assert_eq!((is("begin"), is("end")), (1, 1));
+    let end = &lines[lines.len() - 1];
+    assert_eq!(end["last"]["schedules"], 300);
+    let report = ["report", "one.log", "-o", "campaign.html"];
+    run(&mut raddle_in(folder.path(), &report)).expect(0);
+    let shown = loaded(folder.path(), "campaign.html");
+    for part in [
+        "Findings by kind",
+        "class=\"curve curve2\"",
+        "What was not explored",
+        "raddle replay",
+        "&lt;img src=x",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    assert!(!shown.contains("<img"), "{shown}");
+    let report = ["report", "one.log", "--form", "mail"];
+    let refused = run(&mut raddle_in(folder.path(), &report)).expect(2);
+    assert!(
+        refused.stderr.contains("leave out --form"),
+        "{}",
+        refused.stderr
+    );
 }

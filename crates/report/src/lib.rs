@@ -4,6 +4,7 @@
 //! Read [`finding`] first, then [`evidence`] and [`action`], then one renderer in `render`.
 
 pub mod action;
+pub mod campaign_log;
 pub mod evidence;
 pub mod finding;
 pub mod order;

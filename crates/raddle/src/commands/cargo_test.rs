@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 
+use super::campaign::LogOption;
 use super::explore::{Batch, ExploreOptions, ToExplore, run_cases, tests};
 use crate::exit::{Code, Failure};
 use crate::hub::HubOptions;
@@ -27,6 +28,8 @@ pub(crate) struct CargoTest {
     wanted: Wanted,
     #[command(flatten)]
     options: ExploreOptions,
+    #[command(flatten)]
+    log: LogOption,
     /// Time for all tests together, such as `10m`: each gets an equal share of what is left, but no more than `--time`.
     #[arg(long, value_name = "TIME", value_parser = units::seconds)]
     total_time: Option<u64>,
@@ -89,7 +92,8 @@ struct Built {
 }
 
 impl CargoTest {
-    pub(crate) fn run(self) -> Result<Code, Failure> {
+    pub(crate) fn run(mut self) -> Result<Code, Failure> {
+        self.log.measure(&mut self.options.campaign);
         let interrupt = Interrupt::listen()?;
         let cases = self.wanted.cases(self.options.seed(), &interrupt)?;
         let cases = match self.shard {
@@ -100,6 +104,7 @@ impl CargoTest {
             cases,
             suppressions: self.wanted.surroundings.suppressions()?,
             total_time: self.total_time.map(Duration::from_secs),
+            log: self.log.open()?,
         };
         let by = (&self.options, &self.hub);
         run_cases(by, "cargo raddle test", batch, &interrupt)

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use clap::Args;
-use raddle_campaign::{News, Phase, Report};
+use raddle_campaign::{Cancel, News, Phase, Report};
 use raddle_explore::{
     About, Cut, Program, ProgramReport, SnapshotAt, StartFailure, explore, libtest,
 };
@@ -23,6 +23,7 @@ use raddle_trace::{Inputs, Recording};
 
 use super::campaign::progress::{Bounds, Line};
 use super::campaign::verdict::{self, Verdict};
+use super::campaign::{Log, LogOption};
 use crate::exit::{Code, Failure};
 use crate::hub::{self, HubOptions, Remote};
 use crate::interrupt::Interrupt;
@@ -57,11 +58,14 @@ pub(crate) struct Explore {
     #[command(flatten)]
     hub: HubOptions,
     #[command(flatten)]
+    log: LogOption,
+    #[command(flatten)]
     program: ProgramOptions,
 }
 
 impl Explore {
-    pub(crate) fn run(self) -> Result<Code, Failure> {
+    pub(crate) fn run(mut self) -> Result<Code, Failure> {
+        self.log.measure(&mut self.options.campaign);
         let inputs = self.program.inputs(self.options.seed())?;
         let program = self.program.name();
         let interrupt = Interrupt::listen()?;
@@ -69,6 +73,7 @@ impl Explore {
             cases: ToExplore::of_program(&self.program, inputs, &interrupt)?,
             suppressions: self.program.suppressions()?,
             total_time: None,
+            log: self.log.open()?,
         };
         run_cases((&self.options, &self.hub), &program, batch, &interrupt)
     }
@@ -136,6 +141,7 @@ pub(crate) struct Batch {
     pub(crate) suppressions: Suppressions,
     /// For all cases together; each gets its share of what is left, but no more than `--time`.
     pub(crate) total_time: Option<Duration>,
+    pub(crate) log: Log,
 }
 
 /// Explores one case after the other and tells about all of them.
@@ -149,6 +155,7 @@ pub(crate) fn run_cases(
         cases,
         mut suppressions,
         total_time,
+        mut log,
     } = batch;
     let is_single = cases.len() == 1 && cases[0].test.is_none();
     let keeper = Keeper::open(&options.campaign.output)?;
@@ -173,7 +180,7 @@ pub(crate) fn run_cases(
             break;
         }
         let by = (options, hub.as_ref());
-        let mut case = explore_case(by, &case, share, &keeper, interrupt)?;
+        let mut case = explore_case(by, &case, share, &keeper, (interrupt, &mut log))?;
         case.leave_out(&mut suppressions);
         explored.push(case);
     }
@@ -204,9 +211,10 @@ fn explore_case(
     case: &ToExplore,
     share: Option<Duration>,
     keeper: &Keeper,
-    interrupt: &Interrupt,
+    (interrupt, log): (&Interrupt, &mut Log),
 ) -> Result<Explored, Failure> {
     let begun = Instant::now();
+    let mut log = log.begin(case.shown_name(), options.campaign.seed);
     let budget = match share {
         Some(share) => options.campaign.budget().at_most(share),
         None => options.campaign.budget(),
@@ -218,19 +226,14 @@ fn explore_case(
     let mut as_found = Vec::new();
     let mut cut = options.cut;
     let result = watched(interrupt, budget, |cancel, stage| {
-        let mut program = options.program(case.inputs.clone(), cancel)?;
-        if case.test.is_some() && program.about.snapshot_at == SnapshotAt::FirstThread {
-            program.about = Arc::new(About {
-                snapshot_at: SnapshotAt::TestThread,
-                ..About::clone(&program.about)
-            });
-        }
+        let mut program = program_of(options, case, cancel)?;
         let may_cut = case.test.is_some() && options.may_cut();
         if may_cut {
             program.cut = Cut::Refuse(LONG_TEST);
         }
         let mut hear = |news: News<'_, Recording>| {
             let explains = matches!(&news, News::Progress(progress) if matches!(progress.phase, Phase::Explaining { .. }));
+            log.hear(&news);
             line.hear(news, stage, |finding, recording| {
                 let kept = replay_command(keeper, &case.name, finding, recording)?;
                 as_found.push((recording.fingerprint.clone(), kept.file.clone()));
@@ -268,7 +271,7 @@ fn explore_case(
     options.add_coverage(&case.name, &mut report)?;
     let findings = findings_of(options, case, &report);
     let vacuous = vacuous.or_else(|| proves_nothing(&report, findings.is_empty()));
-    Ok(Explored {
+    let explored = Explored {
         name: case.shown_name().to_owned(),
         report,
         findings,
@@ -276,7 +279,25 @@ fn explore_case(
         cut,
         elapsed,
         disagreements: figures.differences.len(),
-    })
+    };
+    log.end(&explored.report, &explored.findings, &explored.summary());
+    Ok(explored)
+}
+
+/// The program of a case; schedules of a test begin in its thread.
+fn program_of(
+    options: &ExploreOptions,
+    case: &ToExplore,
+    cancel: &Cancel,
+) -> anyhow::Result<Program> {
+    let mut program = options.program(case.inputs.clone(), cancel)?;
+    if case.test.is_some() && program.about.snapshot_at == SnapshotAt::FirstThread {
+        program.about = Arc::new(About {
+            snapshot_at: SnapshotAt::TestThread,
+            ..About::clone(&program.about)
+        });
+    }
+    Ok(program)
 }
 
 /// Explores with local threads, or with the workers of a hub.

@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use raddle_campaign::Leave;
 use raddle_explore::{Replayer, changed_files};
+use raddle_report::campaign_log::{self, Campaign};
 use raddle_report::render::{Case, Format, Results, json};
 use raddle_report::words::counted;
 use raddle_report::{Finding, RecordingFile};
@@ -23,10 +24,10 @@ use crate::{message, report_options};
 /// an issue tracker, a build server.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle report bank-A-1c9e.raddle -o bank.html\n  raddle scan --json . > findings.json; raddle report findings.json\n  raddle report --form mail bank-A-1c9e.raddle"
+    after_help = "Examples:\n  raddle report bank-A-1c9e.raddle -o bank.html\n  raddle scan --json . > findings.json; raddle report findings.json\n  raddle report --form mail bank-A-1c9e.raddle\n  raddle explore --log bank.log -- ./bank; raddle report bank.log -o campaign.html"
 )]
 pub(crate) struct Report {
-    /// What `--json` of another command has printed, or a recording of `raddle explore`.
+    /// What `--json` of another command has printed, a recording of `raddle explore`, or what `--log` of a campaign wrote.
     input: PathBuf,
     /// What to write: html, text, concise, json, sarif, junit, github, markdown or mail.
     #[arg(long, value_name = "FORM", default_value = "html", value_parser = report_options::form)]
@@ -38,6 +39,9 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn run(self) -> Result<Code, Failure> {
+        if let Some(campaigns) = self.campaigns()? {
+            return self.draw(&campaigns);
+        }
         let findings = self.findings()?;
         let count = to_u64(findings.len());
         let results = Results {
@@ -66,6 +70,41 @@ impl Report {
         report_options::write(&output, &text)?;
         if output.as_os_str() != "-" {
             let count = counted(count, "finding");
+            message::note(&format!("wrote {} with {count}", output.display()));
+        }
+        Ok(Code::Clean)
+    }
+
+    /// The campaigns of a log, if the input is one.
+    fn campaigns(&self) -> anyhow::Result<Option<Vec<Campaign>>> {
+        let path = self.input.display();
+        let text = regular_file::read(&self.input, RECORDING_BYTES_MAX)
+            .with_context(|| format!("cannot read {path}"))?;
+        let text = String::from_utf8_lossy(&text);
+        if !campaign_log::is_log(&text) {
+            return Ok(None);
+        }
+        let campaigns = campaign_log::read(&text);
+        Ok(Some(
+            campaigns.with_context(|| format!("cannot use {path}"))?,
+        ))
+    }
+
+    /// The page of campaigns.
+    fn draw(&self, campaigns: &[Campaign]) -> Result<Code, Failure> {
+        if self.form != Format::Html {
+            return Err(anyhow!(
+                "{} is the log of a campaign, which is drawn as a page only: leave out --form",
+                self.input.display()
+            )
+            .into());
+        }
+        let name = self.input.display().to_string();
+        let page = raddle_report::render::campaign::document(&name, campaigns);
+        let output = self.output.clone().unwrap_or_else(|| "report.html".into());
+        report_options::write(&output, &page)?;
+        if output.as_os_str() != "-" {
+            let count = counted(to_u64(campaigns.len()), "campaign");
             message::note(&format!("wrote {} with {count}", output.display()));
         }
         Ok(Code::Clean)

@@ -1,5 +1,6 @@
 //! One file per output form, and the list of them: to add one, write its file and its row here.
 
+pub mod campaign;
 mod choice;
 mod creations;
 pub mod github;
@@ -8,6 +9,7 @@ pub mod json;
 pub mod junit;
 pub mod mail;
 pub mod markdown;
+mod plot;
 pub mod project;
 pub mod sarif;
 pub mod terminal;

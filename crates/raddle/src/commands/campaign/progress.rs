@@ -184,6 +184,7 @@ mod tests {
 
     const PROGRESS: Progress = Progress {
         phase: Phase::Exploring,
+        generations: 1000,
         schedules: 1_200_000,
         distinct: 350_000,
         failures: 12,

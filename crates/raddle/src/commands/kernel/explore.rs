@@ -26,7 +26,7 @@ use super::modules::Modules;
 use super::prepare::{ConsoleTo, prepare};
 use super::summary::{compared_words, figures, summary};
 use crate::commands::campaign::progress::{Bounds, Line};
-use crate::commands::campaign::{CampaignOptions, Verdict};
+use crate::commands::campaign::{CampaignOptions, Log, LogOption, Verdict};
 use crate::commands::explore::COLUMNS;
 use crate::commands::kind;
 use crate::commands::linearize::{self, cannot_judge, read_rules};
@@ -49,6 +49,8 @@ pub(crate) struct Explore {
     tests: Vec<PathBuf>,
     #[command(flatten)]
     campaign: CampaignOptions,
+    #[command(flatten)]
+    log: LogOption,
     /// Explore all interleavings of a small test (at communication points) instead of sampling; says when all were
     /// explored, or what else there may be.
     #[arg(long, conflicts_with_all = ["scheduler", "races"])]
@@ -170,7 +172,9 @@ impl Explore {
         })
     }
 
-    pub(crate) fn run(self) -> Result<Code, Failure> {
+    pub(crate) fn run(mut self) -> Result<Code, Failure> {
+        self.log.measure(&mut self.campaign);
+        let mut log = self.log.open()?;
         let prepared = prepare(&self.guest, ConsoleTo::Nowhere)?;
         let symbols = Arc::new(prepared.symbols);
         let race_rules = race_rules(self.config.as_deref())?;
@@ -208,7 +212,7 @@ impl Explore {
                     modules,
                 },
             };
-            self.explore_one(target, &keeper, &interrupt, &mut total)?;
+            self.explore_one(target, &keeper, &interrupt, (&mut total, &mut log))?;
         }
         self.tell_all(&total)?;
         total.verdict.code()
@@ -219,9 +223,10 @@ impl Explore {
         mut target: Target,
         keeper: &Keeper,
         interrupt: &Interrupt,
-        total: &mut Total,
+        (total, log): (&mut Total, &mut Log),
     ) -> Result<(), Failure> {
         let begun = Instant::now();
+        let mut log = log.begin(target.test_path(), self.campaign.seed);
         let budget = self.campaign.budget();
         let mut line = Line::new(Bounds {
             schedules: self.schedules(),
@@ -233,6 +238,7 @@ impl Explore {
             target.judge = oracle.as_ref().map(LinearizeKernel::judge);
             let test = self.test(&target, cancel)?;
             let explored = explore(&test, &mut |news| {
+                log.hear(&news);
                 line.hear(news, stage, |finding, recording| {
                     keep_recording(keeper, finding, recording)
                 });
@@ -253,6 +259,7 @@ impl Explore {
         let failures = campaign.findings.iter().map(|found| &found.finding);
         let races = campaign.races.iter().map(|race| &race.finding);
         let findings: Vec<Finding> = failures.chain(races).cloned().collect();
+        log.end(campaign, &findings, &words);
         if self.report.is_for_people() {
             self.print_text(&findings, &format!("{name}: {words}\n"))?;
         }
