@@ -28,7 +28,7 @@ impl ServerOptions {
         let mut text = String::from("# Written by `raddle hub`.\n");
         let mut line = |key: &str, value: String| {
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "{key}: {value}");
+            drop(writeln!(text, "{key}: {value}"));
         };
         line("listen", quoted(&self.listen)?);
         line("server_name", quoted("raddle")?);
