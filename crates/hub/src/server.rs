@@ -1,6 +1,5 @@
 //! The configuration of a hub: a stock nats-server with JetStream and files.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// What a hub is to be like.
@@ -27,8 +26,7 @@ impl ServerOptions {
     pub fn configuration(&self) -> Result<String, String> {
         let mut text = String::from("# Written by `raddle hub`.\n");
         let mut line = |key: &str, value: String| {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{key}: {value}");
+            text.push_str(&format!("{key}: {value}\n"));
         };
         line("listen", quoted(&self.listen)?);
         line("server_name", quoted("raddle")?);
