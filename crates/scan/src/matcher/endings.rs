@@ -189,10 +189,12 @@ impl<'q> Question<'q> {
                     return true;
                 }
             }
-            Kind::Loop if event.flags & TESTS_LAST == 0 && target >= event.end => {
-                if self.implies(event.expr, false, 0) {
-                    return true;
-                }
+            Kind::Loop
+                if event.flags & TESTS_LAST == 0
+                    && target >= event.end
+                    && self.implies(event.expr, false, 0) =>
+            {
+                return true;
             }
             _ => {}
         }
