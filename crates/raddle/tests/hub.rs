@@ -22,8 +22,8 @@ impl Running {
     }
 
     fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+        self.0.kill().expect("it can be killed");
+        self.0.wait().expect("it ends");
     }
 }
 
@@ -47,7 +47,7 @@ impl Hub {
         let folder = temporary();
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|socket| socket.local_addr())
-            .unwrap()
+            .expect("the test has files, folders and ports")
             .port();
         let server = Self::server(folder.path(), port);
         Self {
@@ -63,7 +63,10 @@ impl Hub {
         command
             .args(["hub", "--listen", &format!("127.0.0.1:{port}"), "--store"])
             .arg(folder.join("hub"))
-            .stderr(std::fs::File::create(folder.join("hub.log")).unwrap());
+            .stderr(
+                std::fs::File::create(folder.join("hub.log"))
+                    .expect("the test has files, folders and ports"),
+            );
         let server = Running::start(&mut command);
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -85,13 +88,14 @@ impl Hub {
                     .create(true)
                     .append(true)
                     .open(log)
-                    .unwrap(),
+                    .expect("the test has files, folders and ports"),
             );
         Running::start(&mut command)
     }
 
     fn log(&self, name: &str) -> String {
-        std::fs::read_to_string(self.folder.path().join(format!("{name}.log"))).unwrap()
+        std::fs::read_to_string(self.folder.path().join(format!("{name}.log")))
+            .expect("the test has files, folders and ports")
     }
 }
 
@@ -107,7 +111,11 @@ fn explore(program: &Path, more: &[&str], hub: Option<&Hub>) -> (Command, TempDi
     let folder = temporary();
     let mut command = raddle();
     command
-        .current_dir(program.parent().unwrap())
+        .current_dir(
+            program
+                .parent()
+                .expect("the test has files, folders and ports"),
+        )
         .args(["explore", "--json", "--time", "120", "--output"])
         .arg(folder.path());
     if let Some(hub) = hub {
@@ -122,8 +130,15 @@ fn answer(ran: &Ran, folder: &Path, program: &Path) -> Answer {
     let told = serde_json::from_str(&text);
     let told = told.unwrap_or_else(|error| panic!("{error}: {}\n{}", ran.stdout, ran.stderr));
     let files = recordings(folder).into_iter().map(|path| {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        (name, std::fs::read(path).unwrap())
+        let name = path
+            .file_name()
+            .expect("the test has files, folders and ports")
+            .to_string_lossy()
+            .into_owned();
+        (
+            name,
+            std::fs::read(path).expect("the test has files, folders and ports"),
+        )
     });
     assert!(program.exists());
     Answer {
@@ -134,7 +149,16 @@ fn answer(ran: &Ran, folder: &Path, program: &Path) -> Answer {
 }
 
 fn asked(program: &Path, options: &[&str], hub: Option<&Hub>) -> (Answer, String) {
-    let words = [options, &["--", program.to_str().unwrap()]].concat();
+    let words = [
+        options,
+        &[
+            "--",
+            program
+                .to_str()
+                .expect("the test has files, folders and ports"),
+        ],
+    ]
+    .concat();
     let (mut command, folder) = explore(program, &words, hub);
     let ran = run(&mut command);
     (answer(&ran, folder.path(), program), ran.stderr)
