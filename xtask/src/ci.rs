@@ -31,7 +31,11 @@ pub(crate) fn run() -> anyhow::Result<()> {
             r#"build.rustdocflags=["-Dwarnings"]"#,
         ],
     )?;
-    shell::run("cargo", &["build", "--workspace", "--locked"])?;
+    // With the targets of the tests, whose dependencies have other features: without them, most would be built twice.
+    shell::run(
+        "cargo",
+        &["build", "--workspace", "--all-targets", "--locked"],
+    )?;
     generate::run(true)?;
     shell::run(
         "cargo",

@@ -30,7 +30,19 @@ impl Install {
             Some(root) => std::path::absolute(root)?,
             None => default_root()?,
         };
-        shell::run("cargo", &["build", "--release", "--locked", "-p", "raddle"])?;
+        // Programs are chosen, not a package: so this shares its dependencies with `cargo run --release --bin raddle`.
+        shell::run(
+            "cargo",
+            &[
+                "build",
+                "--release",
+                "--locked",
+                "--bin",
+                PROGRAMS[0],
+                "--bin",
+                PROGRAMS[1],
+            ],
+        )?;
         let built = shell::target_folder().join("release");
         let (bin, lib) = (root.join("bin"), root.join("lib/raddle"));
         fs::create_dir_all(&bin)?;

@@ -143,14 +143,14 @@ fn the_configuration_teaches_new_locks() {
     let source = "struct t { struct my_lock l; int n; };\n\
         int f(struct t *t)\n{\n\tmy_take(&t->l);\n\tif (t->n)\n\t\treturn -EINVAL;\n\tmy_give(&t->l);\n\treturn 0;\n}\n";
     fs::write(folder.path().join("x.c"), source).unwrap();
-    let clean = raddle(folder.path(), &["scan", "x.c"]);
+    let clean = raddle(folder.path(), &["scan", "--all", "x.c"]);
     assert_eq!(clean.status.code(), Some(0));
     fs::write(
         folder.path().join("raddle.toml"),
         "version = 1\n[[scan.idioms.locks]]\nname = \"mine\"\nargument = 0\nacquire = [\"my_take\"]\nrelease = [\"my_give\"]\n",
     )
     .unwrap();
-    let found = raddle(folder.path(), &["scan", "x.c"]);
+    let found = raddle(folder.path(), &["scan", "--all", "x.c"]);
     assert_eq!(found.status.code(), Some(1));
     assert!(
         out(&found).contains("`t.l` is still held"),

@@ -56,11 +56,12 @@ pub(crate) struct Explore {
     #[command(flatten)]
     options: ExploreOptions,
     #[command(flatten)]
-    hub: HubOptions,
-    #[command(flatten)]
     log: LogOption,
     #[command(flatten)]
     program: ProgramOptions,
+    // Last: its heading would also hold what follows.
+    #[command(flatten)]
+    hub: HubOptions,
 }
 
 impl Explore {
