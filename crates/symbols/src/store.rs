@@ -137,7 +137,10 @@ mod tests {
             (found.asked, questions)
         };
         let (unanswered, first) = ask(|| Lookup::Unknown);
-        assert!(first > 0, "what has a build-id and nothing more has a debug file");
+        assert!(
+            first > 0,
+            "what has a build-id and nothing more has a debug file"
+        );
         assert_eq!(unanswered.len(), 0);
         let (answered, second) = ask(|| Lookup::Absent);
         assert!(second > first);
