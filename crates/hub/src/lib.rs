@@ -11,7 +11,7 @@
 //!
 //! Reading order: [`identity`] (who may work for whom), [`message`] (what travels), [`content`] and [`cache`] (files by
 //! digest), [`connection`] (the hub), [`campaign`] and [`crew`] (the director's side) with [`outcomes`] (what came back),
-//! [`worker`] and [`bench`] (the other side), [`server`] (its configuration).
+//! [`worker`] and [`mod@bench`] (the other side), [`server`] (its configuration).
 
 pub mod bench;
 pub mod cache;
