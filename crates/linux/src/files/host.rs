@@ -2,7 +2,7 @@
 //!
 //! What the guest once learned of the host (an entry exists, its size and mode, a page of its content) stays
 //! so for the life of the world, also across restores. Pages are kept in pinned frames. All of it can be written down
-//! as a [`Catalogue`], and a world that is given one sees nothing of the machine it runs on.
+//! as a [`super::catalogue::Catalogue`], and a world that is given one sees nothing of the machine it runs on.
 
 mod catalogued;
 
