@@ -105,8 +105,12 @@ impl Frames {
         })
     }
 
-    /// A zeroed frame with one reference.
+    /// A zeroed frame with one reference. An attempt gets none: page tables, which [`Self::take_back`] does not know,
+    /// would keep it.
     pub fn alloc(&mut self) -> Result<FrameId, OutOfFrames> {
+        if self.is_attempt() {
+            return Err(OutOfFrames);
+        }
         let frame = if let Some(frame) = self.free.pop() {
             self.note(Undo::TakenFromFree(frame));
             frame
@@ -275,7 +279,7 @@ impl Frames {
     }
 
     /// As [`Self::snapshot`], for an attempt that [`Self::take_back`] ends. A processor that does not run meanwhile may keep
-    /// what it has cached of memory.
+    /// what it has cached of memory. Page tables stay as they are, so that an attempt ends where it would need a new page.
     pub fn try_out(&mut self) -> SnapshotDepth {
         let depth = SnapshotDepth(self.epochs.len());
         self.epochs.push(Epoch {
@@ -313,7 +317,10 @@ impl Frames {
         let has_changed = self.changed().next().is_some();
         let epoch = self.epochs.pop().expect("the length was checked");
         let mut log = epoch.log.iter();
-        let has_changed = has_changed || log.any(|entry| !matches!(entry, Undo::Content(_)));
+        assert!(
+            log.all(|entry| matches!(entry, Undo::Content(_))),
+            "an attempt changes content and nothing else"
+        );
         // What was saved in the outer epoch still is.
         (self.epoch, self.write_epoch) = epoch.outer;
         self.undo(epoch);
@@ -364,6 +371,10 @@ impl Frames {
     /// Whether [`Self::take_stale_code`] would give anything.
     pub fn has_stale_code(&self) -> bool {
         !self.stale_code.is_empty()
+    }
+
+    fn is_attempt(&self) -> bool {
+        self.epoch & ATTEMPT != 0
     }
 
     fn begin_epoch(&mut self) {
@@ -497,6 +508,17 @@ mod tests {
         frames.restore(outer);
         assert_eq!(&frames.bytes(saved)[..5], b"first");
         assert_eq!(&frames.bytes(later)[..5], [0; 5]);
+    }
+
+    #[test]
+    fn an_attempt_gets_no_frames() {
+        let mut frames = frames();
+        let freed = frames.alloc().unwrap();
+        frames.release(freed);
+        let attempt = frames.try_out();
+        assert_eq!(frames.alloc(), Err(OutOfFrames));
+        assert!(!frames.take_back(attempt));
+        assert_eq!(frames.alloc(), Ok(freed));
     }
 
     #[test]

@@ -67,3 +67,12 @@ fn loops_that_wait_end_and_are_cheap() {
         assert!(steps < 500_000, "{level}: {steps} steps in a schedule");
     }
 }
+
+/// Trying out how a child goes on must not give it pages that are taken back.
+#[test]
+fn children_that_yield_keep_their_memory() {
+    let (status, report) = explore("forked", &["-O1"]);
+    let summary = &report["summary"];
+    assert_eq!(summary["failing"], 0, "{status}: {report:#}");
+    assert!(summary["distinct"].as_u64() > Some(1), "{report:#}");
+}
