@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::keys::{Key, KeyParts};
-use super::program::Program;
+use super::program::{Name, Program};
 use crate::front::lex::{at, index};
 
 /// A lock: its object and family. Bit 0: held shared; bit 1: released by the end of a scope.
@@ -83,6 +83,17 @@ impl Locks {
         }
         let shared = u32::from(program.table.family(family).shared);
         Lock((id << 2) | (shared * Lock::SHARED))
+    }
+
+    /// Whether both may be the lock of one object, once named by its field and once by the object that it is the
+    /// lock of: `lock_sock(&s->sk)` and `release_sock(sk)`, `inode_lock(inode)` and `up_write(&inode->i_rwsem)`.
+    pub(crate) fn is_alike(&self, one: Lock, other: Lock) -> bool {
+        let (a, b) = (self.key(one).parts(), self.key(other).parts());
+        let (KeyParts::Field(a, a_name), KeyParts::Field(b, b_name)) = (a, b) else {
+            return false;
+        };
+        let is_whole = a_name == Name(0) || b_name == Name(0);
+        is_whole && (a == b || self.family(one) == self.family(other))
     }
 
     /// All locks at `key`, of whatever family.

@@ -14,3 +14,4 @@ pub(crate) mod paths;
 pub(crate) mod program;
 pub(crate) mod sleep;
 pub(crate) mod types;
+pub(crate) mod wrappers;

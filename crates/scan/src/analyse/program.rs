@@ -8,7 +8,7 @@ use super::types::{GlobalTy, Types};
 use crate::front::event::{Event, Function};
 use crate::front::lex::{Sym, at, index};
 use crate::front::unit::Unit;
-use crate::idioms::Table;
+use crate::idioms::{Idiom, Table};
 
 /// A function of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -75,6 +75,8 @@ pub(crate) struct Program<'t> {
     pub(crate) names: Spellings,
     /// Idiom of each name.
     pub(crate) idioms: Vec<u16>,
+    /// Idioms of names that the program itself explains; they come before those of the table.
+    derived: FxHashMap<Name, Idiom>,
     /// Unit and number in it of each function.
     pub(crate) functions: Vec<(u32, u32)>,
     pub(crate) by_name: FxHashMap<Name, Vec<FnId>>,
@@ -92,6 +94,7 @@ impl<'t> Program<'t> {
             units: Vec::with_capacity(units.len()),
             names: Spellings::default(),
             idioms: Vec::new(),
+            derived: FxHashMap::default(),
             functions: Vec::new(),
             by_name: FxHashMap::default(),
             types: Types::default(),
@@ -113,6 +116,7 @@ impl<'t> Program<'t> {
         }
         types.identify(&program);
         program.types = types;
+        program.derived = super::wrappers::wrappers(&program).into_iter().collect();
         program
     }
 
@@ -181,7 +185,10 @@ impl<'t> Program<'t> {
     }
 
     /// The idiom of a name.
-    pub(crate) fn idiom(&self, name: Name) -> &crate::idioms::Idiom {
+    pub(crate) fn idiom(&self, name: Name) -> &Idiom {
+        if let Some(derived) = self.derived.get(&name) {
+            return derived;
+        }
         self.table
             .get(self.idioms.get(at(name.0)).copied().unwrap_or(0))
     }

@@ -188,7 +188,8 @@ impl<'a> Lexer<'a, '_> {
                     }
                     return;
                 }
-                Word::AttributeCall => {
+                // A label or variable may have such a name, too: `goto __error`.
+                Word::AttributeCall if self.is_before_parens() => {
                     if matches!(
                         self.out.names.text(token.sym),
                         b"__acquires" | b"__releases" | b"__cond_acquires"
@@ -203,6 +204,12 @@ impl<'a> Lexer<'a, '_> {
             _ => {}
         }
         self.out.tokens.push(token);
+    }
+
+    /// Whether the next thing is an opening parenthesis.
+    fn is_before_parens(&self) -> bool {
+        let rest = &self.text[self.pos.min(self.text.len())..];
+        rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'(')
     }
 
     pub(super) fn peek(&self, ahead: usize) -> u8 {

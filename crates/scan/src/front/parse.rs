@@ -152,7 +152,11 @@ impl<'t, K: Sink> Parser<'t, '_, K> {
 
     fn word_of(&self, token: Token) -> Word {
         if token.kind == Kind::Name {
-            self.names.word(token.sym)
+            match self.names.word(token.sym) {
+                // Without parentheses it is a name like any other.
+                Word::AttributeCall => Word::Plain,
+                word => word,
+            }
         } else {
             Word::Plain
         }
@@ -163,7 +167,7 @@ impl<'t, K: Sink> Parser<'t, '_, K> {
     }
 
     fn is_plain_name(&self, token: Token) -> bool {
-        token.kind == Kind::Name && matches!(self.names.word(token.sym), Word::Plain | Word::Sync)
+        token.kind == Kind::Name && matches!(self.word_of(token), Word::Plain | Word::Sync)
     }
 
     fn name(&mut self) -> Parsed<Sym> {

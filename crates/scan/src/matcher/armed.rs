@@ -113,7 +113,7 @@ impl Engine<'_> {
         let drops =
             table.class("counter_put").unwrap_or(0) | table.class("refcount_put").unwrap_or(0);
         let mut handlers = item.handlers.iter();
-        !item.is_cancelled
+        !item.is_ended()
             && !item.handlers.is_empty()
             && !handlers.any(|handler| self.calls.classes[at(handler.0)] & drops != 0)
     }

@@ -29,8 +29,26 @@ pub(crate) struct Item {
     pub(crate) makers: Vec<FnId>,
     /// Calls that start it.
     pub(crate) armed: Vec<EventId>,
-    /// It is cancelled, flushed or deleted somewhere.
-    pub(crate) is_cancelled: bool,
+    /// Functions that cancel, flush or delete it.
+    pub(crate) ended: Vec<FnId>,
+}
+
+impl Item {
+    /// Whether it is ended elsewhere than where it was made: what its maker undoes after an error is not the end of
+    /// its object.
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended
+            .iter()
+            .any(|function| !self.makers.contains(function))
+    }
+}
+
+/// Whether a function of this name stops things for a while only.
+fn is_for_a_while(name: &str) -> bool {
+    let name = name.to_lowercase();
+    ["suspend", "freeze", "resume"]
+        .iter()
+        .any(|part| name.contains(part))
 }
 
 /// All of them.
@@ -72,9 +90,10 @@ impl Handlers {
                     item.armed.push(place);
                 }
                 if idiom.classes & cancels != 0
+                    && !is_for_a_while(&engine.program.function_name(place.function))
                     && let Some(item) = all.item_at(engine, place)
                 {
-                    item.is_cancelled = true;
+                    item.ended.push(place.function);
                 }
             }
         }

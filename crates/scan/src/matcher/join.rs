@@ -104,9 +104,9 @@ impl Job<'_, '_, '_> {
                 Predicate::FewCaller => has_place(engine.few_callers(), id),
                 Predicate::UnmetCall => has_place(engine.unmet_calls(), id),
                 Predicate::OutsideSection => has_place(engine.outside_sections(), id),
-                predicate => super::paths::fact_kind(predicate).is_none_or(|kind| {
-                    !engine.level.locks
-                        || engine.flows.facts(id).iter().any(|fact| fact.kind == kind)
+                predicate => super::paths::fact_kinds(predicate).is_none_or(|kinds| {
+                    let mut facts = engine.flows.facts(id).iter();
+                    !engine.level.locks || facts.any(|fact| kinds.contains(&fact.kind))
                 }),
             })
     }

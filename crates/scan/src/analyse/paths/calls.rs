@@ -1,7 +1,7 @@
 //! What calls do to the locks of a path: lock functions, callees, and functions known by name only.
 
 use super::state::{Held, State};
-use super::summary::{Outcome, Touched};
+use super::summary::{Outcome, Term, Touched};
 use super::value::{ANY, NEGATIVE, Node, POSITIVE, Signs, Value, ZERO};
 use super::walk::Walk;
 use crate::analyse::keys::{Key, KeyParts, View};
@@ -299,24 +299,38 @@ impl<'p> Walk<'_, 'p> {
         state: &mut State,
     ) {
         for touched in &outcome.frees {
-            let Some((lock, instance)) = self.translate(inner, touched, call, args, state) else {
+            let Some((lock, instance)) = self.translate(inner, touched, call, args, None, state)
+            else {
                 continue;
             };
             if is_sure {
                 self.note(position, lock, LockAction::Release);
                 self.release(position, lock, instance, state);
             } else {
+                let locks = &self.locks;
+                let mut alike = state.held.iter_mut();
+                if let Some(held) = alike.find(|held| locks.is_alike(held.lock, lock)) {
+                    held.unsure = true;
+                }
                 self.doubt(lock, state);
             }
         }
+        // As [`Self::finish`] names the result of a call that does something to a lock.
+        let result = self.eval.values.add(Node::Result(position, 0));
         for touched in &outcome.takes {
-            let Some((lock, instance)) = self.translate(inner, touched, call, args, state) else {
+            let result = is_sure.then_some(result);
+            let Some((lock, instance)) = self.translate(inner, touched, call, args, result, state)
+            else {
                 continue;
             };
             if is_sure {
                 self.note(position, lock, LockAction::Acquire);
             }
             self.take(position, lock, instance, state);
+            let is_returned = touched.term.as_ref().is_some_and(Term::is_of_result);
+            if is_returned && let Some(held) = state.held.last_mut() {
+                held.handed = true;
+            }
             // A lock of something that only the callee knows may come back as part of the result.
             let is_sure = is_sure && touched.term.is_some();
             if !is_sure {
@@ -371,13 +385,14 @@ impl<'p> Walk<'_, 'p> {
         touched: &Touched,
         call: E,
         args: &[Value],
+        result: Option<Value>,
         state: &State,
     ) -> Option<(Lock, Value)> {
         let lock = self.lock_in_callers_terms(inner, touched.lock, call, state)?;
         let instance = touched
             .term
             .as_ref()
-            .and_then(|term| term.value(&mut self.eval.values, args));
+            .and_then(|term| term.value(&mut self.eval.values, args, result));
         let instance = instance.unwrap_or_else(|| self.eval.values.add(Node::Other(call)));
         Some((lock, instance))
     }
@@ -422,7 +437,7 @@ impl<'p> Walk<'_, 'p> {
         let args = self.argument_values(state, event.expr);
         for touched in &passes {
             let Some(term) = &touched.term else { continue };
-            let Some(instance) = term.value(&mut self.eval.values, &args) else {
+            let Some(instance) = term.value(&mut self.eval.values, &args, None) else {
                 continue;
             };
             let Some(lock) = self.lock_in_callers_terms(&inner, touched.lock, event.expr, state)

@@ -43,6 +43,7 @@ impl Walk<'_, '_> {
             instance,
             by: position,
             unsure: false,
+            handed: false,
         });
         self.refresh(state);
     }
@@ -146,6 +147,10 @@ impl Walk<'_, '_> {
                 .held
                 .iter()
                 .rposition(|held| held.lock.is_same_object(lock))
+        });
+        let alike = alike.or_else(|| {
+            let mut held = state.held.iter();
+            held.rposition(|held| self.locks.is_alike(held.lock, lock))
         });
         // A lock reached in a way that cannot be followed: any of its family.
         let alike = alike.or_else(|| {

@@ -16,7 +16,7 @@ pub(super) struct Exit {
     pub(super) signs: Signs,
     pub(super) is_void: bool,
     pub(super) result: Option<Value>,
-    pub(super) joined: bool,
+    pub(super) unlikely: bool,
     pub(super) held: Vec<Held>,
     pub(super) freed: Vec<Freed>,
     pub(super) done: Vec<Done>,
@@ -44,6 +44,11 @@ impl Exit {
 pub(crate) enum PathFactKind {
     /// The lock taken at the first is still held at the second, a return, by mistake.
     Leaks,
+    /// The same where the result fails: whoever the lock was meant to be handed to does not get it.
+    LeaksOnError,
+    /// The lock taken at the first is still held at the second, a return that tells the caller, or that no other
+    /// way contradicts: a mistake if nobody gives the lock back.
+    Keeps,
     /// The lock taken at the first is taken again at the second.
     Relocks,
     /// The lock released at the first is released again at the second.
@@ -67,6 +72,12 @@ pub(crate) struct PathFact {
     pub(crate) lock: Lock,
 }
 
+/// Words in names of functions that may leave a lock held for others to release.
+const MEANT: &[&str] = &[
+    "start", "begin", "first", "next", "enter", "acquire", "reserve", "hold", "freeze", "suspend",
+    "claim", "grab",
+];
+
 /// Events of a function that is there to switch off interrupts or preemption for its caller.
 const WRAPPER_EVENTS_MAX: usize = 12;
 
@@ -89,7 +100,7 @@ pub(super) fn summary(
     for exit in exits {
         let touched = |lock: Lock, instance| Touched {
             lock,
-            term: Term::of(&eval.values, instance),
+            term: Term::of_returned(&eval.values, instance, exit.result),
         };
         // What was given away and taken back is as it was.
         let takes_back = |lock: Lock| {
@@ -139,11 +150,11 @@ impl Leaks<'_, '_> {
         if self.eval.view.function.hands_over {
             return facts;
         }
-        for exit in self.exits.iter().filter(|exit| !exit.joined) {
+        for exit in self.exits.iter().filter(|exit| !exit.unlikely) {
             for held in &exit.held {
-                if self.is_leaked(exit, held) {
+                if let Some(kind) = self.leak(exit, held) {
                     facts.push(PathFact {
-                        kind: PathFactKind::Leaks,
+                        kind,
                         first: held.by,
                         second: exit.event,
                         lock: held.lock,
@@ -154,13 +165,13 @@ impl Leaks<'_, '_> {
         facts
     }
 
-    fn is_leaked(&self, exit: &Exit, held: &Held) -> bool {
+    /// What it means that the lock is held at this way out, if it is a mistake at all.
+    fn leak(&self, exit: &Exit, held: &Held) -> Option<PathFactKind> {
         let program = self.eval.view.program;
         let family = program.table.family(self.locks.family(held.lock));
-        let is_given_away = exit
-            .freed
-            .iter()
-            .any(|freed| freed.lock.is_same_object(held.lock));
+        let is_given_away = exit.freed.iter().any(|freed| {
+            freed.lock.is_same_object(held.lock) || self.locks.is_alike(freed.lock, held.lock)
+        });
         if held.unsure
             || family.context
             || family.counts
@@ -168,7 +179,7 @@ impl Leaks<'_, '_> {
             || exit.returns_owner(self.eval, held)
             || is_taken_in_a_loop(self.events, held.by, exit.event)
         {
-            return false;
+            return None;
         }
         let signs_released = self
             .exits
@@ -177,21 +188,44 @@ impl Leaks<'_, '_> {
             .fold(None, |signs: Option<Signs>, other| {
                 Some(signs.unwrap_or(0) | other.signs)
             });
-        let Some(signs_released) = signs_released else {
-            return false;
-        };
         // A name alone is no evidence, and a function that is there to take a lock weak evidence.
         let is_named = Some(self.locks.family(held.lock)) == program.table.named_family();
         if is_named && exit.signs != NEGATIVE {
-            return false;
+            return None;
         }
-        let is_weak = (family.rcu && exit.signs == ANY)
-            || program.function_name(self.eval.view.id).contains("lock");
+        let name = program.function_name(self.eval.view.id);
+        let is_lock_function = name.contains("lock");
+        let is_meant = is_named
+            || is_lock_function
+            || held.handed
+            || name.contains("seq")
+            || name.split('_').any(|word| MEANT.contains(&word));
+        let Some(signs_released) = signs_released else {
+            return self.keeps(held, is_meant);
+        };
+        let is_weak = (family.rcu && exit.signs == ANY) || is_lock_function;
+        if self.is_release_conditional(held.by, exit.event) {
+            return None;
+        }
         if is_weak && !exit.is_void && exit.signs != NEGATIVE {
-            return false;
+            return None;
         }
-        (exit.is_void || exit.returns_failure(self.eval) || is_mistake(exit.signs, signs_released))
-            && !self.is_release_conditional(held.by, exit.event)
+        if exit.signs == NEGATIVE {
+            Some(PathFactKind::LeaksOnError)
+        } else if exit.is_void
+            || exit.returns_failure(self.eval)
+            || is_mistake(exit.signs, signs_released)
+        {
+            Some(PathFactKind::Leaks)
+        } else {
+            self.keeps(held, is_meant)
+        }
+    }
+
+    /// A lock that is not vague and that nothing but its release can mean.
+    fn keeps(&self, held: &Held, is_meant: bool) -> Option<PathFactKind> {
+        let is_clear = !is_meant && !self.locks.is_vague(held.lock);
+        is_clear.then_some(PathFactKind::Keeps)
     }
 
     /// Whether the way out comes after a branch that releases the lock and goes on: then the branch not taken

@@ -17,6 +17,8 @@ pub(crate) struct Held {
     pub(crate) by: u32,
     /// Something that may release it was called.
     pub(crate) unsure: bool,
+    /// It is a lock of what a callee returned, which took it.
+    pub(crate) handed: bool,
 }
 
 /// A lock that was taken and released on this path.
@@ -93,6 +95,8 @@ pub(crate) struct State {
     pub(crate) freed_set: LockSet,
     /// Paths of different facts were joined here: what follows may be impossible.
     pub(crate) joined: bool,
+    /// The path takes a way that is seldom meant to be taken.
+    pub(crate) unlikely: bool,
 }
 
 /// Results of calls that are remembered.
@@ -120,6 +124,7 @@ impl State {
             sure_set: LockSet::EMPTY,
             freed_set: LockSet::EMPTY,
             joined: false,
+            unlikely: false,
         }
     }
 
@@ -243,6 +248,7 @@ impl State {
         }
         self.facts.retain(|fact| fact.signs != ANY);
         self.joined = true;
+        self.unlikely &= other.unlikely;
     }
 }
 

@@ -15,6 +15,8 @@ enum TermStep {
 enum TermRoot {
     Param(u32),
     Global(Name),
+    /// What the function returns.
+    Result,
 }
 
 /// A value that the caller can name too.
@@ -29,11 +31,23 @@ const STEPS_MAX: usize = 8;
 
 impl Term {
     pub(super) fn of(values: &Values, value: Value) -> Option<Self> {
+        Self::of_returned(values, value, None)
+    }
+
+    /// The same in a function that returns `result`.
+    pub(super) fn of_returned(
+        values: &Values,
+        value: Value,
+        result: Option<Value>,
+    ) -> Option<Self> {
         let mut steps = Vec::new();
         let mut here = value;
         let root = loop {
             if steps.len() > STEPS_MAX {
                 return None;
+            }
+            if Some(here) == result && !matches!(values.node(here), Node::Param(_)) {
+                break TermRoot::Result;
             }
             here = match values.node(here) {
                 Node::Field(base, name) => {
@@ -53,9 +67,20 @@ impl Term {
         Some(Self { root, steps })
     }
 
+    /// Whether it is part of what the function returns.
+    pub(super) fn is_of_result(&self) -> bool {
+        self.root == TermRoot::Result
+    }
+
     /// The value in a caller that gives these arguments.
-    pub(super) fn value(&self, values: &mut Values, args: &[Value]) -> Option<Value> {
+    pub(super) fn value(
+        &self,
+        values: &mut Values,
+        args: &[Value],
+        result: Option<Value>,
+    ) -> Option<Value> {
         let mut value = match self.root {
+            TermRoot::Result => result?,
             TermRoot::Param(number) => *args.get(crate::front::lex::at(number))?,
             TermRoot::Global(name) => values.add(Node::Global(name)),
         };

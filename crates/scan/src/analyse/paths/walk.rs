@@ -461,6 +461,7 @@ impl<'r, 'p> Walk<'r, 'p> {
                 .is_none_or(|next| next.kind != Kind::Case);
             let state = state.map(|mut state| {
                 state.joined |= is_no_case;
+                state.unlikely |= is_no_case;
                 state
             });
             if let Some(state) = state {
@@ -479,7 +480,7 @@ impl<'r, 'p> Walk<'r, 'p> {
             signs,
             is_void: expr == E::NONE,
             result,
-            joined: state.joined,
+            unlikely: state.unlikely,
             held: state.held,
             freed: state.freed,
             done: state.done,
