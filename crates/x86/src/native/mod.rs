@@ -35,7 +35,7 @@ pub(crate) use code::Target;
 use code::{ALWAYS, Code};
 use emit::{CHARGE_BYTES, Emitted, Emitter};
 use routines::{Routines, address_of};
-pub(crate) use template::Template;
+pub(crate) use template::{Product, Template};
 
 /// What the distances of handlers in [`Op::original`] are measured from.
 const BASE: Handler = fast::stale;
