@@ -13,6 +13,7 @@ use crate::stub::{MemoryUse, StubCache, StubRef};
 
 mod operand;
 mod path;
+mod products;
 mod select;
 mod vectors;
 

@@ -487,18 +487,6 @@ mod tests {
         code.decrement_memory(At::new(RDX, 4));
         code.jump_memory(At::plain(RSI));
         code.jump_register(RCX);
-        code.shift(4, shift::ROR, RAX, 6);
-        code.shift_by_cl(8, shift::SAR, RAX);
-        code.swap_bytes(8, RAX);
-        code.multiply_memory(4, RAX, At::new(RDI, 8));
-        code.multiply_constant(8, RAX, At::new(RDI, 8), -3);
-        code.multiply_wide(8, false, At::new(RDI, 8));
-        code.test_low_byte(RAX, 15);
-        code.load_vector(4, At::plain(RAX));
-        code.load_vector(8, At::plain(RAX));
-        code.load_vector(16, At::new(RDI, 224));
-        code.store_vector(At::plain(RAX));
-        code.xor_vector(At::new(RDI, 224));
         assert_eq!(
             shown(&code),
             [
@@ -524,6 +512,28 @@ mod tests {
                 "dec qword ptr [rdx+4]",
                 "jmp qword ptr [rsi]",
                 "jmp rcx",
+            ]
+        );
+    }
+
+    #[test]
+    fn products_rotations_and_vectors_decode_to_what_was_meant() {
+        let mut code = Code::at(Target(0x1000));
+        code.shift(4, shift::ROR, RAX, 6);
+        code.shift_by_cl(8, shift::SAR, RAX);
+        code.swap_bytes(8, RAX);
+        code.multiply_memory(4, RAX, At::new(RDI, 8));
+        code.multiply_constant(8, RAX, At::new(RDI, 8), -3);
+        code.multiply_wide(8, false, At::new(RDI, 8));
+        code.test_low_byte(RAX, 15);
+        code.load_vector(4, At::plain(RAX));
+        code.load_vector(8, At::plain(RAX));
+        code.load_vector(16, At::new(RDI, 224));
+        code.store_vector(At::plain(RAX));
+        code.xor_vector(At::new(RDI, 224));
+        assert_eq!(
+            shown(&code),
+            [
                 "ror eax,6",
                 "sar rax,cl",
                 "bswap rax",
