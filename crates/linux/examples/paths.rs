@@ -2,7 +2,7 @@
 //! `paths STEPS PROGRAM [ARGUMENT...]`. Counting depends on no clock, so that a busy machine does not matter.
 #![expect(clippy::print_stdout, reason = "a measuring tool")]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use raddle_linux::{LinuxWorld, Setup};
@@ -51,8 +51,8 @@ fn percent(count: u64, total: u64) -> f64 {
 
 /// How often each form of an instruction was executed, in the first steps of a program.
 fn count(world: &mut LinuxWorld, steps: u64) -> BTreeMap<(String, Path), u64> {
-    let mut by_place: HashMap<u64, u64> = HashMap::new();
-    let mut forms: HashMap<u64, (String, Path)> = HashMap::new();
+    let mut by_place: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut forms: BTreeMap<u64, (String, Path)> = BTreeMap::new();
     for _ in 0..steps {
         let Some(&who) = world.contexts().runnable().first() else {
             if world.advance_time() {
