@@ -1,28 +1,43 @@
 //! Which plain accesses a language calls atomic: known by the type of the variable, or by the function that a
-//! compiler has inlined. On x86 a release store and an acquire load are plain moves.
+//! compiler has inlined, or by the library that it belongs to. On x86 a release store and an acquire load are plain moves.
+
+use std::ops::Range;
 
 use raddle_symbols::SymbolSpace;
 use rustc_hash::FxHashMap;
 
-use crate::stack::place_of;
+use crate::stack::{is_openmp_runtime, place_of};
 
 /// Answers by instruction and by address, each looked up once.
 #[derive(Debug, Default)]
 pub(crate) struct Atomics {
     symbols: SymbolSpace,
+    /// Code whose accesses are all there to put threads in order.
+    runtimes: Vec<Range<u64>>,
     instructions: FxHashMap<u64, bool>,
     variables: FxHashMap<u64, bool>,
 }
 
 impl Atomics {
     pub(crate) fn new(symbols: SymbolSpace) -> Self {
+        let mappings = symbols.mappings();
+        let runtimes = mappings.filter(|(_, mapping)| is_openmp_runtime(&mapping.name));
         Self {
+            runtimes: runtimes.map(|(range, _)| range).collect(),
             symbols,
             ..Self::default()
         }
     }
 
+    /// Whether an instruction belongs to a runtime library that only puts threads in order.
+    pub(crate) fn is_runtime(&self, pc: u64) -> bool {
+        self.runtimes.iter().any(|range| range.contains(&pc))
+    }
+
     pub(crate) fn is_atomic(&mut self, pc: u64, addr: u64) -> bool {
+        if self.is_runtime(pc) {
+            return true;
+        }
         let symbols = &self.symbols;
         let by_code = *self
             .instructions

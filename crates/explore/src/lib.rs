@@ -38,3 +38,4 @@ pub use relaxed::{Relaxed, replay_relaxed};
 pub use replay::{Replayed, Replayer, TraceLine};
 pub use session::{About, Session, StartFailure};
 pub use snapshot::SnapshotAt;
+pub use stack::is_openmp_runtime;

@@ -169,7 +169,7 @@ impl Observer {
             return;
         };
         if let EventKind::Access(access) = &event.kind
-            && world.is_point(event.site)
+            && (world.is_point(event.site) || atomics.is_runtime(event.pc()))
             && atomics.is_atomic(event.pc(), access.addr)
         {
             self.facts.mark_atomic(access);

@@ -168,6 +168,14 @@ pub(crate) fn is_library_file(name: &str) -> bool {
     LIBRARIES.iter().any(|library| file.starts_with(library))
 }
 
+/// Whether a file is a runtime library of OpenMP, of GCC, LLVM or Intel. Its threads are ordered by plain moves to words of
+/// its own, and the program's memory it leaves to the functions that the compiler made.
+pub fn is_openmp_runtime(name: &str) -> bool {
+    const RUNTIMES: [&str; 3] = ["libgomp.so", "libomp.so", "libiomp5.so"];
+    let file = name.rsplit('/').next().unwrap_or_default();
+    RUNTIMES.iter().any(|runtime| file.starts_with(runtime))
+}
+
 /// Whether a file is a library that came with the system.
 fn is_system_library(name: &str) -> bool {
     let is_there = ["/lib", "/usr/lib"]

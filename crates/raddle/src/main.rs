@@ -19,6 +19,7 @@ mod hub;
 mod interrupt;
 mod keep;
 mod message;
+mod openmp;
 mod output;
 mod program_options;
 mod project;

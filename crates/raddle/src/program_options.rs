@@ -11,6 +11,8 @@ use raddle_linux::{Mapping, Setup};
 use raddle_trace::Inputs;
 use raddle_world::SeededChoices;
 
+use crate::message;
+use crate::openmp;
 use crate::project;
 use crate::sealed;
 use crate::suppressed::Suppressions;
@@ -155,8 +157,11 @@ impl ProgramOptions {
     pub(crate) fn setup(&self, seed: u64) -> anyhow::Result<Setup> {
         self.check_network()?;
         let directory = self.directory()?;
-        let environment = self.environment()?;
+        let mut environment = self.environment()?;
         let program = self.program(&directory, &environment)?;
+        for (name, value) in self.waiting(&directory, &program) {
+            environment.push(format!("{name}={value}").into_bytes());
+        }
         let visible = self.visible(&directory, &program)?;
         Ok(Setup {
             program,
@@ -182,6 +187,11 @@ impl ProgramOptions {
     /// on where it is started.
     pub(crate) fn inputs(&self, seed: u64) -> anyhow::Result<Inputs> {
         let setup = self.setup(seed)?;
+        if let [(name, value), ..] = self.waiting(&setup.directory, &setup.program) {
+            message::note(&format!(
+                "the program uses OpenMP: its threads sleep where they would wait in a loop ({name}={value}); `--env {name}=active` lets them spin"
+            ));
+        }
         let text = |bytes: Vec<u8>| {
             String::from_utf8(bytes).map_err(|error| {
                 anyhow!(
@@ -317,6 +327,24 @@ impl ProgramOptions {
             return Ok(bytes);
         }
         std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    /// How threads of a program with OpenMP wait, where `--env` does not say it.
+    fn waiting(&self, directory: &[u8], program: &[u8]) -> &'static [(&'static str, &'static str)] {
+        let directory = Path::new(std::ffi::OsStr::from_bytes(directory));
+        let program = directory.join(std::ffi::OsStr::from_bytes(program));
+        // A program that cannot be read is told by the attempt to run it.
+        let files = sealed::visible(&program).unwrap_or_default();
+        let is_said = |(name, _): &(&str, &str)| {
+            let mut said = self.surroundings.env.iter();
+            said.any(|text| text.split_once('=').is_some_and(|(said, _)| said == *name))
+        };
+        let variables = openmp::environment(&files);
+        if variables.iter().any(is_said) {
+            &[]
+        } else {
+            variables
+        }
     }
 
     /// What a sealed program sees.

@@ -43,6 +43,7 @@ pub use exit::{Exit, Fault, MemoryFault, Vector};
 pub use flags::{Flags, rflags};
 pub use generic::{Origin, Shutdown, SystemBus, deliver, raise};
 pub use log::{Log, Record};
+pub use lower::Path;
 pub use op::LogKind;
 pub use paging::{Controls, Mapping, PhysicalMemory, walk};
 pub use peek::{BYTES_MAX, NextAccess, Peek};

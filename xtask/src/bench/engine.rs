@@ -182,12 +182,56 @@ fn workloads(folder: &Path) -> anyhow::Result<Vec<Workload>> {
             words(&["/usr/bin/xz", "-T2", "-3", "-k", "-c", &input]),
         ),
     ];
-    workloads.extend(packaged.map(|(name, command)| Workload {
+    workloads.extend(packaged.map(without_source));
+    workloads.extend(vector_code(folder)?.map(without_source));
+    Ok(workloads)
+}
+
+/// Digests, ciphers and others that live on rotations and vector registers, of a file that takes them long enough.
+fn vector_code(folder: &Path) -> anyhow::Result<[(&'static str, Vec<String>); 10]> {
+    let input = folder.join("input-large");
+    std::fs::write(&input, std::fs::read("/bin/bash")?.repeat(16))?;
+    let input = input.to_string_lossy().into_owned();
+    let digest = |name: &str| words(&["/usr/bin/openssl", "dgst", name, &input]);
+    let cipher = |name: &str| {
+        let pass = ["-pass", "pass:raddle", "-iter", "1", "-nosalt"];
+        let command = ["/usr/bin/openssl", "enc", name, "-in", &input];
+        words(&[&command[..], &pass].concat())
+    };
+    let python = "print(sum(hash((i, str(i))) & 7 for i in range(200000)))";
+    Ok([
+        ("openssl md5", digest("-md5")),
+        ("openssl sha1", digest("-sha1")),
+        ("openssl sha256", digest("-sha256")),
+        ("openssl sha512", digest("-sha512")),
+        ("openssl aes-128-cbc", cipher("-aes-128-cbc")),
+        ("openssl chacha20", cipher("-chacha20")),
+        (
+            "zstd -3",
+            words(&["/usr/bin/zstd", "-3", "-q", "-c", &input]),
+        ),
+        ("lz4", words(&["/usr/bin/lz4", "-q", "-c", &input])),
+        (
+            "gcc -O2",
+            words(&[
+                "/usr/bin/gcc",
+                "-O2",
+                "-S",
+                "-o",
+                "/dev/null",
+                "bench/programs/hash_table.c",
+            ]),
+        ),
+        ("python3", words(&["/usr/bin/python3", "-c", python])),
+    ])
+}
+
+fn without_source((name, command): (&'static str, Vec<String>)) -> Workload {
+    Workload {
         name,
         command,
         sanitized: None,
-    }));
-    Ok(workloads)
+    }
 }
 
 fn programs(folder: &Path, raddle: &Path) -> anyhow::Result<()> {
@@ -211,6 +255,11 @@ fn programs(folder: &Path, raddle: &Path) -> anyhow::Result<()> {
     let mut ratios: Vec<Vec<f64>> = vec![Vec::new(); peers.len()];
     for workload in &workloads {
         let command = &workload.command;
+        if !Path::new(&command[0]).exists() {
+            let cells = vec!["-"; peers.len() + 1].join(" | ");
+            println!("| {} | not installed | {cells} |", workload.name);
+            continue;
+        }
         let native = best_time(&[], command)?;
         let mut cells = Vec::new();
         for ((_, prefix), column) in peers.iter().zip(&mut ratios) {

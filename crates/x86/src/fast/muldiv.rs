@@ -19,17 +19,21 @@ fn multiply<T: Int>(a: T, b: T) -> (T, Flags) {
 }
 
 handlers! {
-    fn imul_reg[T: Int](cpu, op, run, log, budget) {
+    fn imul_reg[T: Int, const FLAGS: bool](cpu, op, run, log, budget) {
         let (r, flags) = multiply::<T>(get(cpu, (*op).dst), get(cpu, (*op).src));
         set::<T>(cpu, (*op).dst, r);
-        (*cpu).flags = flags;
+        if FLAGS {
+            (*cpu).flags = flags;
+        }
         next!(cpu, op, run, log, budget)
     }
 
-    fn imul_reg_imm[T: Int](cpu, op, run, log, budget) {
+    fn imul_reg_imm[T: Int, const FLAGS: bool](cpu, op, run, log, budget) {
         let (r, flags) = multiply::<T>(get(cpu, (*op).src), T::cut((*op).imm));
         set::<T>(cpu, (*op).dst, r);
-        (*cpu).flags = flags;
+        if FLAGS {
+            (*cpu).flags = flags;
+        }
         next!(cpu, op, run, log, budget)
     }
 
@@ -43,7 +47,7 @@ handlers! {
     }
 
     /// RDX:RAX = RAX * operand.
-    fn mul_reg[T: Int, const SIGNED: bool](cpu, op, run, log, budget) {
+    fn mul_reg[T: Int, const SIGNED: bool, const FLAGS: bool](cpu, op, run, log, budget) {
         let (a, b) = (get::<T>(cpu, 0), get::<T>(cpu, (*op).src));
         let wide = if SIGNED {
             (i128::from(a.sx().cast_signed()) * i128::from(b.sx().cast_signed())).cast_unsigned()
@@ -55,7 +59,9 @@ handlers! {
         let fits = if SIGNED { high.sx() == (low.sx().cast_signed() >> 63).cast_unsigned() } else { high.zx() == 0 };
         set::<T>(cpu, 0, low);
         set::<T>(cpu, RDX, high);
-        (*cpu).flags = Flags::from_result(low.sx(), !fits, !fits);
+        if FLAGS {
+            (*cpu).flags = Flags::from_result(low.sx(), !fits, !fits);
+        }
         next!(cpu, op, run, log, budget)
     }
 
@@ -107,20 +113,25 @@ fn divide_signed<T: Int>(low: T, high: T, divisor: T) -> Option<(T, T)> {
     fits.then(|| (cut(quotient), cut(remainder)))
 }
 
-pub(crate) fn select_imul_reg(size: usize) -> Handler {
-    by_wide_size!(size, T => imul_reg::<T>)
+pub(crate) fn select_imul_reg(size: usize, flags: bool) -> Handler {
+    by_wide_size!(size, T => if flags { imul_reg::<T, true> } else { imul_reg::<T, false> })
 }
 
-pub(crate) fn select_imul_reg_imm(size: usize) -> Handler {
-    by_wide_size!(size, T => imul_reg_imm::<T>)
+pub(crate) fn select_imul_reg_imm(size: usize, flags: bool) -> Handler {
+    by_wide_size!(size, T => if flags { imul_reg_imm::<T, true> } else { imul_reg_imm::<T, false> })
 }
 
 pub(crate) fn select_imul_mem<const OBS: u8>(size: usize) -> Handler {
     by_wide_size!(size, T => imul_mem::<T, OBS>)
 }
 
-pub(crate) fn select_mul_reg(size: usize, signed: bool) -> Handler {
-    by_wide_size!(size, T => if signed { mul_reg::<T, true> } else { mul_reg::<T, false> })
+pub(crate) fn select_mul_reg(size: usize, signed: bool, flags: bool) -> Handler {
+    by_wide_size!(size, T => match (signed, flags) {
+        (false, false) => mul_reg::<T, false, false>,
+        (false, true) => mul_reg::<T, false, true>,
+        (true, false) => mul_reg::<T, true, false>,
+        (true, true) => mul_reg::<T, true, true>,
+    })
 }
 
 pub(crate) fn select_div_reg(size: usize, signed: bool) -> Handler {

@@ -75,7 +75,7 @@ handlers! {
     }
 
     /// A count of zero changes nothing but still clears the upper half of a 32-bit destination.
-    fn by_cl[T: Int, const KIND: u8](cpu, op, run, log, budget) {
+    fn by_cl[T: Int, const KIND: u8, const FLAGS: bool](cpu, op, run, log, budget) {
         let count = u32::from(get::<u8>(cpu, 8)) & (T::BITS - 1);
         let a = get::<T>(cpu, (*op).dst);
         if count == 0 {
@@ -83,7 +83,9 @@ handlers! {
         } else {
             let (r, flags) = compute::<T, KIND>((*cpu).flags, a, count);
             set::<T>(cpu, (*op).dst, r);
-            (*cpu).flags = flags;
+            if FLAGS {
+                (*cpu).flags = flags;
+            }
         }
         next!(cpu, op, run, log, budget)
     }
@@ -97,6 +99,10 @@ pub(crate) fn select_constant(kind: u8, size: usize, flags: bool) -> Handler {
     }))
 }
 
-pub(crate) fn select_cl(kind: u8, size: usize) -> Handler {
-    by_const!(kind, [0 1 2 3 4], K => by_wide_size!(size, T => by_cl::<T, K>))
+pub(crate) fn select_cl(kind: u8, size: usize, flags: bool) -> Handler {
+    by_const!(kind, [0 1 2 3 4], K => by_wide_size!(size, T => if flags {
+        by_cl::<T, K, true>
+    } else {
+        by_cl::<T, K, false>
+    }))
 }

@@ -75,9 +75,9 @@ unsafe fn record_16<const OBS: u8>(log: *mut *mut u64, addr: u64, meta: Meta, va
 }
 
 /// Everything of MXCSR but the exception flags.
-const CONTROL: u32 = 0xFFC0;
+pub(crate) const CONTROL: u32 = 0xFFC0;
 /// Control bits of a process that never touched them: everything masked, round to nearest.
-const DEFAULT_CONTROL: u32 = 0x1F80;
+pub(crate) const DEFAULT_CONTROL: u32 = 0x1F80;
 const EXCEPTIONS: u32 = 0x3F;
 
 /// Gives the hardware's exception flags to the guest and clears them in the hardware.

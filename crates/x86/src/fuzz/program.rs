@@ -266,6 +266,12 @@ fn is_common(code: Code) -> bool {
                 | M::Shl
                 | M::Shr
                 | M::Sar
+                | M::Rol
+                | M::Ror
+                | M::Imul
+                | M::Mul
+                | M::Bswap
+                | M::Xchg
                 | M::Push
                 | M::Pop
         )

@@ -12,10 +12,13 @@ use crate::op::{Handler, LogKind, Op};
 use crate::stub::{MemoryUse, StubCache, StubRef};
 
 mod operand;
+mod path;
+mod products;
 mod select;
 mod vectors;
 
-use select::{FlagUse, Lowered};
+pub use path::Path;
+use select::{FlagUse, Keeps, Lowered};
 
 /// Most instructions in one block; small enough for the `u8` fields of an op.
 pub(crate) const STEPS_MAX: u8 = 64;
@@ -102,8 +105,10 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
     fn generic(&mut self, instruction: &Instruction, index: u8) -> Lowered {
         let mut op = Op::new(fast::generic::generic, instruction.ip(), index);
         op.imm = std::ptr::from_ref(instruction).expose_provenance() as u64;
-        if let Some(stub) = self.stubs.get_bare(instruction) {
-            op = with_stub::<OBS>(op, instruction, &stub).unwrap_or(op);
+        if let Some(stub) = self.stubs.get_bare(instruction)
+            && let Some(op) = with_stub::<OBS>(op, instruction, &stub)
+        {
+            return by_stub(op, &stub);
         }
         if let Some(handler) = special::<OBS>(instruction) {
             op.handler = handler;
@@ -119,12 +124,16 @@ impl<'a, const OBS: u8> Builder<'a, OBS> {
             match lowered.flags {
                 FlagUse::Barrier | FlagUse::Reads => is_live = true,
                 FlagUse::None => {}
-                FlagUse::WritesAll { without } => {
+                FlagUse::Writes { keeps, without } => {
                     if !is_live {
                         lowered.op.handler = without;
                         lowered.template = lowered.template.without_flags();
                     }
-                    is_live = false;
+                    is_live = match keeps {
+                        Keeps::Nothing => false,
+                        Keeps::Some => is_live,
+                        Keeps::SomeAndReads => true,
+                    };
                 }
             }
         }
@@ -223,6 +232,23 @@ fn with_stub<const OBS: u8>(op: Op, instruction: &Instruction, stub: &StubRef) -
     op.next = (stub.entry as *const ()).cast();
     op.handler = vector::select_stub::<OBS>(stub);
     Some(op)
+}
+
+/// Only memory, flags and floating-point exceptions are reasons to leave the op to the generic interpreter.
+fn by_stub(op: Op, stub: &StubRef) -> Lowered {
+    if stub.sets_flags {
+        return Lowered::barrier(op);
+    }
+    let template = Template::Stub {
+        length: stub.length,
+        memory: stub.memory,
+        is_float: stub.uses_mxcsr,
+    };
+    if stub.memory == MemoryUse::None && !stub.uses_mxcsr {
+        Lowered::plain(op).meaning(template)
+    } else {
+        Lowered::barrier(op).meaning(template)
+    }
 }
 
 /// One op for a comparison and the conditional jump behind it.

@@ -4,7 +4,7 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use super::operand::{condition, immediate, memory, register};
 use crate::fast::alu::{self, Exchange, Form, kind};
-use crate::fast::{RBP, RSP, bits, branch, mov, muldiv, shift, stack};
+use crate::fast::{RBP, RSP, bits, branch, mov, shift, stack};
 use crate::native::Template;
 use crate::op::{Handler, LogKind, Op};
 
@@ -15,10 +15,22 @@ pub(super) enum FlagUse {
     /// May leave the block, so that everything must be exact.
     Barrier,
     Reads,
-    /// Overwrites all; `without` does the same without them.
-    WritesAll {
+    /// Sets flags; `without` does the same without them.
+    Writes {
+        keeps: Keeps,
         without: Handler,
     },
+}
+
+/// What an op that sets flags does with those that it found.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Keeps {
+    /// It overwrites all.
+    Nothing,
+    /// Some stay, and the result does not depend on any.
+    Some,
+    /// The result depends on some.
+    SomeAndReads,
 }
 
 /// An op with what the next passes need to know.
@@ -49,6 +61,15 @@ impl Lowered {
 
     pub(super) fn meaning(self, template: Template) -> Self {
         Self { template, ..self }
+    }
+
+    /// An op that sets flags, with the handler of one that does not.
+    pub(super) fn writes(op: Op, keeps: Keeps, without: Handler) -> Self {
+        Self {
+            op,
+            flags: FlagUse::Writes { keeps, without },
+            template: Template::Interpreted,
+        }
     }
 
     fn reads(op: Op) -> Self {
@@ -113,7 +134,7 @@ impl Context<'_> {
     }
 
     /// Size in bytes of operand `number`.
-    fn size(&self, number: u32) -> usize {
+    pub(super) fn size(&self, number: u32) -> usize {
         match self.instruction.op_kind(number) {
             OpKind::Register => self.instruction.op_register(number).size(),
             _ => self.instruction.memory_size().size(),
@@ -172,22 +193,34 @@ impl Context<'_> {
                 op.handler = stack::leave_frame::<OBS>;
                 Some(Lowered::barrier(op))
             }
-            Mnemonic::Cdqe => Some(Lowered::plain(Op {
-                handler: mov::widen_accumulator::<u32, u64>,
-                ..self.op
-            })),
-            Mnemonic::Cwde => Some(Lowered::plain(Op {
-                handler: mov::widen_accumulator::<u16, u32>,
-                ..self.op
-            })),
-            Mnemonic::Cdq => Some(Lowered::plain(Op {
-                handler: mov::sign_to_rdx::<u32>,
-                ..self.op
-            })),
-            Mnemonic::Cqo => Some(Lowered::plain(Op {
-                handler: mov::sign_to_rdx::<u64>,
-                ..self.op
-            })),
+            Mnemonic::Cdqe => Some(
+                Lowered::plain(Op {
+                    handler: mov::widen_accumulator::<u32, u64>,
+                    ..self.op
+                })
+                .meaning(widening(4, 8)),
+            ),
+            Mnemonic::Cwde => Some(
+                Lowered::plain(Op {
+                    handler: mov::widen_accumulator::<u16, u32>,
+                    ..self.op
+                })
+                .meaning(widening(2, 4)),
+            ),
+            Mnemonic::Cdq => Some(
+                Lowered::plain(Op {
+                    handler: mov::sign_to_rdx::<u32>,
+                    ..self.op
+                })
+                .meaning(Template::SignToRdx { size: 4 }),
+            ),
+            Mnemonic::Cqo => Some(
+                Lowered::plain(Op {
+                    handler: mov::sign_to_rdx::<u64>,
+                    ..self.op
+                })
+                .meaning(Template::SignToRdx { size: 8 }),
+            ),
             Mnemonic::Nop | Mnemonic::Endbr64 | Mnemonic::Endbr32
                 if !self.instruction.has_lock_prefix() =>
             {
@@ -363,12 +396,18 @@ impl Context<'_> {
                 op.imm = immediate(self.instruction, 1).unwrap_or(0);
             }
             op.handler = alu::select_register(form, alu, size, true);
-            let flags = match alu {
-                kind::ADC | kind::SBB | kind::INC | kind::DEC => FlagUse::Reads,
-                kind::NOT => FlagUse::None,
-                _ => FlagUse::WritesAll {
+            let keeps = match alu {
+                kind::ADC | kind::SBB => Keeps::SomeAndReads,
+                kind::INC | kind::DEC => Keeps::Some,
+                _ => Keeps::Nothing,
+            };
+            let flags = if alu == kind::NOT {
+                FlagUse::None
+            } else {
+                FlagUse::Writes {
+                    keeps,
                     without: alu::select_register(form, alu, size, false),
-                },
+                }
             };
             return Some(Lowered {
                 op,
@@ -398,11 +437,19 @@ impl Context<'_> {
         }
         let dst = self.reg(0)?;
         if self.kind(1) == Kind::Reg {
-            return Some(Lowered::reads(Op {
+            let op = Op {
                 dst,
-                handler: shift::select_cl(which, size),
+                handler: shift::select_cl(which, size, true),
                 ..self.op
-            }));
+            };
+            let without = shift::select_cl(which, size, false);
+            return Some(
+                Lowered::writes(op, Keeps::Some, without).meaning(Template::ShiftByCl {
+                    kind: which,
+                    size,
+                    sets_flags: true,
+                }),
+            );
         }
         let bits = if size == 8 { 63 } else { 31 };
         let imm = immediate(self.instruction, 1)? & bits;
@@ -415,82 +462,19 @@ impl Context<'_> {
             handler: shift::select_constant(which, size, true),
             ..self.op
         };
-        if matches!(which, shift::kind::ROL | shift::kind::ROR) {
-            return Some(Lowered::reads(op));
-        }
-        Some(Lowered {
-            op,
-            flags: FlagUse::WritesAll {
-                without: shift::select_constant(which, size, false),
-            },
-            template: Template::Shift {
+        let keeps = if matches!(which, shift::kind::ROL | shift::kind::ROR) {
+            Keeps::Some
+        } else {
+            Keeps::Nothing
+        };
+        let without = shift::select_constant(which, size, false);
+        Some(
+            Lowered::writes(op, keeps, without).meaning(Template::Shift {
                 kind: which,
                 size,
                 sets_flags: true,
-            },
-        })
-    }
-
-    fn multiply<const OBS: u8>(&self) -> Option<Lowered> {
-        let size = self.size(0);
-        if !matches!(size, 4 | 8) {
-            return None;
-        }
-        let count = self.instruction.op_count();
-        match (
-            self.instruction.mnemonic(),
-            count,
-            self.kind(0),
-            self.kind(1),
-        ) {
-            (Mnemonic::Imul, 2, Kind::Reg, Kind::Reg) => {
-                let handler = muldiv::select_imul_reg(size);
-                Some(Lowered::reads(Op {
-                    dst: self.reg(0)?,
-                    src: self.reg(1)?,
-                    handler,
-                    ..self.op
-                }))
-            }
-            (Mnemonic::Imul, 2, Kind::Reg, Kind::Mem) => {
-                let (op, _) = self.with_memory(LogKind::Read, size)?;
-                Some(Lowered::barrier(Op {
-                    dst: self.reg(0)?,
-                    handler: muldiv::select_imul_mem::<OBS>(size),
-                    ..op
-                }))
-            }
-            (Mnemonic::Imul, 3, Kind::Reg, Kind::Reg) => {
-                let imm = immediate(self.instruction, 2)?;
-                let handler = muldiv::select_imul_reg_imm(size);
-                Some(Lowered::reads(Op {
-                    dst: self.reg(0)?,
-                    src: self.reg(1)?,
-                    imm,
-                    handler,
-                    ..self.op
-                }))
-            }
-            (Mnemonic::Mul | Mnemonic::Imul, 1, Kind::Reg, _) => {
-                let handler =
-                    muldiv::select_mul_reg(size, self.instruction.mnemonic() == Mnemonic::Imul);
-                Some(Lowered::reads(Op {
-                    src: self.reg(0)?,
-                    handler,
-                    ..self.op
-                }))
-            }
-            (Mnemonic::Div | Mnemonic::Idiv, 1, Kind::Reg, _) => {
-                let handler =
-                    muldiv::select_div_reg(size, self.instruction.mnemonic() == Mnemonic::Idiv);
-                Some(Lowered::barrier(Op {
-                    src: self.reg(0)?,
-                    handler,
-                    ..self.op
-                }))
-            }
-            _ => None,
-        }
+            }),
+        )
     }
 
     fn exchange<const OBS: u8>(&self) -> Option<Lowered> {
@@ -517,13 +501,13 @@ impl Context<'_> {
             }));
         }
         if which == Exchange::Xchg && self.kind(0) == Kind::Reg && self.kind(1) == Kind::Reg {
-            let handler = mov::select_xchg_reg(size);
-            return Some(Lowered::plain(Op {
+            let op = Op {
                 dst: self.reg(0)?,
                 src: self.reg(1)?,
-                handler,
+                handler: mov::select_xchg_reg(size),
                 ..self.op
-            }));
+            };
+            return Some(Lowered::plain(op).meaning(Template::ExchangeRegisters { size }));
         }
         None
     }
@@ -559,10 +543,10 @@ impl Context<'_> {
                     ..op
                 }))
             }
-            (Mnemonic::Bswap, _) => Some(Lowered::plain(Op {
-                handler: bits::select_bswap(size),
-                ..op
-            })),
+            (Mnemonic::Bswap, _) => {
+                let handler = bits::select_bswap(size);
+                Some(Lowered::plain(Op { handler, ..op }).meaning(Template::SwapBytes { size }))
+            }
             _ => None,
         }
     }
@@ -705,5 +689,14 @@ impl Context<'_> {
             }
             _ => None,
         }
+    }
+}
+
+/// CDQE and CWDE: operands of the op are zero, which is RAX.
+fn widening(from: usize, to: usize) -> Template {
+    Template::ExtendRegister {
+        from,
+        to,
+        is_signed: true,
     }
 }

@@ -30,8 +30,10 @@ pub(super) mod alu {
     pub(in crate::native) const CMP: u8 = 7;
 }
 
-/// Shifts by a constant, as the ModRM byte numbers them.
+/// Shifts and rotations, as the ModRM byte numbers them.
 pub(super) mod shift {
+    pub(in crate::native) const ROL: u8 = 0;
+    pub(in crate::native) const ROR: u8 = 1;
     pub(in crate::native) const SHL: u8 = 4;
     pub(in crate::native) const SHR: u8 = 5;
     pub(in crate::native) const SAR: u8 = 7;
@@ -282,6 +284,63 @@ impl Code {
         self.put(&[count]);
     }
 
+    /// Shifts `size` of 4 or 8 bytes by CL.
+    pub(super) fn shift_by_cl(&mut self, size: usize, which: u8, reg: u8) {
+        self.with_registers(size, &[0xD3], which, reg);
+    }
+
+    pub(super) fn swap_bytes(&mut self, size: usize, reg: u8) {
+        self.prefixes(size, 0, 0, reg);
+        self.put(&[0x0F, 0xC8 | (reg & 7)]);
+    }
+
+    /// `reg *= memory`, in `size` of 4 or 8 bytes.
+    pub(super) fn multiply_memory(&mut self, size: usize, reg: u8, at: At) {
+        self.with_memory(size, &[0x0F, 0xAF], reg, at);
+    }
+
+    /// `into = memory * value`, in `size` of 4 or 8 bytes.
+    pub(super) fn multiply_constant(&mut self, size: usize, into: u8, at: At, value: i32) {
+        self.with_memory(size, &[0x69], into, at);
+        self.put(&value.to_le_bytes());
+    }
+
+    /// `RDX:RAX = RAX * memory`, in `size` of 4 or 8 bytes.
+    pub(super) fn multiply_wide(&mut self, size: usize, is_signed: bool, at: At) {
+        let number = if is_signed { 5 } else { 4 };
+        self.with_memory(size, &[0xF7], number, at);
+    }
+
+    /// TEST of the low byte of a register with a constant.
+    pub(super) fn test_low_byte(&mut self, reg: u8, bits: u8) {
+        debug_assert!(has_low_byte(reg));
+        self.with_registers(1, &[0xF6], 0, reg);
+        self.put(&[bits]);
+    }
+
+    /// `size` of 4, 8 or 16 bytes of memory into XMM0; the rest of it becomes zero.
+    pub(super) fn load_vector(&mut self, size: usize, at: At) {
+        match size {
+            // movd, movq, movups
+            4 => self.with_memory(2, &[0x0F, 0x6E], 0, at),
+            8 => {
+                self.put(&[0xF3]);
+                self.with_memory(4, &[0x0F, 0x7E], 0, at);
+            }
+            _ => self.with_memory(4, &[0x0F, 0x10], 0, at),
+        }
+    }
+
+    /// XMM0 to sixteen bytes of memory.
+    pub(super) fn store_vector(&mut self, at: At) {
+        self.with_memory(4, &[0x0F, 0x11], 0, at);
+    }
+
+    /// `XMM0 ^= memory` at an aligned address.
+    pub(super) fn xor_vector(&mut self, at: At) {
+        self.with_memory(2, &[0x0F, 0xEF], 0, at);
+    }
+
     pub(super) fn decrement_memory(&mut self, at: At) {
         self.with_memory(8, &[0xFF], 1, at);
     }
@@ -453,6 +512,40 @@ mod tests {
                 "dec qword ptr [rdx+4]",
                 "jmp qword ptr [rsi]",
                 "jmp rcx",
+            ]
+        );
+    }
+
+    #[test]
+    fn products_rotations_and_vectors_decode_to_what_was_meant() {
+        let mut code = Code::at(Target(0x1000));
+        code.shift(4, shift::ROR, RAX, 6);
+        code.shift_by_cl(8, shift::SAR, RAX);
+        code.swap_bytes(8, RAX);
+        code.multiply_memory(4, RAX, At::new(RDI, 8));
+        code.multiply_constant(8, RAX, At::new(RDI, 8), -3);
+        code.multiply_wide(8, false, At::new(RDI, 8));
+        code.test_low_byte(RAX, 15);
+        code.load_vector(4, At::plain(RAX));
+        code.load_vector(8, At::plain(RAX));
+        code.load_vector(16, At::new(RDI, 224));
+        code.store_vector(At::plain(RAX));
+        code.xor_vector(At::new(RDI, 224));
+        assert_eq!(
+            shown(&code),
+            [
+                "ror eax,6",
+                "sar rax,cl",
+                "bswap rax",
+                "imul eax,[rdi+8]",
+                "imul rax,[rdi+8],0FFFFFFFFFFFFFFFDh",
+                "mul qword ptr [rdi+8]",
+                "test al,0Fh",
+                "movd xmm0,[rax]",
+                "movq xmm0,[rax]",
+                "movups xmm0,[rdi+0E0h]",
+                "movups [rax],xmm0",
+                "pxor xmm0,[rdi+0E0h]",
             ]
         );
     }

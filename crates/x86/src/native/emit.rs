@@ -3,7 +3,9 @@
 //! All of the guest's state is where handlers have it, so that every op is an entry, and every op can be left to
 //! its handler: that is what happens when an access misses the TLB, or when a point may not be passed.
 
+mod integer;
 mod stack;
+mod vector;
 
 use std::mem::offset_of;
 
@@ -222,6 +224,20 @@ impl<'a> Emitter<'a> {
                 self.pushes(&[Template::PushConstant]);
                 self.exit();
             }
+            Template::ShiftByCl { .. }
+            | Template::Multiply { .. }
+            | Template::SwapBytes { .. }
+            | Template::ExchangeRegisters { .. }
+            | Template::SignToRdx { .. } => self.integer(template),
+            Template::CopyVector
+            | Template::XorVector
+            | Template::LoadVector { .. }
+            | Template::StoreVector { .. }
+            | Template::LoadLow { .. }
+            | Template::LowFromRegister { .. }
+            | Template::StoreLow { .. }
+            | Template::LowToRegister { .. }
+            | Template::Stub { .. } => self.vector(template),
             moving => self.movement(moving),
         }
     }
@@ -389,7 +405,11 @@ impl<'a> Emitter<'a> {
         if !writes && !sets_flags {
             return;
         }
-        let keeps_carry = matches!(kind, kind::INC | kind::DEC);
+        if matches!(kind, kind::ADC | kind::SBB) {
+            self.with_carry(form, kind, size);
+            return;
+        }
+        let keeps_carry = sets_flags && matches!(kind, kind::INC | kind::DEC);
         if keeps_carry {
             self.code.compare_memory(4, pending_at(), 0);
             self.give_up_if(host_condition::NOT_EQUAL);
@@ -496,6 +516,10 @@ impl<'a> Emitter<'a> {
         let op = self.op();
         let count = low_u8(op.imm);
         let bits = u8::try_from(size * 8).expect("at most 64");
+        if matches!(kind, shift::kind::ROL | shift::kind::ROR) {
+            self.rotate(kind, size, count);
+            return;
+        }
         let code = &mut self.code;
         if kind == shift::kind::SAR {
             code.load_signed(size, RAX, register(op.dst));

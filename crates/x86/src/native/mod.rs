@@ -8,8 +8,9 @@
 //!   ops      handler ──►  code                                       when the TLB misses
 //!   [0] mov     ───────►  load, ask the TLB ────────────────────────► rsi = &ops[0]; jmp mov's handler
 //!   [1] add     ───────►  add                                           └► goes on with ops[1].handler
-//!   [2] divsd   divsd     rsi = &ops[2]; jmp [ops[2].handler]
-//!   [3] jne     ───────►  test, jne ─► the next block's code, or [4] if it is not known yet
+//!   [2] divsd   ───────►  the code of its stub ─────────────────────► the same where MXCSR is not the host's
+//!   [3] div     div       rsi = &ops[3]; jmp [ops[3].handler]
+//!   [4] jne     ───────►  test, jne ─► the next block's code, or [5] if it is not known yet
 //! ```
 //! In front of the first op is the place where the code of other blocks comes in: it takes the block's steps from the
 //! budget. Handlers go from block to block by ops, and have done that themselves.
@@ -35,7 +36,7 @@ pub(crate) use code::Target;
 use code::{ALWAYS, Code};
 use emit::{CHARGE_BYTES, Emitted, Emitter};
 use routines::{Routines, address_of};
-pub(crate) use template::Template;
+pub(crate) use template::{Product, Template};
 
 /// What the distances of handlers in [`Op::original`] are measured from.
 const BASE: Handler = fast::stale;

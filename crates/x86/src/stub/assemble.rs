@@ -82,6 +82,7 @@ pub(super) fn assemble(instruction: &Instruction, control: Control) -> Option<(V
     let (memory, bytes) = memory_use(instruction);
     let mut template = StubRef {
         entry: placeholder,
+        length: 0,
         memory,
         bytes,
         align: if needs_alignment(instruction) { 16 } else { 1 },
@@ -301,6 +302,7 @@ fn vector(instruction: &Instruction, template: &mut StubRef, control: Control) -
         code.bytes(&[0x0F, 0xAE, 0x54, 0x24, 0xF0]);
     }
     template.written_gpr = registers.store(&mut code, instruction.mnemonic());
+    template.length = u8::try_from(code.0.len()).ok()?;
     // mov rax, r8; ret
     code.bytes(&[0x4C, 0x89, 0xC0, 0xC3]);
     Some(code.0)

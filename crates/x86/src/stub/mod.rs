@@ -63,6 +63,8 @@ struct Elements {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StubRef {
     pub(crate) entry: unsafe extern "C" fn(*mut u8, *mut u8) -> u64,
+    /// Bytes of code before its result is put together and it returns.
+    pub(crate) length: u8,
     pub(crate) memory: MemoryUse,
     /// Size of the memory operand.
     pub(crate) bytes: u8,
