@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 use crate::shell;
 
 /// Requests of each of the two kinds.
-const REQUESTS: [u32; 3] = [1_000, 10_000, 40_000];
+const REQUESTS: [u32; 3] = [1_000, 50_000, 500_000];
 
 /// The server, ten clients, and an end in good order.
 const SESSION: &str = "redis-server --save '' --loglevel warning & \
