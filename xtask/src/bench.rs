@@ -13,6 +13,7 @@ mod kernel;
 mod kernel_campaign;
 mod kernel_races;
 mod predict;
+mod record;
 mod replay;
 mod results;
 mod scan;
@@ -40,6 +41,12 @@ pub(crate) enum Bench {
     KernelRaces(kernel_races::KernelRaces),
     /// Predictions: the bugs of the papers from runs that end well, with `explore` beside it.
     Predict(predict::Predict),
+    /// Recordings of ordinary runs: a server with its clients, size and time to have it again.
+    Record {
+        /// The raddle to use; default: a release build.
+        #[arg(long)]
+        raddle: Option<std::path::PathBuf>,
+    },
     /// Replay: 10,000 replays of 20 findings.
     Replay {
         /// The raddle to use; default: a release build.
@@ -65,6 +72,7 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
         Bench::KernelCampaign(campaign) => campaign.run(),
         Bench::KernelRaces(races) => races.run(),
         Bench::Predict(predict) => predict.run(),
+        Bench::Record { raddle } => record::run(raddle.as_deref()),
         Bench::Replay { raddle } => replay::run(raddle.as_deref()),
         Bench::Scan(scan) => scan.run(),
     }

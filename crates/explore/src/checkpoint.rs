@@ -15,9 +15,9 @@ use crate::session::{Look, Session};
 /// Checkpoints of one recording.
 const CHECKPOINTS: u64 = 8;
 
-/// The host files that the session has read so far.
-pub(crate) fn files(session: &Session) -> Vec<HostFile> {
-    let pinned = session.world.host_files();
+/// The host files that a world has read so far.
+pub(crate) fn files(world: &LinuxWorld) -> Vec<HostFile> {
+    let pinned = world.host_files();
     pinned
         .into_iter()
         .filter_map(|file| {

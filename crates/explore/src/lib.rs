@@ -3,7 +3,7 @@
 //!
 //! Reading order: [`program`] (what a campaign asks of it), `snapshot` (the way to where schedules begin), `session` (a
 //! world that stands there), `schedule_run` (one schedule), [`judge`], `explain`, [`replay`], [`relaxed`] (replay in a
-//! changed program), `exhaustive` (all interleavings instead of a sample).
+//! changed program), [`ordinary`] (runs that nobody explores), `exhaustive` (all interleavings instead of a sample).
 
 mod atomics;
 mod attribution;
@@ -16,6 +16,7 @@ pub mod judge;
 mod landmark;
 pub mod libtest;
 mod names;
+pub mod ordinary;
 mod portfolio;
 pub mod program;
 pub mod relaxed;
@@ -36,6 +37,6 @@ pub use portfolio::PORTFOLIO;
 pub use program::{Cut, HABITS, Program, ProgramReport, explore};
 pub use relaxed::{Relaxed, replay_relaxed};
 pub use replay::{Replayed, Replayer, TraceLine};
-pub use session::{About, Session, StartFailure};
-pub use snapshot::SnapshotAt;
+pub use session::{About, Session, StartFailure, setup};
+pub use snapshot::{SnapshotAt, step_of};
 pub use stack::is_openmp_runtime;

@@ -1,7 +1,8 @@
 //! Rust test binaries: which tests there are, and how to run one of them alone.
 
 use raddle_campaign::{Cancel, Leave};
-use raddle_linux::{End, LinuxWorld, Plain, Reaction, RunLimits};
+use raddle_linux::LinuxWorld;
+use raddle_sched::{End, Plain, Reaction};
 use raddle_stdx::Digest;
 use raddle_trace::Inputs;
 use raddle_world::{ContextId, EventKind};
@@ -21,10 +22,7 @@ pub fn tests(inputs: &Inputs, cancel: &Cancel) -> Result<Option<Vec<String>>, St
     let listing = with_arguments(inputs, &["--list", "--format", "terse"]);
     let mut world = LinuxWorld::new(setup(&listing))?;
     let mut output = Vec::new();
-    let limits = RunLimits {
-        instructions: Some(LIST_STEPS_MAX),
-    };
-    let end = Plain::default().run(&mut world, limits, &mut |events| {
+    let end = Plain::default().run(&mut world, LIST_STEPS_MAX, &mut |_, events| {
         for event in events {
             if let EventKind::Output {
                 descriptor: 1,
@@ -41,7 +39,7 @@ pub fn tests(inputs: &Inputs, cancel: &Cancel) -> Result<Option<Vec<String>>, St
         }
     });
     match end {
-        End::Stopped => Err(StartFailure::Cancelled),
+        End::Abandoned => Err(StartFailure::Cancelled),
         End::Exited { status: 0 } => Ok(Some(parse(&String::from_utf8_lossy(&output)))),
         End::Unsupported(what) => Err(StartFailure::Unsupported(what)),
         // It has a harness of its own that takes other arguments.

@@ -6,9 +6,9 @@ use raddle_campaign::{Leave, Watch, follow};
 use raddle_detect::Race;
 use raddle_linux::LinuxWorld;
 use raddle_report::Finding;
-use raddle_sched::Follow;
 use raddle_sched::travel::Rerun;
-use raddle_trace::{Limits, Recording, Schedule};
+use raddle_sched::{Follow, Order, Reaction};
+use raddle_trace::Recording;
 use raddle_world::{ContextId, Event, EventKind, Site, World};
 
 use crate::attribution::Attribution;
@@ -16,6 +16,7 @@ use crate::checkpoint::divergence;
 use crate::explain::{self, DATA_RACE};
 use crate::judge::{Judge, Rules};
 use crate::names::label;
+use crate::ordinary::{self, Past};
 use crate::schedule_run::{Outcome, Run, run_schedule};
 use crate::session::{About, Look, Session, StartFailure};
 use crate::stack::{own_place, place_of};
@@ -68,6 +69,9 @@ impl<'r> Replayer<'r> {
     /// Replays once.
     pub fn run(&mut self) -> Replayed {
         let recording = self.recording;
+        if let Some(recorded) = Past::recorded(recording) {
+            return self.run_ordinary(recorded);
+        }
         let (outcome, missed) = self.follow();
         let world = &mut self.session.world;
         let (run_digest, state_digest) = (world.run_digest(), world.state_digest());
@@ -89,6 +93,23 @@ impl<'r> Replayer<'r> {
             steps: outcome.drive.steps,
             switches: outcome.drive.switches,
             missed,
+        }
+    }
+
+    /// Has an ordinary run again, which nobody judges.
+    fn run_ordinary(&mut self, recorded: Past) -> Replayed {
+        self.session.restore();
+        let world = &mut self.session.world;
+        let (_, past) = ordinary::follow(world, self.recording, &mut |_, _| Reaction::GoOn);
+        Replayed {
+            same_start: true,
+            same_run: past == recorded,
+            fails: false,
+            same_failure: false,
+            run_digest: past.run_digest,
+            steps: past.ordinary.steps,
+            switches: 0,
+            missed: 0,
         }
     }
 
@@ -191,8 +212,21 @@ impl<'r> Replayer<'r> {
 impl Rerun for Replayer<'_> {
     type World = LinuxWorld;
 
-    fn order(&self) -> (Schedule, Limits) {
-        (self.recording.schedule.clone(), self.rules.limits)
+    fn order(&self) -> Order {
+        let Recording {
+            inputs,
+            limits,
+            schedule,
+            ordinary,
+            ..
+        } = self.recording;
+        match ordinary {
+            Some(_) => Order::Plain {
+                outside: inputs.outside.clone(),
+                steps_max: limits.steps,
+            },
+            None => Order::Schedule(schedule.clone(), self.rules.limits),
+        }
     }
 
     fn world(&self) -> &LinuxWorld {

@@ -42,7 +42,7 @@ pub enum StartFailure {
     #[error("the program waits for ever before its schedules begin: {0}")]
     Stuck(String),
     #[error(
-        "the program has no function `{0}`; `--snapshot-at` takes `first-thread`, `hint`, `listen` or the name of a function"
+        "the program has no function `{0}`; `--snapshot-at` takes `first-thread`, `hint`, `listen`, `step:N` or the name of a function"
     )]
     NoSymbol(String),
     #[error(
@@ -115,6 +115,8 @@ pub struct About {
     pub oracle: Option<String>,
     /// How operations are compared with those of serial orders, for the recording; `judge` acts on it.
     pub serial: Option<SerialRules>,
+    /// An ordinary run: nothing ends it but itself, whatever goes wrong.
+    pub is_ordinary: bool,
     /// Has the last word on a run that ended as it should.
     pub judge: Option<Judge>,
     /// The symbols of its files, read once for all workers.
@@ -134,6 +136,7 @@ impl About {
             expected_output: recording.expected.output.clone(),
             oracle: recording.expected.oracle.clone(),
             serial: recording.expected.serial.clone(),
+            is_ordinary: recording.ordinary.is_some(),
             judge,
             modules: Arc::default(),
             elsewhere: None,
@@ -169,12 +172,7 @@ impl Session {
     /// # Errors
     /// If it does not come there.
     pub fn start(about: &Arc<About>, leave: Leave) -> Result<Self, StartFailure> {
-        let About {
-            inputs,
-            snapshot_at,
-            checks,
-            ..
-        } = &**about;
+        let About { inputs, checks, .. } = &**about;
         let mut world = LinuxWorld::new(Setup {
             elsewhere: about.elsewhere.clone(),
             ..setup(inputs)
@@ -187,7 +185,7 @@ impl Session {
                 red_zones: checks.red_zones,
                 stacks: false,
             },
-            cycles: true,
+            cycles: !about.is_ordinary,
         });
         if let Some(scripts) = &inputs.scripts {
             world.add_clients(Arc::new(scripts.clone()));
@@ -195,7 +193,7 @@ impl Session {
         if about.judge.as_ref().is_some_and(Judge::reads_marks) {
             world.turn_on_marks();
         }
-        reach(&mut world, snapshot_at, &leave)?;
+        reach(&mut world, about, &leave)?;
         world.take_events();
         let territory = Arc::new(Territory::new(&mut world));
         let atomics = Atomics::new(world.symbols(ContextId(0)).unwrap_or_default());
@@ -335,7 +333,8 @@ impl Session {
     }
 }
 
-pub(crate) fn setup(inputs: &Inputs) -> Setup {
+/// What makes the world of a program.
+pub fn setup(inputs: &Inputs) -> Setup {
     let bytes = |text: &String| text.clone().into_bytes();
     Setup {
         program: bytes(&inputs.program),

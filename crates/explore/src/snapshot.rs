@@ -2,10 +2,12 @@
 
 use raddle_campaign::Leave;
 use raddle_linux::{Act, LinuxWorld};
+use raddle_sched::{End, Plain, Reaction};
+use raddle_trace::{Inputs, Outside};
 use raddle_world::{ContextId, PendingKind, Site, Stop, Until, World, successor};
 
 use crate::hint::Hints;
-use crate::session::StartFailure;
+use crate::session::{About, StartFailure, setup};
 
 /// Steps before the snapshot after which we give up.
 const STEPS_MAX: u64 = 100_000_000_000;
@@ -29,9 +31,14 @@ pub enum SnapshotAt {
     Clients,
     /// Where a process first waits for a client.
     Listen,
+    /// After so many steps of all contexts in the plain order, as `raddle run` has it.
+    Step(u64),
     /// At the entry of a function.
     Symbol(String),
 }
+
+/// What comes before the number of steps.
+const STEP: &str = "step:";
 
 impl std::str::FromStr for SnapshotAt {
     type Err = std::convert::Infallible;
@@ -43,7 +50,10 @@ impl std::str::FromStr for SnapshotAt {
             "hint" => Self::Hint,
             "clients" => Self::Clients,
             "listen" => Self::Listen,
-            symbol => Self::Symbol(symbol.to_owned()),
+            other => match other.strip_prefix(STEP).map(str::parse) {
+                Some(Ok(steps)) => Self::Step(steps),
+                _ => Self::Symbol(other.to_owned()),
+            },
         })
     }
 }
@@ -56,6 +66,7 @@ impl std::fmt::Display for SnapshotAt {
             Self::Hint => f.write_str("hint"),
             Self::Clients => f.write_str("clients"),
             Self::Listen => f.write_str("listen"),
+            Self::Step(steps) => write!(f, "{STEP}{steps}"),
             Self::Symbol(name) => f.write_str(name),
         }
     }
@@ -64,36 +75,102 @@ impl std::fmt::Display for SnapshotAt {
 /// Runs a world that has just started to the place where schedules begin.
 pub(crate) fn reach(
     world: &mut LinuxWorld,
-    at: &SnapshotAt,
+    about: &About,
     leave: &Leave,
 ) -> Result<(), StartFailure> {
-    match at {
+    let going = &mut Going::InTurn(ContextId(0));
+    match &about.snapshot_at {
         SnapshotAt::FirstThread => run_to_first_thread(world, leave),
         SnapshotAt::TestThread => run_to_test(world, leave),
         SnapshotAt::Clients => run_to_clients(world, leave),
-        SnapshotAt::Symbol(name) => {
-            let target = find_symbol(world, name)?;
-            run_to_points(world, &[target], &format!("`{name}`"), leave)
-        }
-        SnapshotAt::Hint => run_to_hint(world, leave),
-        SnapshotAt::Listen => {
-            let until = Until::Sync { steps_max: SLICE };
-            let what = "a wait for a client";
-            run_in_turn(world, until, what, leave, |world, _, _| {
-                world.waits_for_client()
-            })
+        SnapshotAt::Symbol(name) => run_to_symbol(world, name, going, leave),
+        SnapshotAt::Step(steps) => run_to_step(world, *steps, &about.inputs.outside, leave),
+        SnapshotAt::Hint => run_to_hint(world, going, leave),
+        SnapshotAt::Listen => run_to_listen(world, going, leave),
+    }
+}
+
+/// The step of a run in the plain order at which it comes to a place.
+///
+/// # Errors
+/// It does not come there.
+pub fn step_of(inputs: &Inputs, at: &SnapshotAt, leave: &Leave) -> Result<u64, StartFailure> {
+    let mut world = LinuxWorld::new(setup(inputs))?;
+    let mut going = Going::Plain(Plain::following(inputs.outside.clone()));
+    match at {
+        SnapshotAt::Step(steps) => return Ok(*steps),
+        SnapshotAt::Symbol(name) => run_to_symbol(&mut world, name, &mut going, leave)?,
+        SnapshotAt::Hint => run_to_hint(&mut world, &mut going, leave)?,
+        SnapshotAt::Listen => run_to_listen(&mut world, &mut going, leave)?,
+        // Until then there is but one context.
+        SnapshotAt::FirstThread => run_to_first_thread(&mut world, leave)?,
+        SnapshotAt::TestThread => run_to_test(&mut world, leave)?,
+        SnapshotAt::Clients => run_to_clients(&mut world, leave)?,
+    }
+    Ok(world
+        .contexts()
+        .iter()
+        .map(|(_, context)| context.steps)
+        .sum())
+}
+
+/// Who runs on the way to a place.
+enum Going {
+    /// Everybody in turn, from one stop to the next; this one was the last.
+    InTurn(ContextId),
+    Plain(Plain),
+}
+
+impl Going {
+    /// Runs one context to its next stop.
+    fn go_on(
+        &mut self,
+        world: &mut LinuxWorld,
+        until: fn(u64) -> Until,
+    ) -> Result<(ContextId, Stop), StartFailure> {
+        match self {
+            Self::InTurn(last) => {
+                let Some(next) = successor(world.contexts().runnable(), Some(*last)) else {
+                    wait(world)?;
+                    return Ok((*last, Stop::Blocked));
+                };
+                *last = next;
+                Ok((next, world.run(next, until(SLICE))))
+            }
+            Self::Plain(plain) => plain
+                .slice(world, STEPS_MAX, until)
+                .map_err(|end| match end {
+                    End::Hanging => too_long("the end of the recorded part of its run"),
+                    _ => StartFailure::Stuck(world.describe_waits().join("; ")),
+                }),
         }
     }
 }
 
+fn run_to_listen(
+    world: &mut LinuxWorld,
+    going: &mut Going,
+    leave: &Leave,
+) -> Result<(), StartFailure> {
+    let until = |steps_max| Until::Sync { steps_max };
+    let what = "a wait for a client";
+    run_on(world, (going, until), what, leave, |world, _, _| {
+        world.waits_for_client()
+    })
+}
+
 /// Runs all contexts to a hint of any program that one of them executes.
-fn run_to_hint(world: &mut LinuxWorld, leave: &Leave) -> Result<(), StartFailure> {
+fn run_to_hint(
+    world: &mut LinuxWorld,
+    going: &mut Going,
+    leave: &Leave,
+) -> Result<(), StartFailure> {
     let mut hints = Hints::default();
     // Programs and libraries come by calls, so a stop at each call is before their code has run.
-    let until = Until::Sync { steps_max: SLICE };
+    let until = |steps_max| Until::Sync { steps_max };
     let what = "`raddle_snapshot()`";
     hints.look(world, ContextId(0));
-    let reached = run_in_turn(world, until, what, leave, |world, who, stop| {
+    let reached = run_on(world, (going, until), what, leave, |world, who, stop| {
         if matches!(stop, Stop::Point { site } if hints.is_hint(*site)) {
             return true;
         }
@@ -115,60 +192,83 @@ fn find_symbol(world: &mut LinuxWorld, name: &str) -> Result<u64, StartFailure> 
     first.ok_or_else(|| StartFailure::NoSymbol(name.to_owned()))
 }
 
-/// Runs everybody in turn until somebody stands before one of these instructions.
-fn run_to_points(
+/// Runs until some context stands before a function.
+fn run_to_symbol(
     world: &mut LinuxWorld,
-    targets: &[u64],
-    what: &str,
+    name: &str,
+    going: &mut Going,
     leave: &Leave,
 ) -> Result<(), StartFailure> {
-    let image = world.image(ContextId(0));
-    let targets: Vec<Site> = targets.iter().map(|pc| Site::new(image, *pc)).collect();
-    targets.iter().for_each(|site| world.add_point(*site));
-    let until = Until::Point { steps_max: SLICE };
-    let reached = run_in_turn(
+    let target = Site::new(world.image(ContextId(0)), find_symbol(world, name)?);
+    world.add_point(target);
+    let until = |steps_max| Until::Point { steps_max };
+    let reached = run_on(
         world,
-        until,
-        what,
+        (going, until),
+        &format!("`{name}`"),
         leave,
-        |_, _, stop| matches!(stop, Stop::Point { site } if targets.contains(site)),
+        |_, _, stop| matches!(stop, Stop::Point { site } if *site == target),
     );
-    targets.iter().for_each(|site| world.remove_point(*site));
+    world.remove_point(target);
     reached
 }
 
-/// Runs all contexts in turn until the place is reached; it is looked for whenever one stops.
-fn run_in_turn(
+/// Runs all contexts until the place is reached; it is looked for whenever one stops.
+fn run_on(
     world: &mut LinuxWorld,
-    until: Until,
+    (going, until): (&mut Going, fn(u64) -> Until),
     what: &str,
     leave: &Leave,
     mut is_reached: impl FnMut(&mut LinuxWorld, ContextId, &Stop) -> bool,
 ) -> Result<(), StartFailure> {
-    let mut last = ContextId(0);
     while world.statistics().steps < STEPS_MAX {
         if leave.is_over() {
             return Err(StartFailure::Cancelled);
         }
-        let runnable: Vec<ContextId> = world.contexts().runnable().to_vec();
-        let next = runnable.iter().find(|id| **id > last).or(runnable.first());
-        let Some(next) = next.copied() else {
-            wait(world)?;
-            continue;
-        };
-        match world.run(next, until) {
+        let (who, stop) = going.go_on(world, until)?;
+        match stop {
             Stop::WorldDone { status } => {
                 let what = what.to_owned();
                 return Err(StartFailure::NotReached { what, status });
             }
             Stop::Unsupported(what) => return Err(StartFailure::Unsupported(what)),
-            stop if is_reached(world, next, &stop) => return Ok(()),
+            stop if is_reached(world, who, &stop) => return Ok(()),
             _ => {}
         }
-        last = next;
         world.take_events();
     }
     Err(too_long(what))
+}
+
+/// Runs everybody in the plain order, and lets the same happen from outside as in the run that had it.
+fn run_to_step(
+    world: &mut LinuxWorld,
+    steps: u64,
+    outside: &Outside,
+    leave: &Leave,
+) -> Result<(), StartFailure> {
+    // The first step is where the program begins: there nothing is decided yet.
+    if steps == 0 {
+        return Ok(());
+    }
+    let mut plain = Plain::following(Outside {
+        ended: None,
+        ..outside.clone()
+    });
+    let end = plain.run(world, steps, &mut |_, _| match leave.is_over() {
+        true => Reaction::Stop,
+        false => Reaction::GoOn,
+    });
+    match end {
+        End::Hanging => Ok(()),
+        End::Abandoned => Err(StartFailure::Cancelled),
+        End::Stuck => Err(StartFailure::Stuck(world.describe_waits().join("; "))),
+        End::Unsupported(what) => Err(StartFailure::Unsupported(what)),
+        End::Exited { status } => Err(StartFailure::NotReached {
+            what: format!("its instruction {steps}"),
+            status,
+        }),
+    }
 }
 
 /// Nobody can run: lets time pass.

@@ -5,7 +5,8 @@
 
 use std::process::ExitCode;
 
-use raddle_linux::{End, LinuxWorld, Plain, Reaction, RunLimits, Setup};
+use raddle_linux::{LinuxWorld, Setup};
+use raddle_sched::{End, Plain, Reaction};
 use raddle_stdx::cpu_time;
 use raddle_world::{SeededChoices, Snapshot, Until, World};
 use raddle_x86::Observe;
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
     let mut digest = None;
     for _ in 0..count {
         world.restore(snapshot);
-        let end = Plain::default().run(&mut world, RunLimits::default(), &mut |_| Reaction::GoOn);
+        let end = Plain::default().run(&mut world, u64::MAX, &mut |_, _| Reaction::GoOn);
         assert!(matches!(end, End::Exited { status: 0 }), "{end:?}");
         let first = *digest.get_or_insert(world.run_digest());
         assert_eq!(

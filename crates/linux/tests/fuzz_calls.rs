@@ -1,7 +1,8 @@
 //! Random arguments for every supported system call: whatever a program asks for, the world answers or names
 //! what it does not support; it never panics, and the same program gives the same run.
 
-use raddle_linux::{Plain, Reaction, RunLimits, syscall_table};
+use raddle_linux::syscall_table;
+use raddle_sched::{Plain, Reaction};
 use raddle_testkit::{compile_text, scratch, world};
 
 /// Makes calls from a list of numbers (`argv[2..]`) with arguments drawn from a seed (`argv[1]`).
@@ -65,9 +66,6 @@ fn random_calls_are_answered_and_repeat() {
         .filter(|info| info.support.is_some() && !LEFT_OUT.contains(&info.name))
         .map(|info| info.number.to_string())
         .collect();
-    let limits = RunLimits {
-        instructions: Some(3_000_000),
-    };
     let mut calls = 0;
     for seed in 0..400_u64 {
         let text = seed.to_string();
@@ -76,7 +74,7 @@ fn random_calls_are_answered_and_repeat() {
             .collect();
         let run = || {
             let mut world = world(&program, &arguments, seed);
-            let end = Plain::default().run(&mut world, limits, &mut |_| Reaction::GoOn);
+            let end = Plain::default().run(&mut world, 3_000_000, &mut |_, _| Reaction::GoOn);
             (end, world.run_digest(), world.statistics().syscalls)
         };
         let first = run();

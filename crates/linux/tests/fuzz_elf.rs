@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use raddle_linux::{End, Plain, Reaction, RunLimits};
+use raddle_sched::{End, Plain, Reaction};
 use raddle_stdx::Prng;
 use raddle_testkit::{compile_text, scratch, try_world, world};
 
@@ -19,11 +19,9 @@ fn damaged_programs_are_refused_or_run() {
         PROGRAM,
         &["-w", "-pthread", "-O1", "-static"],
     );
-    let end = Plain::default().run(
-        &mut world(&whole, &[], 0),
-        RunLimits::default(),
-        &mut |_| Reaction::GoOn,
-    );
+    let end = Plain::default().run(&mut world(&whole, &[], 0), u64::MAX, &mut |_, _| {
+        Reaction::GoOn
+    });
     assert_eq!(end, End::Exited { status: 3 << 8 });
     let good = std::fs::read(&whole).unwrap();
     let path = scratch().join("fuzz-elf-damaged");
@@ -49,10 +47,7 @@ fn damaged_programs_are_refused_or_run() {
             Err(_) => refused += 1,
             Ok(mut world) => {
                 ran += 1;
-                let limits = RunLimits {
-                    instructions: Some(200_000),
-                };
-                Plain::default().run(&mut world, limits, &mut |_| Reaction::GoOn);
+                Plain::default().run(&mut world, 200_000, &mut |_, _| Reaction::GoOn);
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use raddle_linux::{End, LinuxWorld, Plain, Reaction, RunLimits};
+use raddle_linux::LinuxWorld;
+use raddle_sched::{End, Plain, Reaction};
 use raddle_testkit::{compile, root, scratch, world};
 use raddle_world::{Snapshot, Until, World};
 use raddle_x86::Observe;
@@ -24,7 +25,7 @@ fn to_second_thread(world: &mut LinuxWorld) -> Snapshot {
 }
 
 fn run_on(world: &mut LinuxWorld) -> (u64, u64) {
-    let end = Plain::default().run(world, RunLimits::default(), &mut |_| Reaction::GoOn);
+    let end = Plain::default().run(world, u64::MAX, &mut |_, _| Reaction::GoOn);
     assert_eq!(end, End::Exited { status: 0 });
     (world.run_digest(), world.state_digest())
 }

@@ -1,6 +1,7 @@
 //! A snapshot in the middle of a program is a place to come back to, as often as one likes.
 
-use raddle_linux::{End, LinuxWorld, Plain, Reaction, RunLimits};
+use raddle_linux::LinuxWorld;
+use raddle_sched::{End, Plain, Reaction};
 use raddle_testkit::{compile_text, scratch, world};
 use raddle_world::{EventKind, Stop, Until, World};
 
@@ -64,7 +65,7 @@ fn run_to_mark(world: &mut LinuxWorld) {
 /// Runs to the end; gives the output and the digest of the run.
 fn finish(world: &mut LinuxWorld) -> (String, u64) {
     let mut output = String::new();
-    let end = Plain::default().run(world, RunLimits::default(), &mut |events| {
+    let end = Plain::default().run(world, u64::MAX, &mut |_, events| {
         for event in events {
             if let EventKind::Output { bytes, .. } = &event.kind {
                 output.push_str(&String::from_utf8_lossy(bytes));

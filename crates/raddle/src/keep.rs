@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 use raddle_stdx::regular_file;
 use raddle_trace::Enveloped;
 use tempfile::{Builder, NamedTempFile};
@@ -38,7 +38,34 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The same for what only the user may read.
+/// Tries whether a file can be written to its place later.
+///
+/// # Errors
+/// It cannot, or something stands there that is no file.
+pub(crate) fn try_place(path: &Path) -> anyhow::Result<()> {
+    let shown = path.display();
+    if let Ok(there) = path.symlink_metadata()
+        && !(there.is_file() || there.is_symlink())
+    {
+        bail!(
+            "cannot write {shown}: it is there already, and not a regular file; name another one"
+        );
+    }
+    ensure!(
+        path.file_name().is_some(),
+        "cannot write `{shown}`: that is no name of a file"
+    );
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    unfinished(folder.unwrap_or(Path::new(".")))
+        .map(drop)
+        .with_context(|| {
+            format!("cannot write {shown}: name a file in a folder that can be written to")
+        })
+}
+
+/// As [`write()`], for what only the user may read.
 pub(crate) fn write_secret(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     write(path, b"")?;
     std::fs::set_permissions(path, Permissions::from_mode(0o600))

@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use raddle_config::hooks::Hook;
 use raddle_linux::{Mapping, Setup};
-use raddle_trace::Inputs;
+use raddle_trace::{Inputs, Outside};
 use raddle_world::SeededChoices;
 
 use crate::message;
@@ -149,6 +149,31 @@ impl ProgramOptions {
         }
     }
 
+    /// An error if a program is to find something that a recording says already.
+    pub(crate) fn refuse_surroundings(&self) -> anyhow::Result<()> {
+        let Surroundings {
+            env,
+            cwd,
+            stdin,
+            map,
+            sealed,
+            ..
+        } = &self.surroundings;
+        let given = [
+            ("--env", !env.is_empty()),
+            ("--cwd", cwd.is_some()),
+            ("--stdin", stdin.is_some()),
+            ("--map", !map.is_empty()),
+            ("--sealed", *sealed),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => bail!(
+                "`{option}` does not go with a recorded run, which has its own surroundings: leave it out, or name the program instead of the recording"
+            ),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn has_arguments(&self) -> bool {
         self.command.len() > 1
     }
@@ -203,6 +228,7 @@ impl ProgramOptions {
         let list = |all: Vec<Vec<u8>>| all.into_iter().map(text).collect::<anyhow::Result<_>>();
         Ok(Inputs {
             scripts: None,
+            outside: Outside::default(),
             program: text(setup.program)?,
             arguments: list(setup.arguments)?,
             environment: list(setup.environment)?,

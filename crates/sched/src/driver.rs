@@ -20,7 +20,7 @@ use crate::reads_from_trace::{ReadsFromPair, ReadsFromTrace};
 use crate::scheduler::{Passing, Reason, Scheduler, View};
 use crate::waiting::Waiting;
 
-pub use replaying::{Replaying, Slice};
+pub use replaying::{Order, Replaying, Slice};
 
 /// Time jumps in a row that wake nobody: only periodic timers that nobody hears are left.
 const IDLE_JUMPS_MAX: u32 = 10_000;

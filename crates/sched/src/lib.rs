@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`scheduler`] (the trait), [`wrap`] (schedulers around schedulers), [`driver`] (the loop), `operation` (what the next operation of a
 //! context touches), [`reads_from_trace`], then any algorithm: [`random_walk`], [`pct`], [`pike`], [`pos`], [`classes`], [`urw`],
-//! [`reads_from`], [`delay`], [`preemption`], [`directed`], [`follow`] (replay); [`timed`], [`faulty`], [`focused`] and
+//! [`reads_from`], [`delay`], [`preemption`], [`directed`], [`follow`] (replay); [`plain`] (ordinary runs); [`timed`], [`faulty`], [`focused`] and
 //! [`stepwise`] wrap any of them. [`shrink`] makes failing schedules smaller; [`travel`] goes to and fro in a
 //! recorded run.
 
@@ -17,6 +17,7 @@ pub mod follow;
 mod operation;
 pub mod pct;
 pub mod pike;
+pub mod plain;
 pub mod pos;
 pub mod preemption;
 pub mod random_walk;
@@ -35,12 +36,13 @@ pub use classes::Classes;
 pub use delay::DelayBounded;
 pub use directed::{Budget, Directed, Hold, Spot, Verdict};
 pub use dpor::Dpor;
-pub use driver::{Drive, End, Policy, Replaying, Slice, drive, drive_while};
+pub use driver::{Drive, End, Order, Policy, Replaying, Slice, drive, drive_while};
 pub use faulty::Faulty;
 pub use focused::Focused;
 pub use follow::Follow;
 pub use pct::Pct;
 pub use pike::Pike;
+pub use plain::{Plain, Reaction};
 pub use pos::Pos;
 pub use preemption::PreemptionBounded;
 pub use random_walk::RandomWalk;

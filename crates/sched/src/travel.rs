@@ -10,17 +10,16 @@ pub mod checkpoints;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use raddle_trace::{Limits, Schedule};
 use raddle_world::{ContextId, Event, EventKind, Inspect, Liveness, World as _};
 
-use crate::driver::{End, Replaying, Slice};
+use crate::driver::{End, Order, Replaying, Slice};
 use checkpoints::Checkpoints;
 
 /// A recorded run that can be begun again as often as one likes.
 pub trait Rerun {
     type World: Inspect;
     /// Who runs when, and for how long at most.
-    fn order(&self) -> (Schedule, Limits);
+    fn order(&self) -> Order;
     fn world(&self) -> &Self::World;
     fn world_mut(&mut self) -> &mut Self::World;
     /// Brings the world back to where the schedule begins.
@@ -103,8 +102,7 @@ pub type Accept<'a, W> = &'a mut dyn FnMut(&mut W, &Hit) -> bool;
 #[derive(Debug)]
 pub struct Travel<R> {
     run: R,
-    schedule: Schedule,
-    limits: Limits,
+    order: Order,
     /// Where the world stands.
     replaying: Replaying,
     checkpoints: Checkpoints,
@@ -120,13 +118,12 @@ pub struct Travel<R> {
 impl<R: Rerun> Travel<R> {
     /// Begins at the snapshot.
     pub fn new(mut run: R) -> Self {
-        let (schedule, limits) = run.order();
+        let order = run.order();
         run.rewind();
-        let replaying = Replaying::new(run.world(), &schedule, limits);
+        let replaying = Replaying::new(run.world(), &order);
         let mut travel = Self {
             run,
-            schedule,
-            limits,
+            order,
             replaying,
             checkpoints: Checkpoints::default(),
             end: 0,
@@ -362,7 +359,7 @@ impl<R: Rerun> Travel<R> {
             }
             None => {
                 self.run.rewind();
-                self.replaying = Replaying::new(self.run.world(), &self.schedule, self.limits);
+                self.replaying = Replaying::new(self.run.world(), &self.order);
             }
         }
         self.now()
@@ -439,7 +436,7 @@ impl<R: Rerun> Travel<R> {
     fn survey(&mut self) {
         let mut turns: Vec<(u64, ContextId)> = Vec::new();
         let mut seen = BTreeSet::from([ContextId(0)]);
-        let limit = self.limits.steps;
+        let limit = self.order.steps_max();
         let world = self.run.world_mut();
         let end = self.replaying.go_on(world, limit, &mut |world, slice| {
             let who = world.thread_of(slice.context);

@@ -23,8 +23,7 @@ pub trait Enveloped: Serialize + DeserializeOwned {
     const SEMANTICS: u32;
 
     /// What a replay may need and this raddle has, beside what every recording of this format needs. A recording
-    /// names its needs, so that what later versions add (injected faults, store-buffer drains, messages, a history
-    /// before the snapshot) does not change the format of recordings that do without.
+    /// names its needs, so that what later versions add (store-buffer drains, messages) does not change the format of recordings that do without.
     const ABILITIES: &'static [&'static str] = &[];
 
     /// The version of what this content means.

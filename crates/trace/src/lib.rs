@@ -18,6 +18,9 @@ pub use envelope::{Enveloped, RecordingError};
 pub use facts::Facts;
 pub use landmark::Landmark;
 pub use observer::{Needs, Observation, Observer};
-pub use recording::{Checkpoint, Checks, Expected, HostFile, Inputs, Limits, Mapping, Recording};
+pub use recording::{
+    Checkpoint, Checks, ClosedOutput, Ending, Expected, HostFile, Inputs, Limits, Mapping,
+    Ordinary, Outside, Recording,
+};
 pub use schedule::{Deviation, Path, Phase, Position, Schedule, Turn};
 pub use serial_rules::{Compare, Mask, SerialRule, SerialRules};

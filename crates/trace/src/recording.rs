@@ -22,6 +22,12 @@ pub const CLIENTS: &str = "clients";
 /// What a recording needs in whose run contexts meet faults.
 pub const FAULTS: &str = "faults";
 
+/// What a recording needs that is of an ordinary run, or begins in one: the plain order of contexts.
+pub const ORDINARY_RUNS: &str = "ordinary-runs";
+
+/// Where an ordinary run begins, as `snapshot_at` names it.
+pub const PROGRAM_START: &str = "step:0";
+
 /// What the program was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inputs {
@@ -45,6 +51,33 @@ pub struct Inputs {
     /// What clients say to the program, if it is a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scripts: Option<Scripts>,
+    /// What came from outside while an ordinary run went on.
+    #[serde(default, skip_serializing_if = "Outside::is_nothing")]
+    pub outside: Outside,
+}
+
+/// What came from outside while an ordinary run went on. With the inputs, all that it depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Outside {
+    /// The outputs of the program that were closed, in their order.
+    pub closed: Vec<ClosedOutput>,
+    /// The turn after which the run was ended, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<u64>,
+}
+
+/// Nobody read this output (1 or 2) any more after this turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosedOutput {
+    pub turn: u64,
+    pub descriptor: i32,
+}
+
+impl Outside {
+    /// Whether nothing came.
+    pub fn is_nothing(&self) -> bool {
+        self.closed.is_empty() && self.ended.is_none()
+    }
 }
 
 impl Inputs {
@@ -135,6 +168,32 @@ pub struct HostFile {
     pub digest: u64,
 }
 
+/// How an ordinary run went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ordinary {
+    pub ending: Ending,
+    /// Steps of all contexts.
+    pub steps: u64,
+    /// Digest of what the program wrote to standard output and standard error.
+    pub output_digest: u64,
+}
+
+/// How an ordinary run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// The first process ended with this wait status.
+    Exited(i32),
+    /// No context could ever run again.
+    Deadlock,
+    /// It came to something that raddle does not support.
+    Unsupported,
+    /// It made as many steps as it was allowed.
+    OutOfSteps,
+    /// It was ended from outside.
+    Interrupted,
+}
+
 /// The state of a run after some of its steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
@@ -181,6 +240,9 @@ pub struct Recording {
     /// Where the deviations happened, in their order, for a program that has changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub landmarks: Vec<Landmark>,
+    /// How it went, if it is an ordinary run: the order of its contexts follows from the seed, and not from the schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordinary: Option<Ordinary>,
 }
 
 impl Enveloped for Recording {
@@ -188,7 +250,7 @@ impl Enveloped for Recording {
     const EXTENSION: &'static str = "raddle";
     const FORMAT: u32 = 3;
     const SEMANTICS: u32 = SEMANTICS;
-    const ABILITIES: &'static [&'static str] = &[SERIAL_ORDERS, CLIENTS, FAULTS];
+    const ABILITIES: &'static [&'static str] = &[SERIAL_ORDERS, CLIENTS, FAULTS, ORDINARY_RUNS];
 
     fn semantics(&self) -> u32 {
         self.semantics
@@ -197,6 +259,9 @@ impl Enveloped for Recording {
     fn nonsense(&self) -> Option<&'static str> {
         if !self.limits.is_possible() {
             return Some("its limits let nobody run");
+        }
+        if self.ordinary.is_some() && self.snapshot_at != PROGRAM_START {
+            return Some("it is of an ordinary run that does not begin where its program begins");
         }
         self.inputs.nonsense()
     }
@@ -236,6 +301,7 @@ mod tests {
                 seed: 7,
                 hooks: Vec::new(),
                 scripts: None,
+                outside: Outside::default(),
             },
             limits: Limits {
                 patience: 1000,
@@ -261,6 +327,7 @@ mod tests {
             fingerprint: "abcd".into(),
             kind: "assertion".into(),
             landmarks: vec![Landmark::default()],
+            ordinary: None,
             schedule: Schedule {
                 deviations: vec![Deviation {
                     context: vec![0],

@@ -35,4 +35,4 @@ pub use site::{ImageId, Site};
 pub use stop::{Pending, PendingKind, Stop, Until};
 pub use time::{Duration, VirtualTime};
 pub use unsupported::{CallMade, Lacking, Unsupported};
-pub use world::{JudgeLiveness, PassPoints, Passage, Snapshot, TearInstructions, World};
+pub use world::{JudgeLiveness, PassPoints, Passage, Snapshot, TakeTurns, TearInstructions, World};

@@ -57,10 +57,23 @@ pub trait World {
     fn faulting(&mut self) -> Option<&mut dyn MeetFaults> {
         None
     }
+    /// Present if its own choices say how long contexts run in turns.
+    fn turns(&mut self) -> Option<&mut dyn TakeTurns> {
+        None
+    }
     /// Present if it is to say by itself who is not live, instead of being tried out.
     fn judging(&mut self) -> Option<&mut dyn JudgeLiveness> {
         None
     }
+}
+
+/// The ability to be run in turns, as an ordinary machine does it.
+pub trait TakeTurns {
+    /// How long the next turn is: at least one step, and at most so many.
+    fn turn_length(&mut self, steps_max: u64) -> u64;
+    /// Nobody outside reads standard output (1) or standard error (2) any more: the next write to it fails as one to a
+    /// broken pipe does. This comes from outside: whoever wants to have the run again has to know when it was.
+    fn close_output(&mut self, descriptor: i32);
 }
 
 /// The ability to say by heuristics who does not make progress.

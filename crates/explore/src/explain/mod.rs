@@ -18,7 +18,7 @@ use raddle_report::evidence::Held;
 use raddle_report::finding::{Confidence, Severity};
 use raddle_report::order::set_clocks;
 use raddle_report::{Finding, Locks, Place, Word};
-use raddle_trace::recording::{CLIENTS, FAULTS, SEMANTICS, SERIAL_ORDERS};
+use raddle_trace::recording::{CLIENTS, FAULTS, ORDINARY_RUNS, SEMANTICS, SERIAL_ORDERS};
 use raddle_trace::{Expected, Recording, Schedule};
 use raddle_world::{ContextId, LockMode};
 
@@ -29,6 +29,7 @@ use crate::libtest;
 use crate::names::name_of;
 use crate::schedule_run::{Outcome, Run};
 use crate::session::{About, Session, Stacks};
+use crate::snapshot::SnapshotAt;
 use crate::stack::source_line;
 use crate::steps;
 
@@ -101,7 +102,7 @@ fn recording(
             serial: serial.clone(),
         },
         snapshot_digest: session.digest,
-        files: checkpoint::files(session),
+        files: checkpoint::files(&session.world),
         checkpoints: Vec::new(),
         run_digest: digests.run,
         state_digest: digests.state,
@@ -111,6 +112,7 @@ fn recording(
         kind: finding.kind.clone(),
         landmarks: Vec::new(),
         schedule: schedule.clone(),
+        ordinary: None,
     }
 }
 
@@ -119,7 +121,9 @@ fn needs(about: &About, schedule: &Schedule) -> Vec<String> {
     let serial = about.serial.is_some().then_some(SERIAL_ORDERS);
     let clients = about.inputs.scripts.is_some().then_some(CLIENTS);
     let faults = (!schedule.faults().is_empty()).then_some(FAULTS);
-    let needs = [serial, clients, faults].into_iter().flatten();
+    let is_inside = matches!(about.snapshot_at, SnapshotAt::Step(_));
+    let ordinary = is_inside.then_some(ORDINARY_RUNS);
+    let needs = [serial, clients, faults, ordinary].into_iter().flatten();
     needs.map(str::to_owned).collect()
 }
 

@@ -1,8 +1,9 @@
 //! A recorded run of a kernel, for debuggers.
 
 use raddle_pc::machine::Power;
+use raddle_sched::Order;
 use raddle_sched::travel::Rerun;
-use raddle_trace::{Limits, Schedule};
+use raddle_trace::Schedule;
 use raddle_world::ContextId;
 
 use super::names::Names;
@@ -36,8 +37,8 @@ impl<'a> Recorded<'a> {
 impl Rerun for Recorded<'_> {
     type World = KernelWorld;
 
-    fn order(&self) -> (Schedule, Limits) {
-        (self.schedule.clone(), self.rules.limits())
+    fn order(&self) -> Order {
+        Order::Schedule(self.schedule.clone(), self.rules.limits())
     }
 
     fn world(&self) -> &KernelWorld {

@@ -22,8 +22,8 @@ use raddle_stdx::width::to_u64;
 use raddle_symbols::{ModuleStore, SymbolSpace};
 use raddle_world::{
     Choice, ContextId, ContextTable, Crash, Duration, Event, ImageId, MeetFaults, Pending,
-    PendingKind, Rehearse, Section, Site, Snapshot, Stop, TearInstructions, Until, VirtualTime,
-    World,
+    PendingKind, Rehearse, Section, Site, Snapshot, Stop, TakeTurns, TearInstructions, Until,
+    VirtualTime, World,
 };
 use raddle_x86::{Engine, Exit, Fault, Memory, Observe, Peek, Slice};
 use rustc_hash::FxHashMap;
@@ -162,11 +162,6 @@ impl LinuxWorld {
         self.kernel.state.now
     }
 
-    /// Asks the run's source of choices.
-    pub fn choose(&mut self, choice: Choice) -> u64 {
-        self.kernel.state.choices.choose(choice)
-    }
-
     /// Flags a program point: a slice with [`Until::Point`] ends before it is executed.
     pub fn add_point(&mut self, site: Site) {
         let images = self.points.entry(site.pc()).or_default();
@@ -226,12 +221,6 @@ impl LinuxWorld {
     /// Where and why the first process died of an exception, if it did.
     pub fn crash(&self) -> Option<&Crash> {
         self.kernel.crash.as_ref()
-    }
-
-    /// Nobody outside reads standard output (1) or standard error (2) any more: the next write to it fails as one to a
-    /// broken pipe does. This comes from outside, so a run to which it happens is not one that can be repeated.
-    pub fn close_output(&mut self, descriptor: i32) {
-        self.kernel.state.files.closed_outputs.insert(descriptor);
     }
 
     /// Writes what the guest made or changed out below a host directory, and nothing anywhere else. FIFOs, and set-id
@@ -474,6 +463,17 @@ impl LinuxWorld {
     }
 }
 
+impl TakeTurns for LinuxWorld {
+    fn turn_length(&mut self, steps_max: u64) -> u64 {
+        let choices = &mut self.kernel.state.choices;
+        choices.choose(Choice::Quantum { steps_max })
+    }
+
+    fn close_output(&mut self, descriptor: i32) {
+        self.kernel.state.files.closed_outputs.insert(descriptor);
+    }
+}
+
 impl World for LinuxWorld {
     fn contexts(&self) -> &ContextTable {
         &self.kernel.state.contexts
@@ -573,6 +573,10 @@ impl World for LinuxWorld {
     }
 
     fn rehearsing(&mut self) -> Option<&mut dyn Rehearse> {
+        Some(self)
+    }
+
+    fn turns(&mut self) -> Option<&mut dyn TakeTurns> {
         Some(self)
     }
 

@@ -4,6 +4,7 @@ mod explored;
 pub(crate) mod kinds;
 mod options;
 pub(crate) mod oracle;
+mod recorded;
 mod start;
 mod summary;
 mod told;
@@ -50,7 +51,7 @@ const CUT_TEST: u64 = 5_000_000;
 /// Find the interleavings that make a program fail.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle explore -- ./program arg\n  raddle explore --until-found --schedules 100000 -- ./program\n  raddle explore --races --json -- ./program\n\nA test program of Rust without arguments is explored test by test."
+    after_help = "Examples:\n  raddle explore -- ./program arg\n  raddle explore --until-found --schedules 100000 -- ./program\n  raddle explore --races --json -- ./program\n\nA test program of Rust without arguments is explored test by test.\nA recording of `raddle run --record` in place of the program: what can go wrong from a moment of that run on.\n  raddle explore --snapshot-at step:3000000 server.raddle"
 )]
 pub(crate) struct Explore {
     #[command(flatten)]
@@ -67,11 +68,22 @@ pub(crate) struct Explore {
 impl Explore {
     pub(crate) fn run(mut self) -> Result<Code, Failure> {
         self.log.measure(&mut self.options.campaign);
-        let inputs = self.program.inputs(self.options.seed())?;
-        let program = self.program.name();
         let interrupt = Interrupt::listen()?;
+        let recording = self.program.single().filter(|path| recorded::is_one(path));
+        let (program, cases) = match recording {
+            Some(path) => {
+                self.program.refuse_surroundings()?;
+                let case = recorded::case(&path, &mut self.options, &interrupt)?;
+                (case.name.clone(), vec![case])
+            }
+            None => {
+                let inputs = self.program.inputs(self.options.seed())?;
+                let cases = ToExplore::of_program(&self.program, inputs, &interrupt)?;
+                (self.program.name(), cases)
+            }
+        };
         let batch = Batch {
-            cases: ToExplore::of_program(&self.program, inputs, &interrupt)?,
+            cases,
             suppressions: self.program.suppressions()?,
             total_time: None,
             log: self.log.open()?,

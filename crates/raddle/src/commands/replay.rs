@@ -1,11 +1,14 @@
-//! `raddle replay`: has a recorded failure again, bit for bit.
+//! `raddle replay`: has a recorded run again, bit for bit.
+
+mod ordinary;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use raddle_campaign::Leave;
 use raddle_debug::Debugger;
+use raddle_explore::ordinary::Past;
 use raddle_explore::{
     About, DATA_RACE, Judge, Relaxed, Replayed, Replayer, changed_files, replay_relaxed,
 };
@@ -20,6 +23,7 @@ use raddle_trace::{Enveloped, Inputs, Mapping, Recording};
 use super::explore::{oracle, start_failure};
 use super::kernel::{self, Inspection};
 use super::linearize::cannot_judge;
+use super::run::OWN_ERROR;
 use crate::event_text;
 use crate::exit::{Code, Failure};
 use crate::gdb;
@@ -31,10 +35,10 @@ use crate::program_options::parse_mappings;
 use crate::watch::{Budget, Stage, watched};
 use crate::{sealed, units};
 
-/// Replay a recording of `raddle explore` or of `raddle kernel explore`.
+/// Replay a recording of `raddle explore`, of `raddle kernel explore` or of `raddle run --record`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle replay bank-A-1c9e.raddle\n  raddle replay --trace bank-A-1c9e.raddle\n  raddle replay --times 100 bank-A-1c9e.raddle\n  raddle replay --gdb 1234 bank-A-1c9e.raddle\n  raddle replay --relaxed bank-A-1c9e.raddle\n  raddle replay --oracle 'grep -q ok' bank-WO-1c9e.raddle\n  raddle replay --trace=pipe.trace --instructions pipe-KO-1c9e.kraddle"
+    after_help = "Examples:\n  raddle replay bank-A-1c9e.raddle\n  raddle replay --trace bank-A-1c9e.raddle\n  raddle replay --times 100 bank-A-1c9e.raddle\n  raddle replay --gdb 1234 bank-A-1c9e.raddle\n  raddle replay --relaxed bank-A-1c9e.raddle\n  raddle replay --oracle 'grep -q ok' bank-WO-1c9e.raddle\n  raddle replay --trace=pipe.trace --instructions pipe-KO-1c9e.kraddle\n  raddle run --record server.raddle -- ./server; raddle replay server.raddle"
 )]
 pub(crate) struct Replay {
     /// The recording, or the folder of `raddle kernel bundle`.
@@ -88,6 +92,9 @@ impl Replay {
             self.seal(&mut recording.inputs)?;
         }
         let changed = changed_files(&recording);
+        if let Some(recorded) = Past::recorded(&recording) {
+            return self.replay_ordinary(&recording, recorded, &changed);
+        }
         let judge = self.judge(&recording)?;
         if self.relaxed && recording.kind == DATA_RACE {
             return Err(anyhow!(
@@ -99,15 +106,12 @@ impl Replay {
             let relaxed = replay_relaxed(&recording, judge).map_err(start_failure)?;
             return tell_relaxed(&recording, &relaxed, &changed);
         }
-        check_files(&self.recording, &changed)?;
+        check_files(&self.recording, &recording, &changed)?;
         let mut replayer = Replayer::start(&recording, judge).map_err(start_failure)?;
         let mut replayed = replayer.run();
         let is_judged = self.check(&recording, &replayed, &mut replayer)?;
         if let Some(port) = self.gdb {
-            let program = shell_quoted(&recording.inputs.program);
-            let options = format!("-ex 'set sysroot /' {program}");
-            gdb::serve(replayer, port, &options)?;
-            return Ok(Code::Clean);
+            return serve_gdb(replayer, &recording, port);
         }
         for _ in 1..self.times {
             replayed = replayer.run();
@@ -132,6 +136,34 @@ impl Replay {
             recording.failure
         ));
         Ok(Code::Vacuous)
+    }
+
+    /// Has an ordinary run again. Where that is not possible, the status is that of `raddle run`: any other one may be
+    /// the program's.
+    fn replay_ordinary(
+        &self,
+        recording: &Recording,
+        recorded: Past,
+        changed: &[String],
+    ) -> Result<Code, Failure> {
+        let path = &self.recording;
+        let replayed = || {
+            ensure!(
+                !self.relaxed && self.oracle.is_none(),
+                "{} is the recording of an ordinary run, which nobody judges: `--relaxed` and `--oracle` are for recordings of failures",
+                path.display()
+            );
+            check_files(path, recording, changed)?;
+            let Some(port) = self.gdb else {
+                return ordinary::replay(recording, recorded, self.times, self.trace.as_ref());
+            };
+            let replayer = start_again(recording).map_err(|failure| failure.error)?;
+            serve_gdb(replayer, recording, port).map_err(|failure| failure.error)
+        };
+        replayed().map_err(|error| Failure {
+            code: Code::Guest(OWN_ERROR),
+            error,
+        })
     }
 
     /// Tells the story of the failure, if that does not take too long.
@@ -258,10 +290,18 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Recording> {
 }
 
 /// An error if files have changed on which a recording depends.
-pub(super) fn check_files(path: &Path, changed: &[String]) -> anyhow::Result<()> {
-    anyhow::ensure!(
+pub(super) fn check_files(
+    path: &Path,
+    recording: &Recording,
+    changed: &[String],
+) -> anyhow::Result<()> {
+    let instead = match recording.ordinary {
+        Some(_) => "or record the run again",
+        None => "replay with `--relaxed`, or explore again",
+    };
+    ensure!(
         changed.is_empty(),
-        "cannot replay {}: since it was made, {}; bring the old files back, replay with `--relaxed`, or explore again",
+        "cannot replay {}: since it was made, {}; bring the old files back, {instead}",
         path.display(),
         changed.join(", and ")
     );
@@ -273,14 +313,27 @@ pub(super) fn debugger<'r>(
     path: &Path,
     recording: &'r Recording,
 ) -> Result<Debugger<Replayer<'r>>, Failure> {
-    check_files(path, &changed_files(recording))?;
+    check_files(path, recording, &changed_files(recording))?;
+    let replayer = start_again(recording)?;
+    let symbols = |world: &mut LinuxWorld, who| world.symbols(who);
+    Ok(Debugger::new(Travel::new(replayer), Box::new(symbols)))
+}
+
+/// A recorded run that was had again once, bit for bit.
+fn start_again(recording: &Recording) -> Result<Replayer<'_>, Failure> {
     let mut replayer = Replayer::start(recording, None).map_err(start_failure)?;
     let replayed = replayer.run();
     if !replayed.same_run {
         check(recording, &replayed, &mut replayer)?;
     }
-    let symbols = |world: &mut LinuxWorld, who| world.symbols(who);
-    Ok(Debugger::new(Travel::new(replayer), Box::new(symbols)))
+    Ok(replayer)
+}
+
+fn serve_gdb(replayer: Replayer<'_>, recording: &Recording, port: u16) -> Result<Code, Failure> {
+    let program = shell_quoted(&recording.inputs.program);
+    let options = format!("-ex 'set sysroot /' {program}");
+    gdb::serve(replayer, port, &options)?;
+    Ok(Code::Clean)
 }
 
 /// Writes the events of the run, one line each.
@@ -348,6 +401,12 @@ fn check(
 ) -> Result<(), Failure> {
     if replayed.same_run && replayed.same_failure {
         return Ok(());
+    }
+    if recording.ordinary.is_some() {
+        return Err(anyhow!(
+            "the replay diverges from the recorded run, although no file has changed: `raddle replay` without other options says how"
+        )
+        .into());
     }
     let what = if !replayed.same_start {
         format!(

@@ -134,7 +134,14 @@ impl Report {
 pub(super) fn explained(path: &Path) -> Result<Finding, Failure> {
     let shown = path.display();
     let recording = replay::read(path)?;
-    replay::check_files(path, &changed_files(&recording))?;
+    if recording.ordinary.is_some() {
+        return Err(anyhow!(
+            "{shown} is the recording of an ordinary run, which nobody judged: there is no finding to tell; `raddle replay {word}` has the run again, `--gdb 1234` goes through it, and `raddle explore {word}` looks for what can go wrong in it",
+            word = shell_word(path)
+        )
+        .into());
+    }
+    replay::check_files(path, &recording, &changed_files(&recording))?;
     let judge = oracle::judge(recording.expected.output.as_deref(), None);
     let mut replayer = Replayer::start(&recording, judge).map_err(start_failure)?;
     let replayed = replayer.run();

@@ -1,15 +1,18 @@
 //! `raddle run`: runs a program to its end on the deterministic machine.
 
+mod ending;
+mod record;
+
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use clap::Args;
-use raddle_linux::{
-    End, Exported, LinuxWorld, Observe, Plain, Reaction, RunLimits, StartError, describe_status,
-};
+use raddle_explore::ordinary::STEPS_MAX;
+use raddle_linux::{Exported, LinuxWorld, Observe, StartError};
 use raddle_report::words::{counted, listed};
+use raddle_sched::{Plain, Reaction};
 use raddle_stdx::cpu_time;
 use raddle_trace::log::{Head, Image, LogWriter};
 use raddle_trace::{Facts, Observation, Observer as _};
@@ -19,17 +22,16 @@ use crate::event_text;
 use crate::exit::{Code, Failure};
 use crate::interrupt::Interrupt;
 use crate::program_options::ProgramOptions;
+pub(super) use ending::conclude;
+use record::Recorder;
 
 /// Exit status of errors that are ours and not the program's, as env(1) and timeout(1) have it.
-const OWN_ERROR: u8 = 125;
-
-/// Killed by it: the program wrote where nobody reads any more.
-const SIGPIPE: i32 = 13;
+pub(super) const OWN_ERROR: u8 = 125;
 
 /// Run a program deterministically on raddle's own machine.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle run -- ./program arg\n  raddle run --seed 7 --stats -- /usr/bin/sort --parallel=4 words.txt\n  raddle run --trace=events.bin --env DEBUG=1 -- ./server"
+    after_help = "Examples:\n  raddle run -- ./program arg\n  raddle run --seed 7 --stats -- /usr/bin/sort --parallel=4 words.txt\n  raddle run --trace=events.bin --env DEBUG=1 -- ./server\n  raddle run --record server.raddle -- ./server; raddle replay --gdb 1234 server.raddle"
 )]
 pub(crate) struct Run {
     /// Chooses the interleaving and every random byte.
@@ -38,6 +40,10 @@ pub(crate) struct Run {
     /// Print instructions, speed, switches, system calls, pages and restores at the end.
     #[arg(long)]
     stats: bool,
+    /// Write what is needed to have this run again, from its first instruction: `raddle replay FILE` does so, `--gdb` goes
+    /// through it in both directions, and `raddle explore FILE` explores from a moment of it.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Print every event on standard error, or write them to FILE as a log that `raddle log` shows.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     trace: Option<Option<PathBuf>>,
@@ -51,7 +57,7 @@ pub(crate) struct Run {
     #[arg(long, requires = "export")]
     export_special: bool,
     /// Stop after this many instructions.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=STEPS_MAX))]
     max_instructions: Option<u64>,
     #[command(flatten)]
     program: ProgramOptions,
@@ -66,13 +72,15 @@ impl Run {
     }
 
     fn run_program(self) -> anyhow::Result<Code> {
-        let mut world =
-            LinuxWorld::new(self.program.setup(self.seed)?).map_err(|error| match error {
-                StartError::Program { .. } => {
-                    anyhow!("{error}; check the path, or run `file` on it to see what it is")
-                }
-                other => anyhow!(other),
-            })?;
+        let mut recorder = match &self.record {
+            Some(path) => Some(Recorder::open(path, self.program.inputs(self.seed)?)?),
+            None => None,
+        };
+        let setup = match &recorder {
+            Some(recorder) => recorder.setup(),
+            None => self.program.setup(self.seed)?,
+        };
+        let mut world = LinuxWorld::new(setup).map_err(cannot_start)?;
         let hooks = self.program.hooks()?;
         let mut sink = Sink::new(&self, &mut world)?;
         if self.trace.is_some() {
@@ -85,10 +93,12 @@ impl Run {
         let interrupt = Interrupt::listen()?;
         let begun = cpu_time();
         let mut trouble = None;
-        let limits = RunLimits {
-            instructions: self.max_instructions,
-        };
-        let end = Plain::default().run_watched(&mut world, limits, &mut |world, events| {
+        let steps_max = self.max_instructions.unwrap_or(STEPS_MAX);
+        let mut plain = Plain::default();
+        let end = plain.run(&mut world, steps_max, &mut |world, events| {
+            if let Some(recorder) = &mut recorder {
+                recorder.events(events);
+            }
             let mut closed = None;
             for event in events {
                 match sink.event(world, event) {
@@ -106,6 +116,9 @@ impl Run {
         });
         let elapsed = cpu_time().saturating_sub(begun);
         sink.finish(world.run_digest())?;
+        if let Some(recorder) = recorder {
+            recorder.finish(&mut world, &plain, (&end, steps_max))?;
+        }
         if let Some(error) = trouble {
             return Err(error);
         }
@@ -118,7 +131,17 @@ impl Run {
                 .with_context(|| format!("cannot export to {}", directory.display()))?;
             tell_export(exported, self.export_special);
         }
-        conclude(end, &mut world)
+        conclude(end, steps_max, &mut world)
+    }
+}
+
+/// Why a program cannot be started, and what to do about it.
+pub(super) fn cannot_start(error: StartError) -> anyhow::Error {
+    match error {
+        StartError::Program { .. } => {
+            anyhow!("{error}; check the path, or run `file` on it to see what it is")
+        }
+        other => anyhow!(other),
     }
 }
 
@@ -248,7 +271,7 @@ impl Run {
 }
 
 /// The program's output is our output. Whether it is still read: natively, too, the program is the one who hears of it.
-fn pass_on(descriptor: i32, bytes: &[u8]) -> anyhow::Result<bool> {
+pub(super) fn pass_on(descriptor: i32, bytes: &[u8]) -> anyhow::Result<bool> {
     let result = if descriptor == 2 {
         std::io::stderr().write_all(bytes)
     } else {
@@ -283,40 +306,4 @@ fn print_statistics(world: &LinuxWorld, elapsed: std::time::Duration) {
         statistics.restored_pages,
         world.run_digest(),
     ));
-}
-
-fn conclude(end: End, world: &mut LinuxWorld) -> anyhow::Result<Code> {
-    match end {
-        End::Exited { status } => {
-            if status & 0x7F == 0 {
-                return Ok(Code::Guest(u8::try_from(status >> 8 & 0xFF)?));
-            }
-            let signal = status & 0x7F;
-            // A reader that has seen enough is no news, here as in a shell.
-            if signal == SIGPIPE {
-                return Ok(Code::Guest(u8::try_from(128 + signal)?));
-            }
-            let details = world
-                .crash()
-                .map_or_else(String::new, |text| format!("; {text}"));
-            let status_text = describe_status(status);
-            crate::message::note(&format!("the program was {status_text}{details}"));
-            Ok(Code::Guest(u8::try_from(128 + signal)?))
-        }
-        End::Deadlock { threads } => bail!(
-            "deadlock: no thread of the program can ever run again\n  {}",
-            threads.join("\n  ")
-        ),
-        End::Unsupported(text) => bail!("the run cannot go on: {text}"),
-        End::OutOfInstructions { limit } => bail!(
-            "the program did not end within {limit} instructions; raise the limit with --max-instructions"
-        ),
-        End::Stopped => {
-            crate::message::note(&format!(
-                "interrupted; the threads of the program stood here\n  {}",
-                world.describe_stacks().join("\n  ")
-            ));
-            Ok(Code::Guest(crate::interrupt::STATUS))
-        }
-    }
 }

@@ -148,6 +148,7 @@ pub(crate) fn bench(
         expected_output,
         oracle: None,
         serial: None,
+        is_ordinary: false,
         modules: Arc::default(),
         elsewhere: Some(Arc::new(Elsewhere {
             catalogue,

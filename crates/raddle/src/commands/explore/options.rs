@@ -41,9 +41,10 @@ pub(crate) struct ExploreOptions {
     #[command(flatten)]
     pub(crate) campaign: CampaignOptions,
     /// Where schedules begin: `first-thread`; `hint` for where the program calls `raddle_snapshot()` of raddle.h;
-    /// `listen` for the first time that a process waits for a client; or the name of a function, such as `main`.
+    /// `listen` for the first time that a process waits for a client; the name of a function, such as `main`; or `step:N`
+    /// for where `raddle run` has made N instructions. In a recorded run, all of them are places of that run.
     #[arg(long, value_name = "PLACE", default_value = "first-thread")]
-    snapshot_at: String,
+    pub(super) snapshot_at: String,
     /// Look for data races in every schedule, not only in a sample of them, and list those that look harmless.
     #[arg(long)]
     pub(crate) races: bool,
@@ -131,6 +132,7 @@ impl ExploreOptions {
                 expected_output,
                 oracle: self.oracle.clone(),
                 serial: None,
+                is_ordinary: false,
                 modules: Arc::clone(&self.modules),
                 elsewhere: None,
             }),
