@@ -23,7 +23,7 @@ const WAYS: [(&[&str], &str); 2] = [
 
 /// What is asked is which files a build leaves where, not how fast they are: most of a release build's time is
 /// optimisation.
-const QUICK: [(&str, &str); 2] = [
+pub(crate) const QUICK: [(&str, &str); 2] = [
     ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
     ("CARGO_PROFILE_RELEASE_DEBUG", "false"),
 ];

@@ -1,6 +1,6 @@
 //! Exactly what continuous integration runs.
 
-use crate::{check_install, fuzz, generate, setup, shell, tidy};
+use crate::{check_install, dist, fuzz, generate, setup, shell, tidy};
 
 pub(crate) fn run() -> anyhow::Result<()> {
     setup::run()?;
@@ -48,6 +48,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         ],
     )?;
     check_install::run()?;
+    dist::check::run()?;
     // The processor against the host's: ten million cases through the fast handlers.
     fuzz::run(&fuzz::FuzzCpu::in_ci())
 }

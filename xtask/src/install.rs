@@ -18,10 +18,10 @@ pub(crate) struct Install {
     root: Option<PathBuf>,
 }
 
-const PROGRAMS: [&str; 2] = ["raddle", "cargo-raddle"];
-const PLUGIN: &str = "libraddle_harden_plugin.so";
+pub(crate) const PROGRAMS: [&str; 2] = ["raddle", "cargo-raddle"];
+pub(crate) const PLUGIN: &str = "libraddle_harden_plugin.so";
 /// How compilers and build systems that want one word call `raddle cc` and `raddle c++`.
-const LINKS: [&str; 2] = ["raddle-cc", "raddle-c++"];
+pub(crate) const LINKS: [&str; 2] = ["raddle-cc", "raddle-c++"];
 
 impl Install {
     #[expect(clippy::print_stderr, reason = "the user is told what was installed")]

@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod check_install;
 mod ci;
+mod dist;
 mod fuzz;
 mod fuzz_scan;
 mod generate;
@@ -56,6 +57,10 @@ enum Task {
     Install(install::Install),
     /// Build and install as the README says, in a clean clone, and harden a program with the result.
     CheckInstall,
+    /// Build static programs, a Debian package, completions, man pages, checksums and a bill of materials.
+    Dist(dist::Dist),
+    /// Make what `dist` makes, with little optimisation, and use it on a bare root and on a bare Debian.
+    CheckDist,
     /// Install the Debian packages and cargo tools that builds and tests need.
     Setup,
     /// Count the functions of a kernel tree that the scanner cannot read.
@@ -76,6 +81,8 @@ fn main() -> anyhow::Result<()> {
         Task::Gen { check } => generate::run(check),
         Task::Install(install) => install.run(),
         Task::CheckInstall => check_install::run(),
+        Task::Dist(dist) => dist.run(),
+        Task::CheckDist => dist::check::run(),
         Task::Setup => setup::run(),
         Task::ScanParseCheck(check) => check.run(),
     }

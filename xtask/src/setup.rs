@@ -21,6 +21,14 @@ const PACKAGES: &[(&str, &str)] = &[
         "e2fsprogs",
         "makes and checks file systems in the guests of the kernel tests",
     ),
+    (
+        "busybox-static",
+        "is all that is on the bare root that the static raddle is tried on",
+    ),
+    (
+        "debootstrap",
+        "makes the bare Debian that the package is tried on",
+    ),
     ("chromium", "shows pages of findings in the tests"),
     ("gdb", "debugs a replay in the tests"),
     ("git", "is run by the tests of real programs"),
