@@ -20,7 +20,9 @@ use crate::learning::Learning;
 use crate::options::{Listener, News, Options, Phase, Progress, Report};
 use crate::outcome::{Job, Outcome, Shared};
 use crate::spent::Stopwatch;
-use crate::subject::{Habits, OutcomeOf, RunOf, Sighting, Stage, Subject, Tally, Watch};
+use crate::subject::{
+    Habits, OutcomeOf, Rules as _, RunOf, Sighting, Stage, Subject, Tally, Watch,
+};
 use crate::worker::Explorer;
 
 type StageOf<S> = <S as Subject>::Stage;
@@ -50,12 +52,20 @@ pub fn begin<S: Subject>(
         ..Progress::default()
     }));
     let first = subject.first_rules();
-    let baseline = run_alone(&mut stage, subject.options(), &first);
+    let mut baseline = run_alone(&mut stage, subject.options(), &first);
     if baseline.drive.end == End::Abandoned {
         return Ok(None);
     }
-    let digests = baseline.failure.is_some().then(|| stage.digests());
     let rules = subject.rules(&mut stage, &baseline)?;
+    // Schedules say how they differ from the default order, and that depends on patience: the run that all others are
+    // compared with, and whose failure is recorded, must be one under the rules of the others.
+    if rules.limits().patience != first.limits().patience {
+        baseline = run_alone(&mut stage, subject.options(), &rules);
+        if baseline.drive.end == End::Abandoned {
+            return Ok(None);
+        }
+    }
+    let digests = baseline.failure.is_some().then(|| stage.digests());
     let mut baseline = Outcome::new(0, baseline);
     baseline.digests = digests;
     Ok(Some(Begun {

@@ -33,6 +33,27 @@ fn a_hint_is_found_in_a_program_that_another_executes() {
     }
 }
 
+/// Such a program gets longer turns, which are known only once it was run: what failed before must still be had again.
+#[test]
+fn failures_of_a_program_that_executes_another_replay() {
+    let folder = TempDir::new().unwrap();
+    build(folder.path(), "executed");
+    for schedules in ["1", "100"] {
+        let options = ["explore", "--schedules", schedules, "--"];
+        let command = ["/bin/sh", "-c", "exec ./executed"];
+        let (code, text) = told_in(folder.path(), &[&options[..], &command].concat());
+        let found = recordings(folder.path());
+        assert!(code == 1 || schedules == "1", "{code}: {text}");
+        assert_eq!(found.is_empty(), code != 1, "{text}");
+        assert!(!text.contains("did not fail in the same way"), "{text}");
+        for recording in found {
+            let name = recording.to_string_lossy();
+            let (code, text) = told_in(folder.path(), &["replay", &name]);
+            assert_eq!(code, 1, "{text}");
+        }
+    }
+}
+
 #[test]
 fn schedules_of_a_server_begin_where_it_waits_for_a_client() {
     let folder = TempDir::new().unwrap();

@@ -393,6 +393,7 @@ mod tests {
             contexts: &table,
             next: &[],
             stops: &[],
+            until_timer: None,
         };
         assert_eq!(follower.pick(&view), who);
         assert!(follower.tears(table.get(who)));
