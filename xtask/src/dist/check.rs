@@ -101,7 +101,7 @@ fn as_a_package(package: &Path) -> anyhow::Result<()> {
     let name = "raddle.deb";
     fs::copy(package, root.join(name))?;
     let apt = |arguments: &[&str]| {
-        let mut command = inside(
+        let mut command = in_debian(
             &root,
             &["apt-get", "--quiet", "--yes", "--no-install-recommends"],
         );
@@ -119,10 +119,10 @@ fn as_a_package(package: &Path) -> anyhow::Result<()> {
         &["cargo-raddle", "raddle", "--help"],
         &["cargo-raddle", "raddle", "test", "--help"],
     ] {
-        output(&mut inside(&root, arguments))?;
+        output(&mut in_debian(&root, arguments))?;
     }
     // Nothing of LLVM is here, which `raddle cc` has to say in words.
-    let refused = inside(&root, &["raddle-cc", "--version"]).output()?;
+    let refused = in_debian(&root, &["raddle-cc", "--version"]).output()?;
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
     anyhow::ensure!(
         !refused.status.success() && words.contains("clang-22"),
@@ -186,11 +186,24 @@ fn emptied(folder: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder.to_path_buf())
 }
 
-/// A command inside of `root`, with the least environment.
+/// A command inside of `root`, with the least environment and nothing mounted.
 fn inside(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("chroot");
+    command.arg(root);
+    with_little(command, arguments)
+}
+
+/// The same with the `/proc` that every Debian has; it goes with the command.
+fn in_debian(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("unshare");
     command
-        .arg(root)
+        .args(["--mount", "--pid", "--fork", "--mount-proc", "--root"])
+        .arg(root);
+    with_little(command, arguments)
+}
+
+fn with_little(mut command: Command, arguments: &[&str]) -> Command {
+    command
         .args(arguments)
         .env_clear()
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
