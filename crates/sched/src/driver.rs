@@ -12,8 +12,8 @@ mod replaying;
 use raddle_stdx::Digest;
 use raddle_trace::{Deviation, Limits, Phase, Position, Schedule, Turn};
 use raddle_world::{
-    ContextId, Event, Liveness, PassPoints, Passage, Pending, PendingKind, Site, Stop, Unsupported,
-    Until, World, successor,
+    ContextId, Duration, Event, Liveness, PassPoints, Passage, Pending, PendingKind, Site, Stop,
+    Unsupported, Until, World, successor,
 };
 
 use crate::reads_from_trace::{ReadsFromPair, ReadsFromTrace};
@@ -215,6 +215,8 @@ struct Driving {
     kinds: Vec<Digest>,
     waiting: Waiting,
     reads_from: ReadsFromTrace,
+    /// How long it is until the next timer, as last asked.
+    until_timer: Option<Duration>,
     jumps: u64,
     /// Points passed since somebody was last watched, and stops for which the current context still is.
     unwatched: u64,
@@ -251,6 +253,7 @@ impl Driving {
             kinds: Vec::new(),
             waiting: Waiting::new(policy.loop_window),
             reads_from: ReadsFromTrace::default(),
+            until_timer: None,
             jumps: 0,
             unwatched: 0,
             watched: 0,
@@ -321,6 +324,7 @@ impl Driving {
             contexts: world.contexts(),
             next: &self.next,
             stops: &self.drive.stops,
+            until_timer: self.until_timer,
         }
     }
 
@@ -402,7 +406,8 @@ impl Driving {
     /// Lets the clock jump as often as the scheduler wants.
     fn jump<W: World>(&mut self, world: &mut W, scheduler: &mut dyn Scheduler) {
         let mut is_first = true;
-        while world.next_deadline().is_some() {
+        self.until_timer = world.until_deadline();
+        while self.until_timer.is_some() {
             self.drive.timed_stops += u64::from(is_first);
             is_first = false;
             let (current, at) = self.drive.last;
@@ -420,6 +425,7 @@ impl Driving {
                 turn: Turn::Clock,
             });
             world.advance_time();
+            self.until_timer = world.until_deadline();
             self.list_runnable(world);
             self.list_candidates(world);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use raddle_trace::{Path, Position};
-use raddle_world::{Context, ContextId, ContextTable, Fault, Pending, Site, successor};
+use raddle_world::{Context, ContextId, ContextTable, Duration, Fault, Pending, Site, successor};
 use serde::{Deserialize, Serialize};
 
 /// Why somebody has to be chosen.
@@ -54,6 +54,8 @@ pub struct View<'a> {
     pub next: &'a [Option<Pending>],
     /// Stops that each context has made, by its number.
     pub stops: &'a [u64],
+    /// How long it is until the next timer or time-out.
+    pub until_timer: Option<Duration>,
 }
 
 impl View<'_> {

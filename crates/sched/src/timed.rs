@@ -4,10 +4,14 @@
 //! running for that long. Without it, a sleep of 200 ms always outlasts a hundred instructions.
 
 use raddle_stdx::Prng;
-use raddle_world::ContextId;
+use raddle_world::{ContextId, Duration};
 
 use crate::scheduler::{Clock, Passing, Profile, Scheduler, View};
 use crate::wrap::Wrap;
+
+/// The longest wait that a jump cuts short, a minute. No machine is busy for longer, but servers give up on clients that
+/// say nothing for hours.
+const WAIT_MAX: Duration = Duration(60_000_000_000);
 
 /// A scheduler with jumps of the clock at given stops.
 #[derive(Debug)]
@@ -83,11 +87,58 @@ impl<S> Clock for Timed<S> {
             self.is_counted = true;
             self.stops += 1;
         }
-        if self.jumps.first().is_none_or(|first| *first >= self.stops) {
+        let is_due = self.jumps.first().is_some_and(|first| *first < self.stops);
+        if !is_due || view.until_timer.is_none_or(|wait| wait > WAIT_MAX) {
             return false;
         }
         self.jumps.remove(0);
         self.before.get_or_insert_with(|| view.runnable.to_vec());
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use raddle_trace::{Phase, Position};
+    use raddle_world::{ContextTable, Site};
+
+    use super::*;
+    use crate::random_walk::RandomWalk;
+    use crate::scheduler::Reason;
+
+    #[test]
+    fn a_wait_that_outlasts_any_stall_is_not_cut_short() {
+        let mut contexts = ContextTable::default();
+        let who = contexts.create(None, Arc::from("server"));
+        let runnable = [who];
+        let at = Position {
+            steps: 0,
+            phase: Phase::Plain,
+        };
+        let mut timed = Timed::new(
+            RandomWalk::new(1, &Profile::default()),
+            1,
+            1,
+            &Profile::default(),
+        );
+        let mut jumps = |seconds: u64| {
+            timed.jumps(&View {
+                current: who,
+                at,
+                reason: Reason::Bound,
+                site: Site::NOWHERE,
+                runnable: &runnable,
+                default: who,
+                contexts: &contexts,
+                next: &[],
+                stops: &[],
+                until_timer: Some(Duration(seconds * 1_000_000_000)),
+            })
+        };
+        assert!(!jumps(8 * 60 * 60));
+        assert!(jumps(1), "the jump is kept for a timer that is near");
+        assert!(!jumps(1), "there is one jump");
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use raddle_stdx::width::{to_u64, to_usize};
 use raddle_world::{
-    ContextId, ContextTable, Event, Liveness, Location, PassPoints, Passage, Pending, PendingKind,
-    Rehearse, Site, Snapshot, Standstill, Stop, Until, VirtualTime, WaitReason, World,
+    ContextId, ContextTable, Duration, Event, Liveness, Location, PassPoints, Passage, Pending,
+    PendingKind, Rehearse, Site, Snapshot, Standstill, Stop, Until, WaitReason, World,
 };
 
 /// One operation; each takes one step and is a decision point of its own.
@@ -223,7 +223,7 @@ impl World for Toy {
 
     fn recycle_events(&mut self, _: Vec<Event>) {}
 
-    fn next_deadline(&self) -> Option<VirtualTime> {
+    fn until_deadline(&self) -> Option<Duration> {
         None
     }
 

@@ -14,4 +14,10 @@ impl VirtualTime {
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration.0))
     }
+
+    /// How long it is until `later`; nothing if that is past.
+    #[must_use]
+    pub fn until(self, later: Self) -> Duration {
+        Duration(later.0.saturating_sub(self.0))
+    }
 }

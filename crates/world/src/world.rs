@@ -6,7 +6,7 @@ use crate::fault::MeetFaults;
 use crate::rehearsal::Rehearse;
 use crate::site::Site;
 use crate::stop::{Pending, Stop, Until};
-use crate::time::VirtualTime;
+use crate::time::Duration;
 
 /// A moment of a world that it can come back to. Snapshots nest as a stack: restoring one forgets later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,8 +25,8 @@ pub trait World {
     /// Lets virtual time jump to the next timer or time-out; false if there is none. Worlds do it by
     /// themselves never: it happens when no context can run, or because a schedule says so.
     fn advance_time(&mut self) -> bool;
-    /// The moment of the next timer or time-out.
-    fn next_deadline(&self) -> Option<VirtualTime>;
+    /// How long it is until the next timer or time-out.
+    fn until_deadline(&self) -> Option<Duration>;
     /// The events since the last call.
     fn take_events(&mut self) -> Vec<Event>;
     /// Gives back a list that [`World::take_events`] gave: its memory holds the next events.

@@ -3,9 +3,9 @@
 use raddle_pc::machine::{Bounds, MachineStop, Power, Rehearsed};
 use raddle_stdx::width::{low_u16, low_u32, to_u64};
 use raddle_world::{
-    ContextId, ContextTable, Event, JudgeLiveness, Location, PassPoints, Passage, Pending,
-    PendingKind, Rehearse, Section, Site, Snapshot, Standstill, Stop, Until, VirtualTime,
-    WordsRead, World,
+    ContextId, ContextTable, Duration, Event, JudgeLiveness, Location, PassPoints, Passage,
+    Pending, PendingKind, Rehearse, Section, Site, Snapshot, Standstill, Stop, Until, WordsRead,
+    World,
 };
 
 use super::call::Answered;
@@ -264,9 +264,10 @@ impl World for KernelWorld {
 
     /// Schedules of kernels have no jumps of the clock: ticks come too often for each to be a choice. Where runs stop at
     /// calls, a call that sleeps while all others are held needs them.
-    fn next_deadline(&self) -> Option<VirtualTime> {
-        let deadline = self.machine.bus().next_event();
-        deadline.filter(|_| self.stops_at_calls()).map(VirtualTime)
+    fn until_deadline(&self) -> Option<Duration> {
+        let deadline = self.machine.bus().next_event()?;
+        let wait = deadline.saturating_sub(self.machine.now());
+        self.stops_at_calls().then_some(Duration(wait))
     }
 
     /// Calls are instructions of the kernel like any other.

@@ -560,8 +560,9 @@ impl World for LinuxWorld {
         true
     }
 
-    fn next_deadline(&self) -> Option<VirtualTime> {
-        self.kernel.next_deadline()
+    fn until_deadline(&self) -> Option<Duration> {
+        let deadline = self.kernel.next_deadline()?;
+        Some(self.kernel.state.now.until(deadline))
     }
 
     fn tearing(&mut self) -> Option<&mut dyn TearInstructions> {
