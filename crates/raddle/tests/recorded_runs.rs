@@ -183,6 +183,52 @@ fn gdb_goes_back_to_before_the_first_thread() {
     assert!(text.contains("not begun"), "{text}");
 }
 
+/// Over calls and out of functions, in both directions, with the values of the x87 stack.
+#[test]
+fn gdb_steps_over_and_out_of_functions_both_ways() {
+    let folder = TempDir::new().unwrap();
+    let source = "#include <pthread.h>\nlong double sum;\n__attribute__((noinline)) long double half(long double of) {\n    long double result = of / 2;\n    return result;\n}\nvoid *work(void *a) {\n    sum += half(2.5L);\n    sum += half(8);\n    return a;\n}\nint main(void) {\n    pthread_t one;\n    pthread_create(&one, 0, work, 0);\n    pthread_join(one, 0);\n    return 0;\n}\n";
+    compile_text(
+        folder.path(),
+        "halves.c",
+        source,
+        &["-g", "-O0", "-pthread"],
+    );
+    let options = ["run", "--record", "halves.raddle", "--", "./halves"];
+    raddle(folder.path(), &options).expect(0);
+    let text = gdb::debug(
+        folder.path(),
+        (&["replay"], &["halves.raddle"]),
+        &["-ex", "set sysroot /", "halves"],
+        &[
+            "break half",
+            "continue",
+            "finish",
+            "info float",
+            "next",
+            "print sum",
+            "delete",
+            "reverse-next",
+            "frame",
+            "print sum",
+            // Line 8 has two entries in the table of lines, and this is the later one: behind the call.
+            "break half",
+            "continue",
+            "reverse-finish",
+            "frame",
+        ],
+    );
+    assert!(text.contains("Value returned is $1 = 1.25"), "{text}");
+    assert!(
+        text.contains("R7: Valid   0x3fffa000000000000000 +1.25"),
+        "{text}"
+    );
+    assert!(text.contains("$2 = 1.25"), "{text}");
+    assert!(text.contains("$3 = 0"), "{text}");
+    let last = text.rsplit("#0").next().expect("it stopped");
+    assert!(last.contains("sum += half(8);"), "{text}");
+}
+
 #[test]
 fn what_came_from_outside_is_had_again() {
     let folder = TempDir::new().unwrap();

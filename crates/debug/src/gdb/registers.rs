@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use gdbstub::arch::{Arch, RegId, Registers};
-use raddle_x86::{Cpu, Reg};
+use raddle_x86::{Cpu, FxState, Reg};
 
 /// The architecture, with the bases of FS and GS, which thread-local variables need.
 #[derive(Debug)]
@@ -55,8 +55,10 @@ const ORDER: [Reg; 16] = [
 ];
 /// gdb's order of the segment registers (CS, SS, DS, ES, FS, GS), as numbers of the encoding.
 const SEGMENTS: [usize; 6] = [1, 2, 3, 0, 4, 5];
-/// Eight registers of ten bytes and eight control words of four, which are not shown.
-const X87_BYTES: usize = 8 * 10 + 8 * 4;
+/// Bytes of an x87 register.
+const LONG_DOUBLE: usize = 10;
+/// Eight registers and eight control words.
+const X87_BYTES: usize = 8 * LONG_DOUBLE + 8 * 4;
 /// The register of Linux that says in which system call a thread is. Without it, gdb takes no target for Linux and looks
 /// for no libraries; that there is no call keeps it from starting one again.
 const NO_CALL: i64 = -1;
@@ -86,7 +88,12 @@ impl Registers for Wire {
             let selector = cpu.system.segments[segment].selector;
             write(&u32::from(selector).to_le_bytes());
         }
-        write(&[0; X87_BYTES]);
+        for register in &cpu.fx.st {
+            write(&register[..LONG_DOUBLE]);
+        }
+        for word in x87_words(&cpu.fx) {
+            write(&u32::from(word).to_le_bytes());
+        }
         for register in &cpu.xmm {
             write(register);
         }
@@ -100,6 +107,12 @@ impl Registers for Wire {
     fn gdb_deserialize(&mut self, _: &[u8]) -> Result<(), ()> {
         Err(())
     }
+}
+
+/// Control, status and tags; then the opcode and the pointers of the last instruction, which the processor of raddle
+/// does not keep.
+fn x87_words(fx: &FxState) -> [u16; 8] {
+    [fx.fcw, fx.fsw, fx.full_tags(), 0, 0, 0, 0, fx.fop]
 }
 
 #[cfg(test)]

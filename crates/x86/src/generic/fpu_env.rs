@@ -19,17 +19,19 @@ const FXSAVE_BYTES: usize = 512;
 const XMM_OFFSET: usize = 160;
 const EMPTY_TAG: u16 = 3;
 
-/// The tag word of FNSTENV, two bits per physical register.
-fn full_tags(state: &FxState) -> u16 {
-    (0..8).fold(0, |tags, physical: u16| {
-        let tag = if state.ftw >> physical & 1 == 0 {
-            EMPTY_TAG
-        } else {
-            let slot = usize::from((physical + 8 - state.top()) & 7);
-            tag_of(&state.st[slot])
-        };
-        tags | tag << (2 * physical)
-    })
+impl FxState {
+    /// The tag word of FNSTENV, two bits per physical register.
+    pub fn full_tags(&self) -> u16 {
+        (0..8).fold(0, |tags, physical: u16| {
+            let tag = if self.ftw >> physical & 1 == 0 {
+                EMPTY_TAG
+            } else {
+                let slot = usize::from((physical + 8 - self.top()) & 7);
+                tag_of(&self.st[slot])
+            };
+            tags | tag << (2 * physical)
+        })
+    }
 }
 
 /// Valid 0, zero 1, special 2 (SDM vol. 1, 8.1.7).
@@ -66,7 +68,7 @@ fn environment_size(code: Code) -> usize {
 
 /// Control, status and tag word, then pointers; the unused halves of 32-bit fields are ones.
 fn environment(state: &FxState, size: usize) -> [u8; LONG] {
-    let words = [state.fcw, state.fsw, full_tags(state)];
+    let words = [state.fcw, state.fsw, state.full_tags()];
     let mut image = [0; LONG];
     for (index, word) in words.into_iter().enumerate() {
         if size == SHORT {
