@@ -333,7 +333,7 @@ impl Emitter<'_> {
             }
             Check::Invariant(value, expression) => {
                 self.builder.before(candidate.inst);
-                let wrong = self.violates(*value, *expression);
+                let wrong = self.violates(*value, expression);
                 self.checked(work, wrong);
             }
             Check::Mutex(lock) => self.mutex(work, lock),

@@ -101,6 +101,6 @@ mod wrong_value;
 pub use critical_reads::{CriticalReads, DISTANCE_MAX, Indices, Loaded, ProgramCode};
 pub use predict::{Predicted, Prediction, Predictions, Proposed, predict};
 pub use profile::Profile;
-pub use raddle_code::SiteNames;
+pub use raddle_code::{SiteKind, SiteNames};
 pub use target::{Kind, Outcome, Target};
 pub use values::{Holds, Invariant};

@@ -151,7 +151,7 @@ impl Profile {
         let reads = access.how != AccessKind::Write;
         let spot = self.arrivals.spot(event, access.addr & !7);
         if let Some(value) = access.value.filter(|_| reads) {
-            self.running_values.note(event.site, value);
+            self.running_values.note(event.site, value, access.size);
         }
         let held = facts.held(who).iter().map(|section| Held {
             lock: section.lock,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use raddle_testkit::harden::{Workshop, raddle, run, succeed};
+use raddle_testkit::{corpus, raddle_in};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -49,7 +50,12 @@ fn an_inferred_oracle_is_a_site() {
         let program = workshop.harden("cc", &[level, &option], &[&source], "report");
         run(&program, &[], LIMIT)
     };
-    for expression in ["value >= 1000", "value != 0", "value in 1..=9999"] {
+    for expression in [
+        "value >= 1000",
+        "value != 0",
+        "value in 1..=9999",
+        "value in [2, 1700]",
+    ] {
         for level in ["-O0", "-O2"] {
             let ended = built(&invariant(expression, 40), level);
             assert_eq!(
@@ -91,6 +97,28 @@ fn a_file_of_oracles_that_is_none_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{told}");
         assert!(told.contains(expected), "{told}");
     }
+}
+
+/// The road of the manual: predicted from runs that end well, then checked in the program that is hardened.
+#[test]
+fn what_predict_proposes_becomes_a_site() {
+    let workshop = Workshop::open();
+    let program = corpus::build("mysql/query_null", "buggy", workshop.folder());
+    // Where the program was built from.
+    let source = workshop.path("buggy.c");
+    let mut predict = raddle_in(
+        workshop.folder(),
+        &["predict", "--invariants", "held.toml", "--"],
+    );
+    raddle_testkit::run(predict.arg(program)).expect(1);
+    let option = format!("--harden-oracles={}", workshop.path("held.toml"));
+    let without = workshop.sites(&["-g"], &source);
+    assert!(!without.contains("oracle"), "{without}");
+    let sites = workshop.sites(&["-g", &option], &source);
+    assert!(
+        sites.contains("execute") && sites.contains("oracle"),
+        "{sites}"
+    );
 }
 
 /// Two functions with locks in two orders, and much else that threads do.

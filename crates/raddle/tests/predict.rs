@@ -131,7 +131,7 @@ fn what_only_the_failure_breaks_is_proposed() {
         "[[invariant]]",
         "function = \"execute\"",
         "value != 0",
-        "broken_by = \"0x0\"",
+        "broken-by = 0",
     ] {
         assert!(file.contains(part), "`{part}` is missing in\n{file}");
     }

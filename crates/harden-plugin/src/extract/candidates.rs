@@ -30,10 +30,10 @@ impl Extractor<'_> {
     /// Reads of which an inferred oracle says what they yield: the only one of its line that can be meant.
     fn invariant_candidates(&mut self) {
         for invariant in self.settings.invariants.clone() {
-            let place = SitePlace {
-                file: invariant.file,
-                line: invariant.line,
+            let (Some(file), Some(line)) = (invariant.file, invariant.line) else {
+                continue;
             };
+            let place = SitePlace { file, line };
             let is_meant = |number: &InstId| {
                 let inst = self.out.insts[*number];
                 let ty = inst.ty();

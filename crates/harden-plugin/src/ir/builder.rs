@@ -90,6 +90,10 @@ impl Builder {
         Value(llvm!(LLVMBuildOr(self.raw, a.0, b.0, UNNAMED.as_ptr())))
     }
 
+    pub(crate) fn and(&self, a: Value, b: Value) -> Value {
+        Value(llvm!(LLVMBuildAnd(self.raw, a.0, b.0, UNNAMED.as_ptr())))
+    }
+
     pub(crate) fn add(&self, a: Value, b: Value) -> Value {
         Value(llvm!(LLVMBuildAdd(self.raw, a.0, b.0, UNNAMED.as_ptr())))
     }

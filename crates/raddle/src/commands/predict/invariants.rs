@@ -1,71 +1,56 @@
-//! Invariants as a file: what a user may state as assertions, and what other commands may take as oracles.
+//! Invariants as a file: what a user may state as assertions, and what `raddle cc` checks with `--harden-oracles`.
 
 use std::path::Path;
 
-use raddle_predict::Proposed;
-use serde::Serialize;
+use raddle_harden::invariant::{self, Comparison, Expression, Invariant};
+use raddle_predict::{Holds, Proposed};
 
 use crate::keep;
 use crate::message;
 
 /// The entries of a file.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Proposals {
-    invariant: Vec<Entry>,
-}
-
-/// One of them. `value` in the expression is what the read finds.
-#[derive(Debug, Serialize)]
-struct Entry {
-    build_id: String,
-    function: String,
-    offset: u64,
-    /// Empty where it is not known.
-    place: String,
-    expression: String,
-    /// Reads that it was learned from.
-    support: u64,
-    /// The value that broke it, and the failure that this led to.
-    broken_by: String,
-    failure: String,
-}
+#[derive(Debug, Default)]
+pub(super) struct Proposals(Vec<Invariant>);
 
 impl Proposals {
     pub(super) fn add(&mut self, proposed: &[Proposed]) {
-        self.invariant.extend(proposed.iter().map(|proposed| {
-            let at = &proposed.at;
-            let place = match at.line {
-                0 => String::new(),
-                line => format!("{}:{line}", at.file),
-            };
-            Entry {
-                build_id: at.build.clone(),
-                function: at.function.clone(),
-                offset: at.offset,
-                place,
-                expression: proposed.invariant.holds.to_string(),
-                support: proposed.invariant.support,
-                broken_by: format!("{:#x}", proposed.invariant.broken_by),
-                failure: proposed.fingerprint.clone(),
-            }
-        }));
+        self.0.extend(proposed.iter().map(entry));
     }
 
-    /// Writes all of them; a file without entries says that there are none.
-    pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
-        let entries = toml::to_string_pretty(self)?;
-        let text = format!(
-            "# Held whenever the program ended well, and was broken when it failed. `value` is what the read finds.\n{entries}"
-        );
-        keep::write(path, text.as_bytes())?;
+    /// Writes all of them.
+    pub(super) fn write(self, path: &Path) -> anyhow::Result<()> {
+        let count = raddle_stdx::width::to_u64(self.0.len());
+        keep::write(path, invariant::write(self.0)?.as_bytes())?;
         message::note(&format!(
             "{} proposed in {}",
-            raddle_report::words::counted(
-                raddle_stdx::width::to_u64(self.invariant.len()),
-                "invariant"
-            ),
+            raddle_report::words::counted(count, "invariant"),
             path.display()
         ));
         Ok(())
+    }
+}
+
+fn entry(proposed: &Proposed) -> Invariant {
+    let at = &proposed.at;
+    let has_line = at.line != 0;
+    Invariant {
+        build_id: Some(at.build.clone()),
+        function: at.function.clone(),
+        offset: Some(at.offset),
+        file: has_line.then(|| at.file.clone()),
+        line: has_line.then_some(at.line),
+        expression: expression(&proposed.invariant.holds),
+        support: proposed.invariant.support,
+        broken_by: Some(proposed.invariant.broken_by),
+        failure: Some(proposed.fingerprint.clone()),
+    }
+}
+
+fn expression(holds: &Holds) -> Expression {
+    match holds {
+        Holds::Constant(value) => Expression::Compare(Comparison::Equal, *value),
+        Holds::NotZero => Expression::Compare(Comparison::NotEqual, 0),
+        Holds::Range(low, high) => Expression::Between(*low, *high),
+        Holds::OneOf(values) => Expression::OneOf(values.clone()),
     }
 }
