@@ -13,7 +13,7 @@ use raddle_world::SeededChoices;
 
 use crate::message;
 use crate::openmp;
-use crate::project;
+use crate::project::{self, Project};
 use crate::sealed;
 use crate::suppressed::Suppressions;
 use crate::units;
@@ -75,10 +75,14 @@ impl Surroundings {
         self
     }
 
+    /// What the project says about itself.
+    pub(crate) fn project(&self) -> anyhow::Result<Project> {
+        project::read(self.config.as_deref())
+    }
+
     /// Findings that the project leaves out.
     pub(crate) fn suppressions(&self) -> anyhow::Result<Suppressions> {
-        let project = project::read(self.config.as_deref())?;
-        Suppressions::new(project.config.suppress)
+        Suppressions::new(self.project()?.config.suppress)
     }
 }
 
@@ -112,17 +116,6 @@ impl ProgramOptions {
         words
             .map(|word| word.to_string_lossy().into_owned())
             .collect()
-    }
-
-    /// The one file that is named instead of a program, if it ends so.
-    pub(crate) fn only_file(&self, extension: &str) -> Option<&Path> {
-        let [only] = &self.command[..] else {
-            return None;
-        };
-        let path = Path::new(only);
-        path.extension()
-            .is_some_and(|known| known == extension)
-            .then_some(path)
     }
 
     /// The one word that is given instead of a program.
@@ -262,8 +255,12 @@ impl ProgramOptions {
 
     /// Functions of the project that mean synchronisation or allocation.
     pub(crate) fn hooks(&self) -> anyhow::Result<Vec<Hook>> {
-        let project = project::read(self.surroundings.config.as_deref())?;
-        Ok(project.config.hooks)
+        Ok(self.project()?.config.hooks)
+    }
+
+    /// What the project says about itself.
+    pub(crate) fn project(&self) -> anyhow::Result<Project> {
+        self.surroundings.project()
     }
 
     /// Findings that the project leaves out.

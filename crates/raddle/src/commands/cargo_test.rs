@@ -15,6 +15,7 @@ use crate::hub::HubOptions;
 use crate::interrupt::Interrupt;
 use crate::message;
 use crate::program_options::{ProgramOptions, Surroundings};
+use crate::project::Project;
 use crate::units;
 
 /// Build the tests of a Rust workspace and explore each of them by itself.
@@ -124,6 +125,11 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
+    /// What the workspace says about itself.
+    pub(super) fn project(&self) -> anyhow::Result<Project> {
+        self.surroundings.project()
+    }
+
     /// Builds the tests of a workspace; each of them is a case of its own.
     pub(super) fn cases(
         &self,

@@ -37,7 +37,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Find runs whose results or state no serial order of their operations explains.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle linearize test.toml\n  raddle linearize -- ./harness\n  raddle linearize --rules cache.toml --schedules 2000 -- ./harness\n  raddle linearize --kernel /boot/vmlinuz rename.ktest\n  raddle linearize import --template redis.toml --to tests script.redis\n\nA harness marks its operations with raddle.h or the crate raddle-annotations. The test of a server is a file that ends in .toml, that of a kernel one that ends in .ktest."
+    after_help = "Examples:\n  raddle linearize test.toml\n  raddle linearize --schedules 400 tests/*.toml\n  raddle linearize -- ./harness\n  raddle linearize --rules cache.toml --schedules 2000 -- ./harness\n  raddle linearize --kernel /boot/vmlinuz rename.ktest\n  raddle linearize import --template redis.toml --to tests script.redis\n\nA harness marks its operations with raddle.h or the crate raddle-annotations. The test of a server is a file that ends in .toml, that of a kernel one that ends in .ktest."
 )]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Linearize {
@@ -81,21 +81,61 @@ impl Linearize {
                 anyhow!("`--kernel` is for tests of a kernel: files that end in .ktest").into(),
             );
         }
-        let test = self.test()?;
+        let tests = self.tests()?;
         let interrupt = Interrupt::listen()?;
         let keeper = Keeper::open(&self.options.campaign.output)?;
+        let count = tests.len();
+        let mut verdict = Verdict::default();
+        let mut all = Vec::new();
+        for (test, number) in tests.iter().zip(1..) {
+            if interrupt.is_requested() {
+                verdict.interrupted();
+                break;
+            }
+            if count > 1 {
+                message::note(&format!("test {number} of {count}: {}", test.name));
+            }
+            let mut compared = match self.compare(test, &keeper, &interrupt) {
+                Ok(compared) => compared,
+                // What the tests before it have shown is told all the same.
+                Err(failure) if !all.is_empty() => {
+                    self.print(&all, false)?;
+                    return Err(failure);
+                }
+                Err(failure) => return Err(failure),
+            };
+            verdict.add(&compared.report, false, compared.report.decisions == 0);
+            if count > 1 {
+                for found in &mut compared.report.findings {
+                    let title = &mut found.finding.title;
+                    *title = format!("test `{}`: {title}", test.name);
+                }
+            }
+            all.push((test.name.as_str(), compared));
+        }
+        self.print(&all, count == 1)?;
+        verdict.code()
+    }
+
+    /// Explores one test and compares its runs with serial orders.
+    fn compare(
+        &self,
+        test: &Test,
+        keeper: &Keeper,
+        interrupt: &Interrupt,
+    ) -> Result<Compared, Failure> {
         let budget = self.options.campaign.budget();
         let begun = Instant::now();
         let mut line = Line::new(Bounds {
             schedules: self.options.schedules(),
             time: budget.time,
         });
-        let result = watched(&interrupt, budget, |cancel, stage| {
+        let result = watched(interrupt, budget, |cancel, stage| {
             let mut program = self.options.program(test.inputs.clone(), cancel)?;
-            let oracle = prepare(&mut program, &test)?;
+            let oracle = prepare(&mut program, test)?;
             let report = explore(&program, &mut |news| {
                 line.hear(news, stage, |finding, recording| {
-                    replay_command(&keeper, &test.name, finding, recording)
+                    replay_command(keeper, &test.name, finding, recording)
                 });
             });
             Ok::<_, Failure>((report.map_err(start_failure)?, oracle.figures()))
@@ -103,22 +143,18 @@ impl Linearize {
         drop(line);
         let (mut report, figures) = result?;
         for found in &mut report.findings {
-            match replay_command(&keeper, &test.name, &found.finding, &found.recording) {
+            match replay_command(keeper, &test.name, &found.finding, &found.recording) {
                 Ok(recording) => found.finding.recording = Some(recording),
                 Err(error) => found.finding.notes.push(format!(
                     "its recording could not be written: {error:#}; run again with `--output DIR`"
                 )),
             }
         }
-        let compared = Compared {
+        Ok(Compared {
             report,
             figures,
             elapsed: begun.elapsed(),
-        };
-        self.print(&test.name, &compared)?;
-        let mut verdict = Verdict::default();
-        verdict.add(&compared.report, false, compared.report.decisions == 0);
-        verdict.code()
+        })
     }
 
     /// Tests of a kernel, on the machine that `raddle kernel explore` has by default.
@@ -137,18 +173,22 @@ impl Linearize {
             .run()
     }
 
-    /// What is tested: a harness, or a server with its clients.
-    fn test(&self) -> anyhow::Result<Test> {
-        let seed = self.options.seed();
-        let Some(path) = self.program.only_file("toml") else {
+    /// What is tested: a harness, or servers with their clients.
+    fn tests(&self) -> anyhow::Result<Vec<Test>> {
+        let Some(paths) = self.program.only_files("toml") else {
             let rules = self.rules.as_deref().map(read_rules).transpose()?;
-            return Ok(Test {
+            return Ok(vec![Test {
                 name: self.program.name(),
-                inputs: self.program.inputs(seed)?,
+                inputs: self.program.inputs(self.options.seed())?,
                 rules: rules.unwrap_or_default(),
                 pure_probes: None,
-            });
+            }]);
         };
+        // All of them before the first one runs: a slip in the last is told at once.
+        paths.iter().map(|path| self.server_test(path)).collect()
+    }
+
+    fn server_test(&self, path: &Path) -> anyhow::Result<Test> {
         let shown = path.display();
         if self.rules.is_some() {
             bail!("`--rules` is for harnesses: the rules of a server's test stand in {shown}");
@@ -156,13 +196,11 @@ impl Linearize {
         let text = read(path, "test")?;
         let test = ServerTest::parse(&text)
             .map_err(|error| anyhow!("cannot use the test {shown}: {error}"))?;
-        let inputs = self.program.of_command(&test.server).inputs(seed)?;
+        let command = self.program.of_command(&test.server);
+        let inputs = command.inputs(self.options.seed())?;
+        let name = path.file_stem().unwrap_or_default();
         Ok(Test {
-            name: path
-                .file_stem()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned(),
+            name: name.to_string_lossy().into_owned(),
             inputs: Inputs {
                 scripts: Some(test.scripts),
                 ..inputs
@@ -172,47 +210,64 @@ impl Linearize {
         })
     }
 
-    fn print(&self, name: &str, compared: &Compared) -> anyhow::Result<()> {
-        let Compared {
-            report,
-            figures,
-            elapsed,
-        } = compared;
-        let findings = report.findings.iter();
-        let summary = summary(compared);
-        let results = Results {
-            suite: "raddle linearize".to_owned(),
-            cases: vec![Case {
-                name: name.to_owned(),
-                milliseconds: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+    fn print(&self, all: &[(&str, Compared)], is_single: bool) -> anyhow::Result<()> {
+        let mut closing = String::new();
+        let mut cases = Vec::new();
+        for (name, compared) in all {
+            let summary = summary(compared);
+            if !is_single {
+                closing.push_str(&format!("test {name} ... "));
+            }
+            closing.push_str(&format!("{summary}\n"));
+            let findings = compared.report.findings.iter();
+            cases.push(Case {
+                name: (*name).to_owned(),
+                milliseconds: u64::try_from(compared.elapsed.as_millis()).unwrap_or(u64::MAX),
                 findings: findings.map(|found| found.finding.clone()).collect(),
                 skipped: None,
-                summary: summary.clone(),
-            }],
+                summary,
+            });
+        }
+        let counts = all.iter().map(|(name, compared)| counts(name, compared));
+        let counts: Vec<serde_json::Value> = counts.collect();
+        let results = Results {
+            suite: "raddle linearize".to_owned(),
+            cases,
             rules: [
                 kind::rules(&super::explore::kinds::KINDS),
                 kind::rules(&KINDS),
             ]
             .concat(),
-            counts: serde_json::json!({
-                "name": name,
-                "schedules": report.schedules,
-                "distinct": report.distinct,
-                "failing": report.failing,
-                "histories": figures.histories,
-                "deviating": figures.deviating,
-                "undecided": figures.undecided,
-                "contexts": report.contexts,
-                "decisions": report.decisions,
-                "interrupted": report.was_cancelled,
-            }),
-            closing: format!("{summary}\n"),
+            counts: match counts.as_slice() {
+                [one] if is_single => one.clone(),
+                all => serde_json::json!({ "tests": all }),
+            },
+            closing,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             project: report_options::project()?,
         };
         let style = report_options::style(COLUMNS);
         self.options.report.tell(&results, style)
     }
+}
+
+/// The figures of one test, for programs.
+fn counts(name: &str, compared: &Compared) -> serde_json::Value {
+    let Compared {
+        report, figures, ..
+    } = compared;
+    serde_json::json!({
+        "name": name,
+        "schedules": report.schedules,
+        "distinct": report.distinct,
+        "failing": report.failing,
+        "histories": figures.histories,
+        "deviating": figures.deviating,
+        "undecided": figures.undecided,
+        "contexts": report.contexts,
+        "decisions": report.decisions,
+        "interrupted": report.was_cancelled,
+    })
 }
 
 /// A test that was read.

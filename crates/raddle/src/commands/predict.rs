@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use raddle_explore::{About, Program, Session, SnapshotAt, StartFailure};
 use raddle_predict::{
-    CriticalReads, Indices, Loaded, Prediction, Predictions, ProgramCode, SiteNames, predict,
+    CriticalReads, Indices, Loaded, Prediction, Predictions, ProgramCode, SiteKind, SiteNames,
+    predict,
 };
 use raddle_report::render::{Case, Results};
 
@@ -25,6 +26,7 @@ use crate::interrupt::Interrupt;
 use crate::keep::Keeper;
 use crate::message;
 use crate::program_options::ProgramOptions;
+use crate::project::Project;
 use crate::report_options;
 use crate::watch::watched;
 pub(crate) use cargo::CargoPredict;
@@ -91,7 +93,7 @@ impl Analyses {
     }
 
     /// The reads that decide about failures, and those that become addresses, in the program's own code.
-    fn code(&self, session: &mut Session) -> ProgramCode {
+    fn code(&self, session: &mut Session, sites: &SiteNames) -> ProgramCode {
         let is_wanted = |name: &str| self.only.as_deref().is_none_or(|only| only == name);
         let (image, modules) = session.own_modules();
         let loaded = modules.into_iter().map(|(bias, module)| Loaded {
@@ -105,7 +107,7 @@ impl Analyses {
             code.indices = Indices::of(&loaded);
         }
         if is_wanted("conseq") {
-            code.critical = CriticalReads::of(loaded, &SiteNames::default(), self.distance);
+            code.critical = CriticalReads::of(loaded, sites, self.distance);
         }
         code
     }
@@ -116,8 +118,33 @@ impl Predict {
         let inputs = self.program.inputs(self.options.seed())?;
         let interrupt = Interrupt::listen()?;
         let cases = ToExplore::of_program(&self.program, inputs, &interrupt)?;
-        let how = (&self.analyses, &self.options);
-        predict_cases(how, "raddle predict", cases, &interrupt)
+        let how = How {
+            sites: site_names(&self.program.project()?),
+            analyses: &self.analyses,
+            options: &self.options,
+        };
+        predict_cases(&how, "raddle predict", cases, &interrupt)
+    }
+}
+
+/// What to look for, with which options.
+struct How<'a> {
+    analyses: &'a Analyses,
+    options: &'a ExploreOptions,
+    sites: SiteNames,
+}
+
+/// The functions that show failures besides those of the standard libraries: the ones that hardening knows, too.
+fn site_names(project: &Project) -> SiteNames {
+    let harden = &project.config.harden;
+    let assertions = harden
+        .assertions
+        .iter()
+        .map(|name| (name, SiteKind::Assertion));
+    let outputs = harden.outputs.iter().map(|name| (name, SiteKind::Output));
+    let own = assertions.chain(outputs);
+    SiteNames {
+        own: own.map(|(name, kind)| (name.clone(), kind)).collect(),
     }
 }
 
@@ -130,11 +157,12 @@ struct Told {
 
 /// Predicts for one case after the other and tells about all of them.
 fn predict_cases(
-    (analyses, options): (&Analyses, &ExploreOptions),
+    how: &How<'_>,
     suite: &str,
     cases: Vec<ToExplore>,
     interrupt: &Interrupt,
 ) -> Result<Code, Failure> {
+    let (analyses, options) = (how.analyses, how.options);
     let keeper = Keeper::open(&options.campaign.output)?;
     options.check_coverage()?;
     let is_single = cases.len() == 1 && cases[0].test.is_none();
@@ -151,8 +179,7 @@ fn predict_cases(
             message::note(&format!("test {number} of {count}: {}", case.shown_name()));
         }
         let begun = Instant::now();
-        let Some(predictions) = predict_case((analyses, options), &case, &keeper, interrupt)?
-        else {
+        let Some(predictions) = predict_case(how, &case, &keeper, interrupt)? else {
             all.push(skipped(&case, begun.elapsed()));
             continue;
         };
@@ -185,11 +212,12 @@ fn predict_cases(
 
 /// Nothing if it is one of several tests and creates no threads.
 fn predict_case(
-    (analyses, options): (&Analyses, &ExploreOptions),
+    how: &How<'_>,
     case: &ToExplore,
     keeper: &Keeper,
     interrupt: &Interrupt,
 ) -> Result<Option<Predictions<Program>>, Failure> {
+    let (analyses, options) = (how.analyses, how.options);
     let budget = options.campaign.budget();
     let mut line = Line::new(Bounds {
         schedules: u64::MAX,
@@ -205,7 +233,7 @@ fn predict_case(
                 ..About::clone(&program.about)
             });
         }
-        let code = &mut |session: &mut Session| analyses.code(session);
+        let code = &mut |session: &mut Session| analyses.code(session, &how.sites);
         anyhow::Ok(predict(&program, &what, code, &mut |news| {
             line.hear(news, stage, |finding, recording| {
                 replay_command(keeper, &case.name, finding, recording)

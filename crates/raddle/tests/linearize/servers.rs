@@ -225,6 +225,41 @@ fn real_servers_run_and_are_clean() {
     }
 }
 
+#[test]
+fn several_tests_are_one_report() {
+    let folder = folder();
+    let folder = folder.path();
+    build_server(folder);
+    let clean = test(folder, "drop_show", without_switches);
+    let buggy = test(folder, "insert_select_sum", |text| text);
+    let explored = |files: &[&str]| {
+        let options = ["linearize", "--schedules", "60", "--json"];
+        raddle(folder, &[&options, files].concat())
+    };
+    let (status, document, errors) = explored(&[&clean, &buggy]);
+    assert_eq!(status, Some(1), "{errors}");
+    assert!(
+        errors.contains("test 1 of 2: drop_show")
+            && errors.contains("test 2 of 2: insert_select_sum"),
+        "{errors}"
+    );
+    let document: Value = serde_json::from_str(&document).expect("JSON");
+    let tests = document["summary"]["tests"].as_array().expect("both tests");
+    let failing = tests.iter().map(|test| test["failing"] != 0);
+    assert_eq!(failing.collect::<Vec<_>>(), [false, true], "{document:#}");
+    let title = document["findings"][0]["title"].as_str().expect("a title");
+    assert!(title.starts_with("test `insert_select_sum`: "), "{title}");
+
+    // What a test found is told though the next one cannot be run.
+    let broken = test(folder, "insert_select_count", |text| {
+        text.replace("port = 4000", "port = 4001")
+    });
+    let (status, document, errors) = explored(&[&buggy, &broken]);
+    assert_eq!(status, Some(4), "{errors}");
+    assert!(document.contains("insert_select_sum"), "{document}");
+    assert!(errors.contains("does not listen on port 4001"), "{errors}");
+}
+
 /// What is said of a test that cannot be run: the exit status, and part of the one paragraph.
 #[track_caller]
 fn complaint(from: &str, to: &str, status: i32, part: &str) {

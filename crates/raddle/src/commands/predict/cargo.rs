@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Analyses, predict_cases};
+use super::{Analyses, How, predict_cases, site_names};
 use crate::commands::cargo_test::Wanted;
 use crate::commands::explore::ExploreOptions;
 use crate::exit::{Code, Failure};
@@ -27,7 +27,11 @@ impl CargoPredict {
     pub(crate) fn run(self) -> Result<Code, Failure> {
         let interrupt = Interrupt::listen()?;
         let cases = self.wanted.cases(self.options.seed(), &interrupt)?;
-        let how = (&self.analyses, &self.options);
-        predict_cases(how, "cargo raddle predict", cases, &interrupt)
+        let how = How {
+            sites: site_names(&self.wanted.project()?),
+            analyses: &self.analyses,
+            options: &self.options,
+        };
+        predict_cases(&how, "cargo raddle predict", cases, &interrupt)
     }
 }
