@@ -71,6 +71,12 @@ const PARTS: &[Part] = &[
         get: "apt install --no-install-recommends clang-22 lld-22 llvm-22 llvm-22-dev",
     },
     Part {
+        name: "NATS with JetStream",
+        for_what: "raddle hub: schedules on several machines (needed on one of them)",
+        any_of: &[Sign::Command("nats-server")],
+        get: "apt install nats-server",
+    },
+    Part {
         name: "a kernel",
         for_what: "raddle kernel (or any image, by --kernel)",
         any_of: &[Sign::File("/boot", "vmlinuz")],

@@ -34,7 +34,7 @@ use crate::program_options::ProgramOptions;
 use crate::report_options;
 use crate::suppressed::Suppressions;
 use crate::watch::{Budget, watched};
-use explored::{Explored, Vacuous, proves_nothing};
+use explored::{Explored, Limit, Vacuous, proves_nothing};
 pub(crate) use options::ExploreOptions;
 use start::failed;
 pub(super) use start::start_failure;
@@ -283,7 +283,8 @@ fn explore_case(
     write_recordings(keeper, &case.name, &mut report, &as_found);
     options.add_coverage(&case.name, &mut report)?;
     let findings = findings_of(options, case, &report);
-    let vacuous = vacuous.or_else(|| proves_nothing(&report, findings.is_empty()));
+    let limit = Limit::of(cut, options.campaign.has_focus());
+    let vacuous = vacuous.or_else(|| proves_nothing(&report, findings.is_empty(), limit));
     let explored = Explored {
         name: case.shown_name().to_owned(),
         report,

@@ -101,6 +101,10 @@ impl CampaignOptions {
         Budget::of_seconds(self.time.unwrap_or(TIME_DEFAULT), self.explain_time)
     }
 
+    pub(crate) fn has_focus(&self) -> bool {
+        !self.focus.is_empty() || !self.site.is_empty() || self.diff.is_some()
+    }
+
     /// The code in which to switch; empty for everywhere.
     ///
     /// # Errors

@@ -26,21 +26,56 @@ pub(super) struct Explored {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vacuous {
     NoThreads,
-    NothingInterleaved,
+    NothingInterleaved(Limit),
     NotBegun,
+}
+
+/// What kept contexts from running at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limit {
+    Program,
+    /// Its schedules ended after so many instructions.
+    Cut(u64),
+    /// Schedules may switch in chosen places only.
+    Focus,
+}
+
+impl Limit {
+    pub(super) fn of(cut: Option<u64>, has_focus: bool) -> Self {
+        match cut {
+            Some(steps) => Self::Cut(steps),
+            None if has_focus => Self::Focus,
+            None => Self::Program,
+        }
+    }
 }
 
 impl std::fmt::Display for Vacuous {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::NoThreads => "creates no threads: nothing was tested",
-            Self::NothingInterleaved => {
-                "no two threads or processes could ever run at the same time: nothing was interleaved, so nothing was tested"
-            }
+        let why = match self {
+            Self::NoThreads => return f.write_str("creates no threads: nothing was tested"),
             Self::NotBegun => {
-                "ended before its first schedule was over: nothing was tested; give it more `--time`"
+                return f.write_str(
+                    "ended before its first schedule was over: nothing was tested; give it more `--time`",
+                );
             }
-        })
+            Self::NothingInterleaved(limit) => limit,
+        };
+        let (when, what_to_do) = match why {
+            Limit::Program => (String::new(), ""),
+            Limit::Cut(steps) => (
+                format!(" in the {steps} instructions after which schedules were cut"),
+                "; cut later with `--cut STEPS`",
+            ),
+            Limit::Focus => (
+                " at a place of `--focus`, `--site` or `--diff`".to_owned(),
+                "; name others, or leave the option out",
+            ),
+        };
+        write!(
+            f,
+            "no two threads or processes could ever run at the same time{when}: nothing was interleaved, so nothing was tested{what_to_do}"
+        )
     }
 }
 
@@ -74,12 +109,16 @@ impl Explored {
 }
 
 /// Why a report says nothing of its program, if that is so.
-pub(super) fn proves_nothing(report: &ProgramReport, is_without_findings: bool) -> Option<Vacuous> {
+pub(super) fn proves_nothing(
+    report: &ProgramReport,
+    is_without_findings: bool,
+    limit: Limit,
+) -> Option<Vacuous> {
     // The first run interrupts no context.
     let is_unbegun = report.was_stopped && is_without_findings && report.schedules <= 1;
     if is_unbegun || report.schedules == 0 {
         return Some(Vacuous::NotBegun);
     }
     let is_uninterrupted = is_without_findings && report.decisions == 0 && !report.was_cancelled;
-    is_uninterrupted.then_some(Vacuous::NothingInterleaved)
+    is_uninterrupted.then_some(Vacuous::NothingInterleaved(limit))
 }
