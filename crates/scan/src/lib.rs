@@ -31,6 +31,6 @@ pub use scan::{
     FormerText, Options, PatternCount, Phase, Progress, Report, ScanError, Summary, scan,
     statistics, why,
 };
-pub use shipped::{Shipped, list_patterns, shipped_files};
+pub use shipped::{Shipped, list_patterns, shipped_example, shipped_files};
 pub use statistics::{MECHANISMS, Statistics};
 pub use walk::{PathError, check_path};

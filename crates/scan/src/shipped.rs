@@ -3,47 +3,50 @@
 use crate::pdl::error::PatternError;
 
 macro_rules! shipped {
-    ($($file:literal)*) => {
+    ($($name:literal)*) => {
         const FILES: &[(&str, &str)] = &[
-            $(($file, include_str!(concat!("../patterns/", $file))),)*
+            $((concat!($name, ".pdl"), include_str!(concat!("../patterns/", $name, ".pdl"))),)*
+        ];
+        const EXAMPLES: &[(&str, &str)] = &[
+            $(($name, include_str!(concat!("../test_data/", $name, "/buggy.c"))),)*
         ];
     };
 }
 
 shipped! {
-    "misused-test-and-set.pdl"
-    "unsynchronised-thread-creation.pdl"
-    "misused-atomics.pdl"
-    "stop-finished-thread.pdl"
-    "refcount-check-then-get.pdl"
-    "publish-before-initialise.pdl"
-    "lost-wakeup.pdl"
-    "sleep-in-atomic.pdl"
-    "lock-order-inversion.pdl"
-    "double-fetch.pdl"
-    "missing-barrier.pdl"
-    "lock-leak.pdl"
-    "double-lock.pdl"
-    "double-unlock.pdl"
-    "unlock-not-held.pdl"
-    "wait-for-handler.pdl"
-    "asserted-lock-not-held.pdl"
-    "called-without-lock.pdl"
-    "irq-unsafe-lock.pdl"
-    "armed-at-free.pdl"
-    "use-after-free.pdl"
-    "rcu-use-after-unlock.pdl"
-    "rcu-free-without-grace-period.pdl"
-    "stale-after-unlock.pdl"
-    "inconsistent-guarding.pdl"
-    "unguarded-read.pdl"
-    "rcu-plain-access.pdl"
-    "odd-unlocked-call.pdl"
-    "unlocked-access.pdl"
-    "unlocked-call.pdl"
-    "use-after-unlock.pdl"
-    "rcu-outside-section.pdl"
-    "irq-lock-mixed.pdl"
+    "misused-test-and-set"
+    "unsynchronised-thread-creation"
+    "misused-atomics"
+    "stop-finished-thread"
+    "refcount-check-then-get"
+    "publish-before-initialise"
+    "lost-wakeup"
+    "sleep-in-atomic"
+    "lock-order-inversion"
+    "double-fetch"
+    "missing-barrier"
+    "lock-leak"
+    "double-lock"
+    "double-unlock"
+    "unlock-not-held"
+    "wait-for-handler"
+    "asserted-lock-not-held"
+    "called-without-lock"
+    "irq-unsafe-lock"
+    "armed-at-free"
+    "use-after-free"
+    "rcu-use-after-unlock"
+    "rcu-free-without-grace-period"
+    "stale-after-unlock"
+    "inconsistent-guarding"
+    "unguarded-read"
+    "rcu-plain-access"
+    "odd-unlocked-call"
+    "unlocked-access"
+    "unlocked-call"
+    "use-after-unlock"
+    "rcu-outside-section"
+    "irq-lock-mixed"
 }
 
 /// Name, one-line title and explanation of a pattern.
@@ -60,6 +63,12 @@ pub fn shipped_files() -> Vec<(String, String)> {
         .iter()
         .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
         .collect()
+}
+
+/// A source file in which a shipped pattern finds its bug.
+pub fn shipped_example(name: &str) -> Option<&'static str> {
+    let example = EXAMPLES.iter().find(|(known, _)| *known == name);
+    example.map(|(_, text)| *text)
 }
 
 /// The names of the shipped patterns: each file is named after its pattern.

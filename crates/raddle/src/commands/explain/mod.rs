@@ -1,6 +1,10 @@
-//! `raddle explain NAME`: what a kind of finding means.
+//! `raddle explain NAME`: what a kind of finding means, and a program that shows it.
+
+mod examples;
 
 use clap::Args;
+
+use examples::Example;
 
 use super::kind;
 use crate::exit::{Code, Failure};
@@ -8,13 +12,18 @@ use crate::message;
 
 /// Explain a kind of finding.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  raddle explain data-race\n  raddle explain --list")]
+#[command(
+    after_help = "Examples:\n  raddle explain data-race\n  raddle explain --list\n  raddle explain --example data-race > data-race.c"
+)]
 pub(crate) struct Explain {
     /// Name of the kind, as printed in a finding.
     name: Option<String>,
     /// List all names.
     #[arg(long)]
     list: bool,
+    /// Print a small program that shows it, with the commands that find it.
+    #[arg(long, requires = "name", conflicts_with = "list")]
+    example: bool,
 }
 
 /// How alike two names must be, of 1, for one to be meant by the other.
@@ -50,8 +59,21 @@ impl Explain {
     pub(crate) fn run(self) -> Result<Code, Failure> {
         let texts = texts();
         match self.name {
+            Some(name) if self.example => {
+                explanation(&name, &texts)?;
+                let example = Example::of(&name).ok_or_else(|| {
+                    anyhow::anyhow!(
+                        "there is no example of `{name}`: it takes a kernel with such a bug; `raddle explain {name}` says what it means"
+                    )
+                })?;
+                message::result(&example.program())?;
+            }
             Some(name) if !self.list => {
-                message::result(&(explanation(&name, &texts)? + "\n"))?;
+                let mut text = explanation(&name, &texts)?;
+                if let Some(example) = Example::of(&name) {
+                    text.push_str(&format!("\n\n{}", example.how_to_run()));
+                }
+                message::result(&(text + "\n"))?;
             }
             _ => {
                 let mut names: Vec<&str> = Vec::new();
@@ -70,6 +92,14 @@ impl Explain {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_kind_but_those_of_kernels_has_an_example() {
+        for (name, _) in texts() {
+            let is_of_kernels = name.starts_with("kernel-");
+            assert_eq!(Example::of(&name).is_none(), is_of_kernels, "{name}");
+        }
+    }
 
     #[test]
     fn both_meanings_of_a_name_are_told() {
