@@ -30,6 +30,7 @@ const PACKAGES: &[(&str, &str)] = &[
         "makes the bare Debian that the package is tried on",
     ),
     ("chromium", "shows pages of findings in the tests"),
+    ("chromium-driver", "presses keys in those pages"),
     ("gdb", "debugs a replay in the tests"),
     ("git", "is run by the tests of real programs"),
     (
@@ -74,12 +75,34 @@ const PACKAGES: &[(&str, &str)] = &[
     ),
 ];
 
+/// The package of the accessibility checker, and its version.
+const AXE: &str = "axe-core@4.10.3";
+
 pub(crate) fn run() -> anyhow::Result<()> {
     install_packages()?;
     if !shell::has("cargo-nextest") {
         shell::run("cargo", &["install", "--locked", "cargo-nextest"])?;
     }
+    axe()?;
     kernel_package::install()
+}
+
+/// The accessibility checker of the tests of pages, from the registry of npm.
+fn axe() -> anyhow::Result<()> {
+    let folder = shell::target_folder().join("npm");
+    if folder.join("axe.min.js").is_file() {
+        return Ok(());
+    }
+    if !shell::has("npm") {
+        install_all(&["npm"])?;
+    }
+    std::fs::create_dir_all(&folder)?;
+    let to = folder.display().to_string();
+    shell::run("npm", &["pack", "--silent", AXE, "--pack-destination", &to])?;
+    let archive = folder.join(format!("{}.tgz", AXE.replace('@', "-")));
+    let archive = archive.display().to_string();
+    let only = ["--strip-components=1", "package/axe.min.js"];
+    shell::run("tar", &["xf", &archive, "-C", &to, only[0], only[1]])
 }
 
 fn install_packages() -> anyhow::Result<()> {
@@ -96,9 +119,13 @@ fn install_packages() -> anyhow::Result<()> {
         "these Debian packages are missing and apt-get is not here to install them: {}",
         missing.join(" ")
     );
+    install_all(&missing)
+}
+
+fn install_all(packages: &[&str]) -> anyhow::Result<()> {
     shell::run("apt-get", &["update", "-q"])?;
     let mut arguments = vec!["install", "-q", "-y", "--no-install-recommends"];
-    arguments.extend(missing);
+    arguments.extend(packages);
     shell::run("apt-get", &arguments)
 }
 

@@ -1,9 +1,44 @@
 "use strict";
 // Draws the findings that the page holds as data. Texts come from programs that nobody trusts: they become text nodes
 // and never markup.
-const data = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
 const UNFOLD = 200; // Steps that one click unfolds.
+const UNFOLD_ALL = 2000; // Steps that the button and the key for all unfold at once; again for as many more.
+
+// The page's data, which is compressed.
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+// Makes steps of the columns: packed.rs says what stands in them.
+function steps(finding, { count, columns }, words) {
+  const word = (number) => (number === null ? null : words[number]);
+  const clocks = new Map();
+  let global = 0;
+  const clock = (context, given) => {
+    const counted = given ?? Array.from(clocks.get(context) ?? finding.contexts.map(() => 0));
+    if (given === null) counted[context] += 1;
+    clocks.set(context, counted);
+    return counted;
+  };
+  const made = [];
+  for (let number = 0; number < count; number++) {
+    const at = (name) => columns[name][number];
+    const context = at("context");
+    if (at("global_step") !== null) global += at("global_step");
+    made.push({ context, text: word(at("text")), end: at("end") === 1, place: word(at("place")), object: word(at("object")),
+      address: word(at("address")), before: word(at("before")), after: word(at("after")), locks: word(at("locks")),
+      global_step: at("global_step") === null ? null : global, repeats: at("repeats"), clock: clock(context, at("clock")), stack: at("stack") });
+  }
+  return made;
+}
+
+function unpackRun(finding, run, words) {
+  run.steps = steps(finding, run.steps, words);
+  run.edges = run.edges.map(([kind, from, to]) => ({ kind, from, to }));
+}
 
 function element(tag, options = {}, ...children) {
   const made = document.createElement(tag);
@@ -40,7 +75,7 @@ class Lanes {
     const used = new Set(run.steps.map((step) => step.context));
     this.lanes = finding.contexts.map((_, number) => number).filter((number) => used.has(number));
     this.differs = other ? differences(run, other) : new Set();
-    this.grid = element("div", { class: "lanes", role: "list", "aria-label": run.title });
+    this.grid = element("div", { class: "lanes", role: "group", "aria-label": run.title });
     this.grid.style.gridTemplateColumns = `repeat(${Math.max(1, this.lanes.length)}, minmax(9rem, 1fr))`;
     this.draw();
   }
@@ -71,7 +106,7 @@ class Lanes {
       if (this.differs.has(number)) kind.push("differs");
       before = step.context;
       const label = `step ${number + 1}, ${this.finding.contexts[step.context].label} ${step.text}, ${placed(step.place)}`;
-      const cell = element("button", { class: kind.join(" "), type: "button", role: "listitem", "aria-label": label,
+      const cell = element("button", { class: kind.join(" "), type: "button", "aria-label": label,
         column: this.lanes.indexOf(step.context) + 1, row: row++, click: () => this.select(number) },
         element("span", { class: "number", text: `(${number + 1})` }), step.text,
         element("span", { class: "at mono", text: placed(step.place) }));
@@ -82,6 +117,17 @@ class Lanes {
     this.lanes.forEach((_, lane) => this.grid.prepend(element("div", { class: "rail", "aria-hidden": "true", column: lane + 1, row: `2 / ${Math.max(row, 3)}` })));
     if (this.selected !== null) this.mark();
     requestAnimationFrame(() => this.connect());
+  }
+
+  // Unfolds the last steps that are folded, so many that a browser draws them at once.
+  unfoldMore() {
+    let left = UNFOLD_ALL;
+    for (let number = this.run.steps.length - 1; number >= 0 && left > 0; number--) {
+      if (this.shown.has(number)) continue;
+      this.shown.add(number);
+      left -= 1;
+    }
+    this.draw();
   }
 
   // Edges between steps that are both visible.
@@ -241,6 +287,30 @@ function sides(finding) {
   return element("section", {}, element("h3", { text: finding.is_static ? "Where in the source" : "The two sides" }), box);
 }
 
+function table(caption, heads, rows) {
+  const line = (tag, cells) => element("tr", {}, ...cells.map((cell) => element(tag, tag === "th" ? { scope: "col", text: cell } : cell)));
+  return element("div", { class: "scrolled", tabindex: "0", role: "region", "aria-label": caption },
+    element("table", { class: "orders" }, element("caption", { text: caption }),
+      element("thead", {}, line("th", heads)), element("tbody", {}, ...rows.map((row) => line("td", row)))));
+}
+
+// What every serial order gives, and what the run gave beside the nearest one.
+function orders(serial) {
+  const fits = (is) => ({ class: is === true ? "fits" : "not", text: is === true ? "✓ yes" : is === false ? "✗ no" : "— does not end" });
+  const section = element("section", {}, element("h3", { text: "Beside the serial orders" }));
+  if (serial.orders?.length > 0) {
+    section.append(table("Does a serial order give the same?", ["serial order", "same results", "same state"],
+      serial.orders.map((order) => [{ class: "mono", text: order.order }, fits(order.same_results), fits(order.same_state)])));
+  }
+  if (serial.has_more_orders) section.append(element("p", { class: "legend", text: "There are too many serial orders to list them." }));
+  if (serial.differences?.length > 0) {
+    section.append(table(`Seen, beside the serial order ${serial.nearest}`, ["client", "operation", "seen", "expected", "verdict"],
+      serial.differences.map((one) => [{ text: one.client ?? "state" }, { class: "mono", text: one.operation }, { class: `mono ${one.is_same ? "" : "seen"}`, text: one.seen },
+        { class: "mono", text: one.expected ?? "does not come to its end" }, one.is_same ? { text: "same" } : { class: "not", text: "✗ differs" }])));
+  }
+  return section;
+}
+
 const runs = [];
 
 function story(finding) {
@@ -251,7 +321,7 @@ function story(finding) {
     const lanes = new Lanes(finding, run, details, other);
     runs.push(lanes);
     const all = element("button", { class: "plain", type: "button", text: "show all steps",
-      click: () => { run.steps.forEach((_, number) => lanes.shown.add(number)); lanes.draw(); } });
+      click: () => { lanes.unfoldMore(); all.hidden = lanes.shown.size === run.steps.length; } });
     columns.append(element("section", { class: "run" }, element("h3", { text: run.title }), run.steps.length > run.shown.length ? all : null, lanes.grid));
     lanes.grid.addEventListener("focusin", () => { current = lanes; });
   };
@@ -274,6 +344,7 @@ function render(finding, number) {
     element("ul", { class: "badges" }, element("li", { class: finding.severity, text: finding.severity }),
       ...[finding.kind, finding.confidence_words, finding.id].map((text) => element("li", { text }))),
     finding.why ? element("p", { class: "why", text: finding.why }) : null);
+  if (finding.serial) section.append(orders(finding.serial));
   if (finding.waits.length > 0) section.append(waits(finding));
   if (finding.is_list) section.append(sides(finding));
   else if (finding.run.steps.length > 0) section.append(story(finding));
@@ -287,15 +358,28 @@ function render(finding, number) {
   return section;
 }
 
-const main = document.getElementById("findings");
-main.replaceChildren();
-if (data.findings.length > 1) {
-  const list = element("ul");
-  data.findings.forEach((finding, number) => list.append(element("li", {}, element("a", { href: `#finding-${number + 1}`, text: `${finding.id} ${finding.title}` }))));
-  main.append(element("nav", { "aria-label": "Findings" }, list));
+async function begin() {
+  const { findings, words } = await unpacked(document.getElementById("data").textContent);
+  for (const finding of findings) {
+    unpackRun(finding, finding.run, words);
+    if (finding.beside) unpackRun(finding, finding.beside, words);
+  }
+  const main = document.getElementById("findings");
+  main.replaceChildren();
+  if (findings.length > 1) {
+    const list = element("ul");
+    findings.forEach((finding, number) => list.append(element("li", {}, element("a", { href: `#finding-${number + 1}`, text: `${finding.id} ${finding.title}` }))));
+    main.append(element("nav", { "aria-label": "Findings" }, list));
+  }
+  findings.forEach((finding, number) => main.append(render(finding, number)));
+  current = runs[0] ?? null;
+  document.documentElement.dataset.drawn = "yes";
 }
-data.findings.forEach((finding, number) => main.append(render(finding, number)));
-current = runs[0] ?? null;
+
+// What cannot be drawn is still there as text.
+begin().catch((error) => {
+  document.body.prepend(element("p", { class: "why", role: "alert", text: `This browser cannot draw the page (${error.message}); its text stands below.` }));
+});
 
 document.addEventListener("keydown", (event) => {
   if (!current || event.ctrlKey || event.altKey || event.metaKey) return;
@@ -306,8 +390,7 @@ document.addEventListener("keydown", (event) => {
     current = runs[next];
     current.move(1);
   } else if (event.key === "e") {
-    current.run.steps.forEach((_, number) => current.shown.add(number));
-    current.draw();
+    current.unfoldMore();
   }
 });
 addEventListener("resize", () => runs.forEach((lanes) => lanes.connect()));

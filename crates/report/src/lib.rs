@@ -9,6 +9,7 @@ pub mod evidence;
 pub mod finding;
 pub mod order;
 pub mod place;
+pub mod recovery_log;
 pub mod render;
 #[cfg(test)]
 mod samples;

@@ -7,6 +7,7 @@ use crate::evidence::{
 use crate::finding::{Confidence, Finding, RecordingFile, Severity};
 use crate::order::set_clocks;
 use crate::place::{Code, Frame, Place, Word};
+use crate::serial::{Compared, Effect, SerialOrder, SerialOrders};
 
 pub(crate) fn place(file: &str, line: u32, function: &str) -> Place {
     Place {
@@ -235,6 +236,27 @@ fn everything() -> Finding {
         freed: Some(moment(None)),
     });
     finding
+}
+
+/// A run that neither of two orders explains.
+pub(crate) fn serial() -> SerialOrders {
+    let order = |order: &str, results, state| SerialOrder {
+        order: order.into(),
+        same_results: Some(results),
+        same_state: Some(state),
+    };
+    SerialOrders {
+        orders: vec![order("A B", false, true), order("B A", false, false)],
+        nearest: "A B".into(),
+        differences: vec![Compared {
+            client: Some("B".into()),
+            operation: "incr hits".into(),
+            seen: "2".into(),
+            expected: Some("3".into()),
+            is_same: false,
+        }],
+        ..SerialOrders::broken_off(Effect::Semantic, Some(false))
+    }
 }
 
 /// Findings that have, together, all there is.

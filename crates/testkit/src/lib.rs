@@ -3,6 +3,8 @@
 //! A development dependency and nothing else. A helper ends the test that calls it when something goes wrong, with the
 //! reason.
 
+#[cfg(feature = "browser")]
+pub mod browser;
 mod command;
 mod compile;
 pub mod corpus;

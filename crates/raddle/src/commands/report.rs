@@ -7,9 +7,9 @@ use clap::Args;
 use raddle_campaign::Leave;
 use raddle_explore::{Replayer, changed_files};
 use raddle_report::campaign_log::{self, Campaign};
-use raddle_report::render::{Case, Format, Results, json};
+use raddle_report::render::{self, Case, Format, Results, json};
 use raddle_report::words::counted;
-use raddle_report::{Finding, RecordingFile};
+use raddle_report::{Finding, RecordingFile, recovery_log};
 use raddle_stdx::regular_file;
 use raddle_stdx::width::to_u64;
 use raddle_trace::{Enveloped, Recording};
@@ -24,10 +24,11 @@ use crate::{message, report_options};
 /// an issue tracker, a build server.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  raddle report bank-A-1c9e.raddle -o bank.html\n  raddle scan --json . > findings.json; raddle report findings.json\n  raddle report --form mail bank-A-1c9e.raddle\n  raddle explore --log bank.log -- ./bank; raddle report bank.log -o campaign.html"
+    after_help = "Examples:\n  raddle report bank-A-1c9e.raddle -o bank.html\n  raddle scan --json . > findings.json; raddle report findings.json\n  raddle report --form mail bank-A-1c9e.raddle\n  raddle explore --log bank.log -- ./bank; raddle report bank.log -o campaign.html\n  raddle report /var/log/server.log -o survived.html"
 )]
 pub(crate) struct Report {
-    /// What `--json` of another command has printed, a recording of `raddle explore`, or what `--log` of a campaign wrote.
+    /// What `--json` of another command has printed, a recording, what `--log` of a campaign wrote, or the log of a
+    /// hardened program.
     input: PathBuf,
     /// What to write: html, text, concise, json, sarif, junit, github, markdown or mail.
     #[arg(long, value_name = "FORM", default_value = "html", value_parser = report_options::form)]
@@ -37,10 +38,17 @@ pub(crate) struct Report {
     output: Option<PathBuf>,
 }
 
+/// What is drawn as a page of its own: no findings, but how something went.
+enum Course {
+    Campaigns(Vec<Campaign>),
+    /// What a hardened program survived.
+    Recoveries(recovery_log::Log),
+}
+
 impl Report {
     pub(crate) fn run(self) -> Result<Code, Failure> {
-        if let Some(campaigns) = self.campaigns()? {
-            return self.draw(&campaigns);
+        if let Some(course) = self.course()? {
+            return self.draw(&course);
         }
         let findings = self.findings()?;
         let count = to_u64(findings.len());
@@ -75,37 +83,52 @@ impl Report {
         Ok(Code::Clean)
     }
 
-    /// The campaigns of a log, if the input is one.
-    fn campaigns(&self) -> anyhow::Result<Option<Vec<Campaign>>> {
+    /// How a campaign or a hardened program went, if the input is the log of one.
+    fn course(&self) -> anyhow::Result<Option<Course>> {
+        if kernel::is_recording(&self.input) {
+            // It may be the folder of a bundle.
+            return Ok(None);
+        }
         let path = self.input.display();
         let text = regular_file::read(&self.input, RECORDING_BYTES_MAX)
             .with_context(|| format!("cannot read {path}"))?;
         let text = String::from_utf8_lossy(&text);
-        if !campaign_log::is_log(&text) {
+        if campaign_log::is_log(&text) {
+            let campaigns = campaign_log::read(&text);
+            let campaigns = campaigns.with_context(|| format!("cannot use {path}"))?;
+            return Ok(Some(Course::Campaigns(campaigns)));
+        }
+        // Findings and recordings are JSON, and may hold any text.
+        let is_json = text.trim_start().starts_with(['{', '[']) || Recording::is_kind_of(&text);
+        if is_json || !recovery_log::is_log(&text) {
             return Ok(None);
         }
-        let campaigns = campaign_log::read(&text);
-        Ok(Some(
-            campaigns.with_context(|| format!("cannot use {path}"))?,
-        ))
+        Ok(Some(Course::Recoveries(recovery_log::read(&text))))
     }
 
-    /// The page of campaigns.
-    fn draw(&self, campaigns: &[Campaign]) -> Result<Code, Failure> {
+    /// The page of a course.
+    fn draw(&self, course: &Course) -> Result<Code, Failure> {
+        let name = self.input.display().to_string();
         if self.form != Format::Html {
             return Err(anyhow!(
-                "{} is the log of a campaign, which is drawn as a page only: leave out --form",
-                self.input.display()
+                "{name} is a log, which is drawn as a page only: leave out --form"
             )
             .into());
         }
-        let name = self.input.display().to_string();
-        let page = raddle_report::render::campaign::document(&name, campaigns);
+        let (page, with) = match course {
+            Course::Campaigns(campaigns) => (
+                render::campaign::document(&name, campaigns),
+                counted(to_u64(campaigns.len()), "campaign"),
+            ),
+            Course::Recoveries(log) => (
+                render::recoveries::document(&name, log),
+                counted(to_u64(log.sites.len()), "place"),
+            ),
+        };
         let output = self.output.clone().unwrap_or_else(|| "report.html".into());
         report_options::write(&output, &page)?;
         if output.as_os_str() != "-" {
-            let count = counted(to_u64(campaigns.len()), "campaign");
-            message::note(&format!("wrote {} with {count}", output.display()));
+            message::note(&format!("wrote {} with {with}", output.display()));
         }
         Ok(Code::Clean)
     }
@@ -113,11 +136,7 @@ impl Report {
     fn findings(&self) -> Result<Vec<Finding>, Failure> {
         let path = self.input.display();
         if kernel::is_recording(&self.input) {
-            return Err(anyhow!(
-                "{path} is a recording of a kernel: `raddle kernel replay --json {} > findings.json`, then `raddle report findings.json`",
-                shell_word(&self.input)
-            )
-            .into());
+            return Ok(vec![kernel::explained(&self.input)?]);
         }
         let text = regular_file::read(&self.input, RECORDING_BYTES_MAX)
             .with_context(|| format!("cannot read {path}"))?;

@@ -11,6 +11,7 @@ pub mod mail;
 pub mod markdown;
 mod plot;
 pub mod project;
+pub mod recoveries;
 pub mod sarif;
 pub mod terminal;
 

@@ -188,6 +188,20 @@ pub(super) fn confidence(confidence: Confidence) -> &'static str {
 
 /// What is known besides the steps, one line each.
 pub(super) fn notes(finding: &Finding) -> Vec<String> {
+    let mut notes = stack_notes(finding);
+    notes.extend(finding.serial.iter().flat_map(SerialOrders::lines));
+    notes.extend(further_notes(finding));
+    notes
+}
+
+/// The notes for those who show serial orders in their own way.
+pub(super) fn notes_beside_orders(finding: &Finding) -> Vec<String> {
+    let mut notes = stack_notes(finding);
+    notes.extend(further_notes(finding));
+    notes
+}
+
+fn stack_notes(finding: &Finding) -> Vec<String> {
     let mut notes = Vec::new();
     for step in finding
         .steps
@@ -205,8 +219,11 @@ pub(super) fn notes(finding: &Finding) -> Vec<String> {
         notes.extend(note("allocated", &block.allocated));
         notes.extend(block.freed.as_ref().and_then(|freed| note("freed", freed)));
     }
-    notes.extend(finding.serial.iter().flat_map(SerialOrders::lines));
-    notes.extend(finding.notes.iter().cloned());
+    notes
+}
+
+fn further_notes(finding: &Finding) -> Vec<String> {
+    let mut notes = finding.notes.clone();
     notes.extend(creations(finding));
     notes.extend(finding.search.iter().flat_map(search_notes));
     notes

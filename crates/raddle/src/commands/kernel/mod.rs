@@ -19,7 +19,7 @@ mod summary;
 mod whereabouts;
 
 pub(super) use kinds::KINDS;
-pub(super) use replay::{Inspection, Replay, is_recording};
+pub(super) use replay::{Inspection, Replay, explained, is_recording};
 
 /// Explore interleavings of system calls inside an unmodified Linux kernel.
 #[derive(Debug, Args)]

@@ -15,9 +15,9 @@ use raddle_kernel::campaign::{
 use raddle_kernel::recording::{KernelRecording, ModuleInput};
 use raddle_kernel::test_case::TestCase;
 use raddle_linearize::LinearizeKernel;
-use raddle_report::RecordingFile;
 use raddle_report::render::{json, terminal};
 use raddle_report::words::{counted, printable};
+use raddle_report::{Finding, RecordingFile};
 use raddle_sched::travel::Rerun as _;
 use raddle_stdx::width::to_u64;
 use raddle_stdx::{Digest, regular_file};
@@ -140,52 +140,8 @@ pub(crate) fn read_recording(path: &Path) -> anyhow::Result<(KernelRecording, Pa
 impl Replay {
     pub(crate) fn run(self) -> Result<Code, Failure> {
         let (recording, file) = read_recording(&self.recording)?;
-        let whereabouts = Whereabouts::of(&file, self.sealed);
-        let machine = whereabouts.machine(&recording, self.inspection.kernel.as_deref())?;
-        let guest = GuestOptions {
-            symbols: self.inspection.symbols.clone(),
-            ..GuestOptions::of_recording(&machine, self.inspection.cache.clone())
-        };
-        let prepared = prepare(&guest, ConsoleTo::Nowhere)?;
-        let machine = &recording.machine;
-        if prepared.inputs.kernel_digest != machine.kernel_digest {
-            return Err(anyhow!(
-                "{} is not the kernel of the recording (its digest is {:016x}, that of the recording {:016x}): name the right one with --kernel",
-                guest.kernel.display(),
-                prepared.inputs.kernel_digest,
-                machine.kernel_digest
-            )
-            .into());
-        }
-        if prepared.inputs.initramfs_digest != machine.initramfs_digest {
-            message::warning(
-                "the agent or a file of the guest is not that of the recording: the run may differ",
-            );
-        }
-        let mut target = Target {
-            boot: prepared.boot,
-            test: read_test(&recording, &whereabouts)?,
-            symbols: Arc::new(prepared.symbols),
-            modules: prepared.modules,
-            race_rules: RaceRules::default(),
-            contexts: None,
-            time_max: recording.time_max,
-            judge: None,
-            origin: Origin {
-                machine: recording.machine.clone(),
-                modules: recording.modules.clone(),
-            },
-        };
-        if let Some(rules) = &recording.serial {
-            let oracle = LinearizeKernel::start(target.clone(), rules, Leave::endless());
-            target.judge = Some(oracle.map_err(cannot_judge)?.judge());
-        }
-        let mut session = Session::start(&target).map_err(start_failure)?;
-        if session.start_digest() != recording.start_digest {
-            message::warning(
-                "the guest at the start line is not that of the recording: the run may differ",
-            );
-        }
+        let target = target(&recording, &file, self.sealed, &self.inspection)?;
+        let mut session = start(&target, &recording)?;
         if let Some(workers) = self.inspection.traced_on {
             return self.repeat(&target, &recording, workers);
         }
@@ -295,11 +251,7 @@ impl Replay {
             }
         }
         if let Some(finding) = &mut replayed.finding {
-            finding.test = recording.test.clone().unwrap_or_default();
-            finding.recording = Some(RecordingFile {
-                file: self.recording.display().to_string(),
-                command: format!("raddle kernel replay {}", shell_word(&self.recording)),
-            });
+            named(finding, recording, &self.recording);
         }
         if self.inspection.json {
             let findings: Vec<_> = replayed.finding.iter().cloned().collect();
@@ -339,6 +291,100 @@ impl Replay {
             Code::Clean
         })
     }
+}
+
+/// The guest of a recording.
+fn target(
+    recording: &KernelRecording,
+    file: &Path,
+    is_sealed: bool,
+    inspection: &Inspection,
+) -> Result<Target, Failure> {
+    let whereabouts = Whereabouts::of(file, is_sealed);
+    let machine = whereabouts.machine(recording, inspection.kernel.as_deref())?;
+    let guest = GuestOptions {
+        symbols: inspection.symbols.clone(),
+        ..GuestOptions::of_recording(&machine, inspection.cache.clone())
+    };
+    let prepared = prepare(&guest, ConsoleTo::Nowhere)?;
+    let machine = &recording.machine;
+    if prepared.inputs.kernel_digest != machine.kernel_digest {
+        return Err(anyhow!(
+            "{} is not the kernel of the recording (its digest is {:016x}, that of the recording {:016x}): name the right one with --kernel",
+            guest.kernel.display(),
+            prepared.inputs.kernel_digest,
+            machine.kernel_digest
+        )
+        .into());
+    }
+    if prepared.inputs.initramfs_digest != machine.initramfs_digest {
+        message::warning(
+            "the agent or a file of the guest is not that of the recording: the run may differ",
+        );
+    }
+    let mut target = Target {
+        boot: prepared.boot,
+        test: read_test(recording, &whereabouts)?,
+        symbols: Arc::new(prepared.symbols),
+        modules: prepared.modules,
+        race_rules: RaceRules::default(),
+        contexts: None,
+        time_max: recording.time_max,
+        judge: None,
+        origin: Origin {
+            machine: recording.machine.clone(),
+            modules: recording.modules.clone(),
+        },
+    };
+    if let Some(rules) = &recording.serial {
+        let oracle = LinearizeKernel::start(target.clone(), rules, Leave::endless());
+        target.judge = Some(oracle.map_err(cannot_judge)?.judge());
+    }
+    Ok(target)
+}
+
+/// The guest where the recorded run begins.
+fn start<'t>(target: &'t Target, recording: &KernelRecording) -> Result<Session<'t>, Failure> {
+    let mut session = Session::start(target).map_err(start_failure)?;
+    if session.start_digest() != recording.start_digest {
+        message::warning(
+            "the guest at the start line is not that of the recording: the run may differ",
+        );
+    }
+    Ok(session)
+}
+
+/// Replays a recording and tells its failure, for those who show it in another way.
+pub(crate) fn explained(path: &Path) -> Result<Finding, Failure> {
+    let (recording, file) = read_recording(path)?;
+    let target = target(&recording, &file, false, &Inspection::default())?;
+    let mut session = start(&target, &recording)?;
+    let (schedule, rules) = (&recording.schedule, recording.rules);
+    let replayed = replay(&mut session, schedule, rules, &recording.fingerprint);
+    let shown = path.display();
+    if replayed.digests.run != recording.run_digest {
+        return Err(anyhow!(
+            "the replay of {shown} is not the recorded run; `raddle kernel replay {}` says what it is",
+            shell_word(path)
+        )
+        .into());
+    }
+    let mut finding = replayed.finding.ok_or_else(|| {
+        anyhow!(
+            "{shown} is the recording of a run in which nothing fails: there is no finding to tell"
+        )
+    })?;
+    named(&mut finding, &recording, path);
+    Ok(finding)
+}
+
+/// Says which test a finding is of, and how to have it again.
+fn named(finding: &mut Finding, recording: &KernelRecording, path: &Path) {
+    finding.test = recording.test.clone().unwrap_or_default();
+    finding.recording = Some(RecordingFile {
+        file: path.display().to_string(),
+        command: format!("raddle kernel replay {}", shell_word(path)),
+    });
 }
 
 /// Waits for gdb, with the names of all functions in a file beside the recording.

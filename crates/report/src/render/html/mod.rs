@@ -1,33 +1,44 @@
 //! A page that draws findings: one file without anything from elsewhere, for people who have nothing but a browser.
 //!
-//! The page holds the findings as data, and a script of ours that draws them. Texts come from programs that nobody
-//! trusts: in the data no `<` is left, the script makes text nodes of them, and the page's policy runs nothing but that
-//! script, which it names by its digest.
+//! The page holds the findings as data, compressed, and a script of ours that draws them. Texts come from programs that
+//! no one vouches for: in base64 the data has no markup, the script makes text nodes of what comes out, and the page's
+//! policy runs nothing but that script, which it names by its digest.
+
+mod packed;
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use super::Results;
 use super::choice::choose;
 use super::terminal::{self, Style};
-use crate::action::sentence;
-use crate::evidence::{Edge, Held, Step};
+use crate::evidence::{Edge, Step};
 use crate::finding::{Confidence, Finding};
+use packed::Words;
 
-const STYLE: &str = include_str!("../../assets/report.css");
-const SCRIPT: &str = include_str!("../../assets/report.js");
+const STYLE: &str = include_str!("../../../assets/report.css");
+const SCRIPT: &str = include_str!("../../../assets/report.js");
 /// SHA-256 of the two, as the policy of the page names them; a test says what they must be.
-const STYLE_DIGEST: &str = "VMvXyzkgHHsBVEQlEui+nYo2t3LItb90x8Fa6owNSA0=";
-const SCRIPT_DIGEST: &str = "MgI+zPQQ5QKLfnQG+MM76z8Tu5ZOX+JprFByjupa2KA=";
+const STYLE_DIGEST: &str = "G08EpGZQcDRcbsS5HwCc8xHztUI/QXGIKa7EjWivsI8=";
+const SCRIPT_DIGEST: &str = "3n5cUli+DUdOdy47b10cBPITKNhG+qo4tybuK9S7IDk=";
 /// Steps of a run that are in the page, the last ones.
-const STEPS_MAX: usize = 5000;
+const STEPS_MAX: usize = 100_000;
 
 /// The whole page.
 pub fn document(results: &Results) -> serde_json::Result<String> {
     let findings = results.findings();
-    let page: Vec<Value> = findings.iter().map(page_of).collect();
-    let data = serde_json::to_string(&json!({ "findings": page }))?.replace('<', "\\u003c");
+    let mut words = Words::default();
+    let page: Vec<Value> = findings
+        .iter()
+        .map(|finding| page_of(finding, &mut words))
+        .collect();
+    let data = compressed(&json!({ "findings": page, "words": words.into_json() }))?;
     let title = match findings.as_slice() {
         [one] => escaped(&one.title),
         all => format!("{} findings", all.len()),
@@ -51,11 +62,13 @@ pub fn document(results: &Results) -> serde_json::Result<String> {
 <style>{STYLE}</style>
 </head>
 <body>
+<header>
 <h1>raddle: {suite}</h1>
 <p class=\"legend keys\">Keys: <kbd>j</kbd> <kbd>k</kbd> or arrows step, <kbd>e</kbd> unfolds all, <kbd>n</kbd> <kbd>p</kbd> go to the next or previous run.</p>
+</header>
 <main id=\"findings\">{plain}</main>
 <footer><pre>{closing}</pre></footer>
-<script type=\"application/json\" id=\"data\">{data}</script>
+<script type=\"application/gzip\" id=\"data\">{data}</script>
 <script>{SCRIPT}</script>
 </body>
 </html>
@@ -64,8 +77,17 @@ pub fn document(results: &Results) -> serde_json::Result<String> {
     ))
 }
 
+/// The data of the page. The same data has the same bytes everywhere: there is no time in it.
+fn compressed(data: &Value) -> serde_json::Result<String> {
+    let mut packing = GzEncoder::new(Vec::new(), Compression::best());
+    serde_json::to_writer(&mut packing, data)?;
+    packing.flush().map_err(serde_json::Error::io)?;
+    let packed = packing.finish().map_err(serde_json::Error::io)?;
+    Ok(BASE64.encode(packed))
+}
+
 /// A finding with everything worded that the page shows.
-fn page_of(finding: &Finding) -> Value {
+fn page_of(finding: &Finding, words: &mut Words) -> Value {
     let is_static = finding.confidence < Confidence::Predicted;
     let has_order = finding.steps.iter().any(|step| step.global_step.is_some());
     let is_list = is_static || (!has_order && finding.edges.is_empty() && finding.waits.is_empty());
@@ -81,7 +103,7 @@ fn page_of(finding: &Finding) -> Value {
         };
         let shown = choose(&as_finding).steps;
         let title = format!("What should have happened: {}", run.title);
-        run_of(finding, &title, (&run.steps, &run.edges), &shown)
+        run_of(finding, &title, (&run.steps, &run.edges), &shown, words)
     });
     let steps = (finding.steps.as_slice(), finding.edges.as_slice());
     json!({
@@ -94,10 +116,11 @@ fn page_of(finding: &Finding) -> Value {
         "contexts": finding.contexts,
         "stacks": finding.stacks,
         "sources": finding.sources,
-        "run": run_of(finding, "What happened", steps, &shown),
+        "run": run_of(finding, "What happened", steps, &shown, words),
         "beside": beside,
         "waits": finding.waits,
-        "notes": terminal::notes(finding),
+        "serial": finding.serial,
+        "notes": terminal::notes_beside_orders(finding),
         "console": finding.console,
         "command": finding.recording.as_ref().map(|recording| &recording.command),
         "is_static": is_static,
@@ -111,39 +134,15 @@ fn run_of(
     title: &str,
     (steps, edges): (&[Step], &[Edge]),
     shown: &[usize],
+    words: &mut Words,
 ) -> Value {
     let from = steps.len().saturating_sub(STEPS_MAX);
     let numbers = shown.iter().filter_map(|number| number.checked_sub(from));
-    let edges = edges.iter().filter_map(|edge| {
-        let (first, last) = (edge.from.checked_sub(from)?, edge.to.checked_sub(from)?);
-        Some(json!({ "kind": edge.kind, "from": first, "to": last }))
-    });
-    let steps = steps[from..].iter().map(|step| step_of(finding, step));
     json!({
         "title": title,
-        "steps": steps.collect::<Vec<_>>(),
-        "edges": edges.collect::<Vec<_>>(),
+        "steps": packed::columns(finding, &steps[from..], words),
+        "edges": packed::edges(edges, from),
         "shown": numbers.collect::<Vec<_>>(),
-    })
-}
-
-fn step_of(finding: &Finding, step: &Step) -> Value {
-    let name = |held: &Held| held.name.clone();
-    let locks = step.locks.known();
-    json!({
-        "context": step.context,
-        "text": sentence(finding, step),
-        "end": !step.action.is_passing(),
-        "place": step.place,
-        "object": step.object,
-        "address": step.address,
-        "before": step.before.map(crate::evidence::Value::shown),
-        "after": step.after.map(crate::evidence::Value::shown),
-        "locks": locks.map(|held| held.iter().map(name).collect::<Vec<_>>()),
-        "global_step": step.global_step,
-        "repeats": step.repeats,
-        "clock": step.clock,
-        "stack": step.stack,
     })
 }
 
@@ -161,7 +160,7 @@ pub(super) fn static_page(title: &str, body: &str) -> String {
 <style>{STYLE}</style>
 </head>
 <body>
-<h1>raddle: {title}</h1>
+<header><h1>raddle: {title}</h1></header>
 <main>{body}</main>
 </body>
 </html>
@@ -209,27 +208,11 @@ mod tests {
     #[test]
     fn the_policy_names_the_style_and_the_script() {
         for (text, named) in [(STYLE, STYLE_DIGEST), (SCRIPT, SCRIPT_DIGEST)] {
-            assert_eq!(base64(&Sha256::digest(text.as_bytes())), named);
+            assert_eq!(BASE64.encode(Sha256::digest(text.as_bytes())), named);
         }
         let text = page(samples::all());
         assert!(text.contains("default-src 'none'"));
         assert!(text.contains(&format!("<script>{SCRIPT}</script>")));
-    }
-
-    fn base64(bytes: &[u8]) -> String {
-        const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let mut out = String::new();
-        for chunk in bytes.chunks(3) {
-            let mut group = [0; 3];
-            group[..chunk.len()].copy_from_slice(chunk);
-            let bits = u32::from_be_bytes([0, group[0], group[1], group[2]]);
-            for (position, shift) in [18, 12, 6, 0].into_iter().enumerate() {
-                let letter = LETTERS[(bits >> shift) as usize & 63];
-                let is_there = position <= chunk.len();
-                out.push(if is_there { char::from(letter) } else { '=' });
-            }
-        }
-        out
     }
 
     #[test]
@@ -253,6 +236,58 @@ mod tests {
         for outside in ["src=", "href=\"http", "@import", "url(http"] {
             assert!(!text.contains(outside), "{outside}");
         }
-        assert!(text.len() < 2 << 20);
+    }
+
+    /// What the browser unpacks.
+    fn data(page: &str) -> Value {
+        let (_, rest) = page.split_once("id=\"data\">").unwrap();
+        let (packed, _) = rest.split_once('<').unwrap();
+        let packed = BASE64.decode(packed).unwrap();
+        serde_json::from_reader(flate2::read::GzDecoder::new(packed.as_slice())).unwrap()
+    }
+
+    #[test]
+    fn orders_and_differences_are_tables_and_no_notes() {
+        let mut finding = samples::lost_update();
+        finding.serial = Some(samples::serial());
+        let data = data(&page(vec![finding]));
+        let shown = &data["findings"][0];
+        assert_eq!(shown["serial"]["orders"][0]["order"], "A B");
+        assert_eq!(shown["serial"]["differences"][0]["seen"], "2");
+        let notes = shown["notes"].to_string();
+        assert!(!notes.contains("serial order"), "{notes}");
+    }
+
+    /// A run of a hundred thousand steps whose values, addresses and instructions all differ.
+    #[test]
+    fn a_hundred_thousand_steps_are_a_page_below_two_megabytes() {
+        let mut finding = samples::lost_update();
+        let (mut random, mut global) = (1_u64, 0);
+        let steps = finding.steps.clone();
+        finding.steps = (0..STEPS_MAX)
+            .map(|number| {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                global += 1 + (random >> 60);
+                let mut step = steps[number % 5].clone();
+                step.global_step = Some(global);
+                let value = (random >> 32) % 1000;
+                step.after = Some(crate::evidence::Value {
+                    bits: crate::place::Word(value),
+                    size: 4,
+                });
+                step.address = Some(crate::place::Word(0x5555_5555_0000 + value * 8));
+                step
+            })
+            .collect();
+        crate::order::set_clocks(&mut finding);
+        finding.expected = None;
+        let text = page(vec![finding]);
+        assert!(text.len() < 2_000_000, "{}", text.len());
+        assert_eq!(
+            data(&text)["findings"][0]["run"]["steps"]["count"],
+            STEPS_MAX
+        );
     }
 }
