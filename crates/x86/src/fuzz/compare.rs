@@ -1,9 +1,12 @@
 //! Finding differences that matter.
 
-use iced_x86::{Instruction, Mnemonic, RflagsBits};
+use iced_x86::{Instruction, Mnemonic, OpKind, RflagsBits};
 
 use super::case::{Case, CaseResult, Ending};
 use super::layout::{DATA, WINDOW_BYTES, WINDOWS};
+use super::vendor::{
+    forgive_flags_of_rounds, forgive_order_of_checks, forgive_untouched_count, is_page_fault,
+};
 use crate::flags::rflags;
 use crate::generic::{Class, class_of};
 
@@ -14,6 +17,9 @@ pub(super) struct Mask {
     fsw: u16,
     mnemonic: Mnemonic,
     is_mmx: bool,
+    is_x87: bool,
+    /// It repeats a string instruction whose count has 32 bits.
+    has_short_count: bool,
     operand_bytes: u64,
 }
 
@@ -32,6 +38,8 @@ impl Mask {
         Self {
             mnemonic: insn.mnemonic(),
             is_mmx: class_of(insn.code()) == Class::Mmx,
+            is_x87: class_of(insn.code()) == Class::X87,
+            has_short_count: has_short_count(insn),
             operand_bytes: insn.memory_size().size() as u64,
             ..Self::of_undefined(insn.rflags_undefined())
         }
@@ -65,12 +73,26 @@ impl Mask {
             fsw: !u16::try_from(conditions).unwrap_or(0),
             mnemonic: Mnemonic::INVALID,
             is_mmx: false,
+            is_x87: false,
+            has_short_count: false,
             operand_bytes: 0,
         }
     }
 
     /// Overwrites what processors of different vendors do differently, so that only real differences remain.
-    pub(super) fn forgive(self, operand: u64, native: &mut CaseResult, ours: &CaseResult) {
+    pub(super) fn forgive(
+        self,
+        (case, operand): (&Case, u64),
+        native: &mut CaseResult,
+        ours: &CaseResult,
+    ) {
+        forgive_flags_of_rounds(self.mnemonic, native, ours);
+        if self.has_short_count {
+            forgive_untouched_count(case, native, ours);
+        }
+        if self.is_x87 {
+            forgive_order_of_checks(native, ours);
+        }
         let is_masked_store = matches!(self.mnemonic, Mnemonic::Maskmovq | Mnemonic::Maskmovdqu);
         // Which byte of a large or masked operand faults first.
         let is_short_environment = self.operand_bytes == 14;
@@ -114,7 +136,7 @@ impl Mask {
         );
         // Whether a faulting instruction has already turned the x87 stack into MMX registers.
         let is_fault = matches!(native.ending, Ending::Fault { .. });
-        if self.is_mmx && (is_simd || is_masked_store && is_fault) {
+        if self.is_mmx && is_fault {
             let mxcsr = native.fx.mxcsr;
             native.fx = ours.fx;
             native.fx.mxcsr = mxcsr;
@@ -138,8 +160,16 @@ impl Mask {
     }
 }
 
-fn is_page_fault(result: &CaseResult) -> bool {
-    matches!(result.ending, Ending::Fault { vector: 14, .. })
+/// Whether an instruction is repeated as often as ECX says.
+fn has_short_count(insn: &Instruction) -> bool {
+    let is_repeated = insn.has_rep_prefix() || insn.has_repne_prefix();
+    let is_short = [insn.op0_kind(), insn.op1_kind()].iter().any(|kind| {
+        matches!(
+            kind,
+            OpKind::MemorySegESI | OpKind::MemorySegEDI | OpKind::MemoryESEDI
+        )
+    });
+    is_repeated && is_short
 }
 
 /// Takes one byte of memory from the other side.

@@ -24,6 +24,7 @@ mod subject;
 mod tests;
 mod trace;
 mod values;
+mod vendor;
 
 pub use case::{Case, CaseResult, Ending};
 pub use layout::{CODE, DATA, DATA_BYTES, PROGRAM, TAKEN, WINDOW_BYTES, WINDOWS};

@@ -208,7 +208,7 @@ impl Run<'_> {
             let is_fault = matches!(self.native.ending, super::Ending::Fault { .. });
             report.faults += u64::from(is_fault);
             self.per_form[index].0 += 1;
-            mask.forgive(operand, &mut self.native, &self.ours);
+            mask.forgive((&case, operand), &mut self.native, &self.ours);
             let Some(differences) = differences(&case, mask, &self.native, &self.ours) else {
                 continue;
             };
