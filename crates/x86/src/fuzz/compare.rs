@@ -5,7 +5,8 @@ use iced_x86::{Instruction, Mnemonic, OpKind, RflagsBits};
 use super::case::{Case, CaseResult, Ending};
 use super::layout::{DATA, WINDOW_BYTES, WINDOWS};
 use super::vendor::{
-    forgive_flags_of_rounds, forgive_order_of_checks, forgive_untouched_count, is_page_fault,
+    forgive_flags_of_rounds, forgive_half_a_store, forgive_order_of_checks,
+    forgive_untouched_halves, is_page_fault, undefined_flags,
 };
 use crate::flags::rflags;
 use crate::generic::{Class, class_of};
@@ -25,6 +26,7 @@ pub(super) struct Mask {
 
 /// Operands beyond this are accessed in parts, in an order that is the processor's own.
 const ONE_ACCESS: u64 = 16;
+const LONG_DOUBLE: u64 = 10;
 const SIMD_FAULT: u8 = 19;
 const MASKS: u32 = 0x1F80;
 const OVERFLOW: u32 = 1 << 3;
@@ -41,7 +43,7 @@ impl Mask {
             is_x87: class_of(insn.code()) == Class::X87,
             has_short_count: has_short_count(insn),
             operand_bytes: insn.memory_size().size() as u64,
-            ..Self::of_undefined(insn.rflags_undefined())
+            ..Self::of_undefined(undefined_flags(insn))
         }
     }
 
@@ -88,10 +90,13 @@ impl Mask {
     ) {
         forgive_flags_of_rounds(self.mnemonic, native, ours);
         if self.has_short_count {
-            forgive_untouched_count(case, native, ours);
+            forgive_untouched_halves(case, native, ours);
         }
         if self.is_x87 {
             forgive_order_of_checks(native, ours);
+            if self.operand_bytes == LONG_DOUBLE {
+                forgive_half_a_store(native, ours);
+            }
         }
         let is_masked_store = matches!(self.mnemonic, Mnemonic::Maskmovq | Mnemonic::Maskmovdqu);
         // Which byte of a large or masked operand faults first.

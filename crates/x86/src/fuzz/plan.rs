@@ -7,6 +7,7 @@ use super::case::Case;
 use super::layout::{CODE, DATA, DATA_BYTES, TAKEN, WINDOW_BYTES};
 use super::operands::{self, Style};
 use super::values;
+use super::vendor::undefined_flags;
 use crate::cpu::{FxState, Reg};
 use crate::flags::rflags;
 use crate::generic::{Class, class_of};
@@ -322,7 +323,7 @@ fn branch_behind(insn: &Instruction, prng: &mut Prng) -> Option<[u8; 2]> {
     ];
     let goes_on = insn.flow_control() == FlowControl::Next;
     let condition = prng.below(16).to_le_bytes()[0];
-    let is_defined = READ[usize::from(condition >> 1)] & insn.rflags_undefined() == 0;
+    let is_defined = READ[usize::from(condition >> 1)] & undefined_flags(insn) == 0;
     if !goes_on || !is_defined || !prng.chance(1, 4) {
         return None;
     }

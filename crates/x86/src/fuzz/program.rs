@@ -21,6 +21,7 @@ use super::case::Case;
 use super::compare::Mask;
 use super::layout::{DATA, PROGRAM, PROGRAM_BYTES, WINDOW_BYTES, WINDOWS};
 use super::operands::{self, Style};
+use super::vendor::undefined_flags;
 use super::{forms, values};
 use crate::cpu::{FxState, Reg};
 use crate::generic::{Class, class_of};
@@ -236,7 +237,7 @@ fn after(insn: &Instruction, undefined: u32) -> u32 {
     } else {
         undefined & !insn.rflags_modified()
     };
-    kept | insn.rflags_undefined()
+    kept | undefined_flags(insn)
 }
 
 /// What compilers emit most, and engines therefore treat specially.
