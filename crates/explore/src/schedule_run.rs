@@ -58,7 +58,10 @@ pub(crate) fn run_observed(
 ) -> Run {
     let territory = Arc::clone(&session.territory);
     let mut attribution = Attribution::new(&territory);
-    let mut facts = Facts::knowing(&session.inferred_locks).with_conditions_that_exclude();
+    session.restore();
+    let mut facts = Facts::knowing(&session.inferred_locks)
+        .with_conditions_that_exclude()
+        .with_blocks(session.world.blocks_of_before(ContextId(0)));
     let mut atomics = std::mem::take(&mut session.atomics);
     let values = (Watch::NOTHING, Look::VALUES);
     let run = run_under(session, scheduler, rules, values, &mut |world, events| {

@@ -181,6 +181,12 @@ impl Heap {
         self.freed.clear();
     }
 
+    /// The blocks that were there at the snapshot and still are.
+    pub(crate) fn unchanged(&self) -> impl Iterator<Item = &Block> {
+        let base = self.base.values();
+        base.filter(|block| !self.changes.contains_key(&block.addr))
+    }
+
     /// Explains a forbidden access.
     pub(crate) fn error_at(&self, addr: u64, writes: bool) -> (HeapErrorKind, Option<Block>) {
         if let Some(block) = self.freed_at(addr) {

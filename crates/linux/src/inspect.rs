@@ -102,6 +102,15 @@ impl LinuxWorld {
         self.kernel().space_of(tid).heap.block_at(addr).cloned()
     }
 
+    /// The heap blocks of a live context that are older than the snapshot: address and size.
+    pub fn blocks_of_before(&self, who: ContextId) -> Vec<(u64, u64)> {
+        let Some(tid) = self.tid(who) else {
+            return Vec::new();
+        };
+        let blocks = self.kernel().space_of(tid).heap.unchanged();
+        blocks.map(|block| (block.addr, block.size)).collect()
+    }
+
     /// Where the function that allocated the live heap block at an address was called.
     pub fn allocated_by(&self, who: ContextId, addr: u64) -> Option<u64> {
         let tid = self.tid(who)?;

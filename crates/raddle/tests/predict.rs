@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use raddle_testkit::kernel::{cache, on_test, raddle as told_in, recording};
-use raddle_testkit::{corpus, raddle_in, run, temporary};
+use raddle_testkit::{compile_test_program, corpus, raddle_in, run, temporary};
 
 /// Exit status, standard output, standard error.
 fn predict(folder: &Path, program: &Path, options: &[&str]) -> (Option<i32>, String, String) {
@@ -113,6 +113,19 @@ fn indices_and_lengths_that_change_in_between_are_forced() {
 fn two_switches_in_exact_places_are_forced() {
     check("mozilla/js_two_timing", "conmem");
     check("mozilla/four_accesses", "conseq");
+}
+
+#[test]
+fn uses_of_a_block_that_is_older_than_the_threads_are_forced_behind_its_end() {
+    let folder = temporary();
+    let folder = folder.path();
+    let build = |variant: &str| {
+        let variant = format!("-D{}", variant.to_uppercase());
+        let flags = ["-g", "-O0", "-pthread", variant.as_str()];
+        compile_test_program(folder, "explore/older_block.c", &flags)
+    };
+    let told = check_variants("older_block", "conmem", folder, &build);
+    assert!(is_confirmed(&told, "con-dangling"), "{told}");
 }
 
 #[test]

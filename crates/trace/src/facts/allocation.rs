@@ -13,10 +13,10 @@ pub struct Allocation {
     /// Who asked for it, and where.
     pub context: ContextId,
     pub site: Site,
-    /// Number among the allocations of this context at this site, from 1. With both it names the block, also in
-    /// another schedule in which the context does the same.
+    /// Number among the allocations of this context at this site, from 1; 0 if it is older than the run. With both it
+    /// names the block, also in another schedule in which the context does the same.
     pub ordinal: u64,
-    /// Number among all allocations of the run, from 1.
+    /// Number among all allocations of the run, from 1; 0 if it is older.
     pub generation: u64,
     /// Who has freed it, and where.
     pub freed: Option<(ContextId, Site)>,
@@ -73,6 +73,20 @@ impl Allocations {
         self.by_addr.insert(addr, allocation);
     }
 
+    /// A block is older than the run.
+    pub fn existed(&mut self, addr: u64, size: u64) {
+        let allocation = Allocation {
+            addr,
+            size,
+            context: ContextId(0),
+            site: Site::NOWHERE,
+            ordinal: 0,
+            generation: 0,
+            freed: None,
+        };
+        self.by_addr.insert(addr, allocation);
+    }
+
     pub fn free(&mut self, context: ContextId, site: Site, addr: u64) {
         if let Some(allocation) = self.by_addr.get_mut(&addr) {
             allocation.freed.get_or_insert((context, site));
@@ -118,6 +132,18 @@ mod tests {
         assert_eq!((new.offset, new.allocation.freed), (16, None));
         assert_eq!(new.name("q.c:3"), "block(q.c:3)+16");
         assert_eq!(blocks.at(0x100).unwrap().name("q.c:3"), "block(q.c:3)");
+    }
+
+    #[test]
+    fn a_block_that_is_older_than_the_run_counts_until_its_memory_is_handed_out_again() {
+        let mut blocks = Allocations::default();
+        blocks.existed(0x100, 32);
+        let old = *blocks.at(0x110).unwrap().allocation;
+        assert_eq!((old.ordinal, old.generation), (0, 0));
+        blocks.free(WHO, Site::first(11), 0x100);
+        blocks.allocate(WHO, Site::first(10), 0x100, 32);
+        let new = blocks.at(0x110).unwrap().allocation;
+        assert_eq!((new.ordinal, new.generation), (1, 1));
     }
 
     #[test]

@@ -99,6 +99,15 @@ impl Facts {
         self
     }
 
+    /// The same facts, where these blocks were allocated before the run began: address and size.
+    #[must_use]
+    pub fn with_blocks(mut self, blocks: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        for (addr, size) in blocks {
+            self.allocations.existed(addr, size);
+        }
+        self
+    }
+
     /// Takes in an event; locks without a function stay unknown.
     pub fn event(&mut self, event: &Event) {
         self.event_with(event, &mut |_| LockedKind::Unknown);
