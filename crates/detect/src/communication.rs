@@ -86,26 +86,30 @@ pub type Meetings = BTreeSet<Vec<Site>>;
 
 impl Communication {
     pub fn event(&mut self, event: &Event) {
-        let EventKind::Access(access) = &event.kind else {
-            return;
-        };
+        if let EventKind::Access(access) = &event.kind {
+            self.access(event.context, event.site, access);
+        }
+    }
+
+    /// An access by somebody who may be a part of a context.
+    pub fn access(&mut self, user: ContextId, site: Site, access: &Access) {
         let writes = access.how.writes();
         if access.is_in_one_granule() {
-            self.touch(event, access, writes);
+            self.touch(user, site, access, writes);
         } else {
             for piece in access.pieces() {
-                self.touch(event, &piece, writes);
+                self.touch(user, site, &piece, writes);
             }
         }
     }
 
     #[inline]
-    fn touch(&mut self, event: &Event, piece: &Access, writes: bool) {
+    fn touch(&mut self, user: ContextId, site: Site, piece: &Access, writes: bool) {
         let key = piece.location.granule();
         let touch = Touch {
             granule: key,
-            site: event.site,
-            context: event.context,
+            site,
+            context: user,
             writes,
             age: self.age + 1,
         };
@@ -113,14 +117,14 @@ impl Communication {
             return;
         }
         if writes {
-            self.writers.insert(event.site);
+            self.writers.insert(site);
         }
         let uses = self.granules.entry(key).or_default();
-        let first = *uses.first.get_or_insert(event.context);
-        uses.is_shared |= first != event.context;
+        let first = *uses.first.get_or_insert(user);
+        uses.is_shared |= first != user;
         uses.is_written |= writes;
-        if !uses.sites.contains(&event.site) {
-            uses.sites.push(event.site);
+        if !uses.sites.contains(&site) {
+            uses.sites.push(site);
         }
     }
 

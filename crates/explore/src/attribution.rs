@@ -88,7 +88,7 @@ impl Territory {
     }
 
     /// Whether memory belongs to the program.
-    fn is_own_memory(&self, world: &LinuxWorld, who: ContextId, addr: u64) -> bool {
+    pub(crate) fn is_own_memory(&self, world: &LinuxWorld, who: ContextId, addr: u64) -> bool {
         let is_own_block = || {
             let allocator = world.allocated_by(who, addr)?;
             Some(!self.is_library(allocator))

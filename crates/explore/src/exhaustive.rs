@@ -10,10 +10,14 @@ use raddle_sched::dpor::{SharedLog, Touched, Transition};
 use raddle_world::{ContextId, Event, EventKind, World};
 
 use crate::attribution::Attribution;
+use crate::handlers::Handlers;
 use crate::judge::Rules;
 use crate::schedule_run::{Run, block_places, run_under};
 use crate::session::{Look, Session};
 
+/// Why a search is no proof where signals have handlers: which instruction they come before is not searched through.
+const HANDLED: &str =
+    "signal handlers came where the other orders put them, and at no other moment";
 /// What joining threads and ending ones have in common.
 const JOIN_OBJECT: u64 = u64::MAX - 1;
 /// System calls whose order may matter touch this.
@@ -42,10 +46,13 @@ impl NoteTransitions for Session {
             is_traced: true,
         };
         let closely = (Watch::MEMORY, look);
+        let mut handlers = Handlers::default();
         let run = run_under(self, scheduler, rules, closely, &mut |world, events| {
+            events.iter().for_each(|event| handlers.event(event));
             note_events(world, events, log, &mut attribution);
         });
-        Noted { run, bound: None }
+        let bound = handlers.has_interrupted.then_some(HANDLED);
+        Noted { run, bound }
     }
 }
 

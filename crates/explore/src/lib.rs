@@ -10,6 +10,7 @@ mod attribution;
 mod checkpoint;
 mod exhaustive;
 mod explain;
+mod handlers;
 mod hint;
 mod history;
 pub mod judge;

@@ -12,7 +12,8 @@ use raddle_trace::{Facts, Observer as _};
 use raddle_world::{ContextId, Event, EventKind, GRANULE_BYTES, Location, World};
 
 use crate::atomics::Atomics;
-use crate::attribution::{Attribution, Own};
+use crate::attribution::{Attribution, Own, Territory};
+use crate::handlers::Handlers;
 use crate::judge::{Rules, Writing, judge};
 use crate::session::{Look, Session};
 
@@ -134,6 +135,8 @@ pub(crate) fn run_under(
 /// Takes in the events of one run.
 struct Observer {
     communication: Communication,
+    handlers: Handlers,
+    territory: Arc<Territory>,
     facts: Facts,
     races: Races,
     writing: Writing,
@@ -146,6 +149,8 @@ impl Observer {
     fn new(session: &Session, watch: Watch) -> Self {
         Self {
             communication: Communication::default(),
+            handlers: Handlers::default(),
+            territory: Arc::clone(&session.territory),
             facts: Facts::default(),
             races: Races::default(),
             writing: Writing::default(),
@@ -177,7 +182,10 @@ impl Observer {
         {
             self.facts.mark_atomic(access);
         }
-        self.communication.event(&event);
+        self.handlers.event(&event);
+        let place = (world, &*self.territory);
+        self.handlers
+            .communicate(&mut self.communication, place, &event);
         if event.is_exact() {
             self.facts.event(&event);
             self.races.event(&event, &self.facts);

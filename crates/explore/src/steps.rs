@@ -10,6 +10,7 @@ use raddle_trace::{Facts, Schedule};
 use raddle_world::{Access, ContextId, EventKind, Site};
 
 use crate::attribution::{Attribution, Own, Territory};
+use crate::handlers::Handlers;
 use crate::history::History;
 use crate::judge::Rules;
 use crate::landmark::{Mark, Marked, Marking, with_images};
@@ -187,6 +188,7 @@ pub(crate) fn observe(session: &mut Session, schedule: &Schedule, rules: &Rules)
 fn look(session: &mut Session, marking: &mut Marking, rules: &Rules) -> (Communication, Facts) {
     session.restore();
     let mut communication = Communication::default();
+    let mut handlers = Handlers::default();
     let mut facts = Facts::default();
     let territory = Arc::clone(&session.territory);
     let mut attribution = Attribution::new(&territory);
@@ -194,7 +196,8 @@ fn look(session: &mut Session, marking: &mut Marking, rules: &Rules) -> (Communi
         for event in events {
             facts.event_with(event, &mut |site| attribution.locked(world, event, site));
             if let Some(own) = attribution.own(world, event) {
-                communication.event(&own);
+                handlers.event(&own);
+                handlers.communicate(&mut communication, (world, &territory), &own);
             }
         }
     });

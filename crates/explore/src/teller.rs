@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use raddle_calls::Learns;
 use raddle_detect::assertion_message;
-use raddle_linux::LinuxWorld;
+use raddle_linux::{LinuxWorld, signal_name};
 use raddle_report::evidence::{Held, Value};
 use raddle_report::{Action, Edge, EdgeKind, Frame, Locks, Place, Step, Word};
 use raddle_stdx::width::to_u64;
@@ -175,7 +175,21 @@ impl Teller {
                     self.add(event.site, step);
                 }
             }
-            EventKind::Fault(fault) => self.fault(world, event, *fault),
+            EventKind::Fault(fault) => {
+                let what = match fault {
+                    Fault::SpuriousWakeUp => "is woken from its wait though nothing has changed",
+                    Fault::WakeOrder => "wakes the last who waits, not the first",
+                    Fault::ShortTransfer => "gets only one byte through",
+                    Fault::Interrupted => "has its call interrupted by a signal (EINTR)",
+                    Fault::NoMemory => "is given no memory (NULL)",
+                };
+                let what = what.into();
+                self.by_the_system(world, event, Action::Fault { what });
+            }
+            EventKind::SignalEnter { number } => {
+                let signal = signal_name(*number);
+                self.by_the_system(world, event, Action::Handle { signal });
+            }
             EventKind::SyscallEnter { number, arguments } => {
                 let standing = self.whereabouts.calling(world, event);
                 let place = standing.as_ref().map(|here| here.place.clone());
@@ -286,19 +300,11 @@ impl Teller {
         self.add(event.site, step);
     }
 
-    /// The system does something that it may do and seldom does.
-    fn fault(&mut self, world: &mut LinuxWorld, event: &Event, fault: Fault) {
+    /// The system does something to a context.
+    fn by_the_system(&mut self, world: &mut LinuxWorld, event: &Event, action: Action) {
         let Some(standing) = self.whereabouts.calling(world, event) else {
             return;
         };
-        let what = match fault {
-            Fault::SpuriousWakeUp => "is woken from its wait though nothing has changed",
-            Fault::WakeOrder => "wakes the last who waits, not the first",
-            Fault::ShortTransfer => "gets only one byte through",
-            Fault::Interrupted => "has its call interrupted by a signal (EINTR)",
-            Fault::NoMemory => "is given no memory (NULL)",
-        };
-        let action = Action::Fault { what: what.into() };
         let step = self.step(world, event, action, 0, standing);
         let step = Step {
             object: None,

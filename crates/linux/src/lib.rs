@@ -55,5 +55,6 @@ pub use peers::Act;
 pub use raddle_config::hooks::Effect;
 pub use raddle_x86::Observe;
 pub use setup::{Mapping, Setup, StartError};
+pub use signal::signal_name;
 pub use syscall::{Support, SyscallInfo, syscall_table};
 pub use world::{Halt, LinuxWorld, Statistics, Watch, describe_status};

@@ -117,3 +117,27 @@ fn known_findings_are_left_out_with_their_reason() {
     assert_eq!(code, 2, "{text}");
     assert!(text.contains("gives no reason"), "{text}");
 }
+
+/// A handler comes between any two instructions of the thread that it interrupts.
+#[test]
+fn a_signal_handler_meets_what_it_interrupts() {
+    let folder = TempDir::new().unwrap();
+    build(folder.path(), "interrupted");
+    let (code, text) = explore(folder.path(), &["--until-found"], &["./interrupted"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("exit status 5 instead of 0"), "{text}");
+    assert!(text.contains("is interrupted by SIGUSR1"), "{text}");
+    let (code, text) = explore(folder.path(), &["--exhaustive"], &["./interrupted"]);
+    assert_eq!(code, 1, "{text}");
+
+    let flags = ["-g", "-O0", "-pthread", "-DFIXED"];
+    compile_test_program(folder.path(), "explore/interrupted.c", &flags);
+    let (code, text) = explore(folder.path(), &[], &["./interrupted"]);
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = explore(folder.path(), &["--exhaustive"], &["./interrupted"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        text.contains("there may be others: signal handlers came where"),
+        "{text}"
+    );
+}

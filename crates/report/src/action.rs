@@ -57,6 +57,8 @@ pub enum Action {
     Receive { call: String, result: i64 },
     /// The system does something to it that it may do and seldom does.
     Fault { what: String },
+    /// Is interrupted by a signal and enters the program's handler of it.
+    Handle { signal: String },
     /// Frees a heap block.
     Free,
     /// Dies of its own instruction.
@@ -206,6 +208,7 @@ pub fn phrase(step: &Step) -> String {
             format!("{} {object} (`{call}`)", moved("receives", "from", *result))
         }
         Action::Fault { what } => what.clone(),
+        Action::Handle { signal } => format!("is interrupted by {signal}"),
         Action::Free => format!("frees {object}"),
         Action::Crash => "crashes".into(),
         Action::GiveUp => "gives up".into(),

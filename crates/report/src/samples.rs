@@ -33,6 +33,9 @@ pub(crate) fn actions() -> Vec<Action> {
         Action::WaitEnd,
         Action::Notify { everyone: true },
         Action::Barrier,
+        Action::Handle {
+            signal: "SIGUSR1".into(),
+        },
         Action::Free,
         Action::Crash,
         Action::GiveUp,

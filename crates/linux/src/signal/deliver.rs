@@ -88,14 +88,13 @@ impl Kernel {
             let thread = self.thread_mut(tid);
             thread.saved_mask.take().unwrap_or(thread.mask)
         };
-        if self.is_tracing {
-            self.emit(
-                tid,
-                EventKind::SignalEnter {
-                    number: info.number,
-                },
-            );
-        }
+        // Told whether or not calls are: who watches memory must know that it is a handler which uses it.
+        self.emit(
+            tid,
+            EventKind::SignalEnter {
+                number: info.number,
+            },
+        );
         if frame::push(self, tid, action, info, mask_to_restore).is_err() {
             self.force_signal(tid, SigInfo::kernel(SIGSEGV), ExceptionInfo::default());
             return;

@@ -157,9 +157,7 @@ pub(crate) fn return_from_handler(kernel: &mut Kernel, tid: Tid) -> Result<(), E
         ..stack
     };
     kernel.set_mask(tid, mask);
-    if kernel.is_tracing {
-        kernel.emit(tid, EventKind::SignalLeave);
-    }
+    kernel.emit(tid, EventKind::SignalLeave);
     Ok(())
 }
 

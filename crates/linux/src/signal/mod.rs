@@ -10,6 +10,7 @@ mod send;
 pub(crate) use exception::exception_signal;
 pub(crate) use frame::return_from_handler;
 pub(crate) use info::{SIGINFO_SIZE, SigInfo, code};
+pub use number::signal_name;
 pub(crate) use number::*;
 
 use std::collections::VecDeque;

@@ -10,7 +10,7 @@ macro_rules! signals {
         pub(crate) use list::*;
 
         /// `SIGSEGV`, or `signal 40` for one without a name of its own.
-        pub(crate) fn signal_name(number: u32) -> String {
+        pub fn signal_name(number: u32) -> String {
             match number {
                 $($value => stringify!($name).to_owned(),)*
                 _ => format!("signal {number}"),

@@ -56,11 +56,15 @@ fn of_run(steps: &[Step]) -> Vec<usize> {
         let action = &steps[*index].action;
         action.is_passing() && !is_fault(action)
     };
+    // What a handler does is as good as another context's doing.
+    let is_handler = |index: usize| matches!(steps[index].action, Action::Handle { .. });
     let (passing, ends): (Vec<usize>, Vec<usize>) = (0..steps.len()).partition(is_passing);
     let mut stretches: Vec<Vec<usize>> = Vec::new();
     for index in passing {
         match stretches.last_mut() {
-            Some(stretch) if steps[stretch[0]].context == steps[index].context => {
+            Some(stretch)
+                if steps[stretch[0]].context == steps[index].context && !is_handler(index) =>
+            {
                 stretch.push(index);
             }
             _ => stretches.push(vec![index]),

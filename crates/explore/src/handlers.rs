@@ -1,0 +1,73 @@
+//! Signal handlers come between any two instructions of the thread that they interrupt, as another thread does: what both
+//! touch is a place where contexts meet, though it is one context.
+
+use raddle_detect::Communication;
+use raddle_linux::LinuxWorld;
+use raddle_world::{ContextId, Event, EventKind};
+
+use crate::attribution::Territory;
+
+/// Signals that an instruction of the thread itself causes: their handlers come where that instruction stands.
+const OF_OWN_INSTRUCTION: [u32; 6] = [4, 5, 7, 8, 11, 31];
+/// What a context is called while it is in a handler; no context has so high a number.
+const INTERRUPTING: u32 = 1 << 31;
+
+/// Follows the contexts of one run in and out of handlers.
+#[derive(Debug, Default)]
+pub(crate) struct Handlers {
+    /// For each context the handlers that it is in, and whether they came from outside.
+    inside: Vec<Vec<bool>>,
+    /// Whether a handler came from outside at all.
+    pub(crate) has_interrupted: bool,
+}
+
+impl Handlers {
+    pub(crate) fn event(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::SignalEnter { number } => {
+                let is_from_outside = !OF_OWN_INSTRUCTION.contains(&number);
+                self.has_interrupted |= is_from_outside;
+                self.of(event.context).push(is_from_outside);
+            }
+            // A handler that was left by a jump is never told to end; the next one to end is taken for it.
+            EventKind::SignalLeave => {
+                self.of(event.context).pop();
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes an event in among those of all contexts. Handlers borrow the stack that they interrupt: what they do there
+    /// is their context's own.
+    pub(crate) fn communicate(
+        &self,
+        communication: &mut Communication,
+        (world, territory): (&LinuxWorld, &Territory),
+        event: &Event,
+    ) {
+        let EventKind::Access(access) = &event.kind else {
+            return;
+        };
+        let is_interrupting = self.is_interrupting(event.context)
+            && territory.is_own_memory(world, event.context, access.addr);
+        let user = if is_interrupting {
+            ContextId(event.context.0 | INTERRUPTING)
+        } else {
+            event.context
+        };
+        communication.access(user, event.site, access);
+    }
+
+    fn is_interrupting(&self, who: ContextId) -> bool {
+        let inside = self.inside.get(who.0 as usize);
+        inside.is_some_and(|handlers| handlers.contains(&true))
+    }
+
+    fn of(&mut self, who: ContextId) -> &mut Vec<bool> {
+        let index = who.0 as usize;
+        if self.inside.len() <= index {
+            self.inside.resize(index + 1, Vec::new());
+        }
+        &mut self.inside[index]
+    }
+}
