@@ -141,3 +141,18 @@ fn a_signal_handler_meets_what_it_interrupts() {
         "{text}"
     );
 }
+
+/// Nothing that could still happen ends the loop: that is known without waiting for the limit of a schedule.
+#[test]
+fn a_program_that_hangs_in_every_schedule_has_a_hang() {
+    let folder = TempDir::new().unwrap();
+    build(folder.path(), "stopped_too_early");
+    let (code, text) = explore(folder.path(), &[], &["./stopped_too_early"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("hang: "), "{text}");
+
+    let flags = ["-g", "-O0", "-pthread", "-DFIXED"];
+    compile_test_program(folder.path(), "explore/stopped_too_early.c", &flags);
+    let (code, text) = explore(folder.path(), &[], &["./stopped_too_early"]);
+    assert_eq!(code, 0, "{text}");
+}

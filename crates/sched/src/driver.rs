@@ -18,7 +18,7 @@ use raddle_world::{
 
 use crate::reads_from_trace::{ReadsFromPair, ReadsFromTrace};
 use crate::scheduler::{Passing, Reason, Scheduler, View};
-use crate::waiting::Waiting;
+use crate::waiting::{Waiting, is_standstill};
 
 pub use replaying::{Order, Replaying, Slice};
 
@@ -61,7 +61,8 @@ pub enum End {
     Exited { status: i32 },
     /// Nobody can ever run again.
     Stuck,
-    /// It did not end within the limit, although everybody got their turn in the last half.
+    /// It did not end within the limit, although everybody got their turn in the last half; or whoever can run goes
+    /// round for ever, and nobody is left to change that.
     Hanging,
     /// The program needs something that the world does not have.
     Unsupported(Box<Unsupported>),
@@ -161,7 +162,7 @@ pub fn drive_while<W: World>(
             _ => {}
         }
         pass_events(world, sink);
-        if state.drive.steps >= policy.limits.steps {
+        if state.drive.steps >= policy.limits.steps || state.waiting.is_at_an_end {
             break End::Hanging;
         }
     };
@@ -513,6 +514,8 @@ impl Driving {
         self.drive.last = (next, Position { steps, phase });
         self.look(world, next, &stop);
         self.reason = self.reason_of(&stop, world, next);
+        let may_be_over = self.reason == Reason::Starving && !self.is_replay;
+        self.waiting.is_at_an_end |= may_be_over && is_standstill(world);
         stop
     }
 

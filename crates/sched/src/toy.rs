@@ -278,6 +278,14 @@ impl Rehearse for Toy {
         let mut words = standstill.words.iter();
         words.all(|(cell, value)| self.cells[to_usize(*cell)] == *value)
     }
+
+    fn goes_round_for_ever(&mut self, who: ContextId) -> bool {
+        let index = who.0 as usize;
+        match self.programs[index].get(self.at[index]) {
+            Some(Do::SpinOn(cell) | Do::YieldOn(cell)) => self.cells[*cell] == 0,
+            _ => false,
+        }
+    }
 }
 
 impl PassPoints for Toy {

@@ -71,6 +71,8 @@ pub(crate) struct Waiting {
     wrong: BTreeMap<(ContextId, Site), Wrong>,
     /// How often somebody was set aside.
     pub(crate) times: u64,
+    /// Whether everybody who can run goes round for ever.
+    pub(crate) is_at_an_end: bool,
 }
 
 impl Waiting {
@@ -214,6 +216,7 @@ impl Waiting {
         candidates.retain(|id| !self.is_aside(*id));
         if candidates.is_empty() {
             self.revive_all();
+            self.is_at_an_end |= is_standstill(world);
         }
     }
 
@@ -234,6 +237,17 @@ impl Waiting {
     fn revive_all(&mut self) {
         self.aside.clear();
     }
+}
+
+/// Whether nothing can change any more: whoever can run goes round for ever, and no timer will wake anybody.
+pub(crate) fn is_standstill<W: World>(world: &mut W) -> bool {
+    if world.until_deadline().is_some() {
+        return false;
+    }
+    let mut runnable = world.contexts().runnable().to_vec().into_iter();
+    world
+        .rehearsing()
+        .is_some_and(|world| runnable.all(|who| world.goes_round_for_ever(who)))
 }
 
 #[cfg(test)]

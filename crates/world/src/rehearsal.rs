@@ -18,6 +18,12 @@ pub trait Rehearse {
     fn rehearse(&mut self, who: ContextId, steps_max: u64) -> Option<Standstill>;
     /// Whether the context would still read the same, and nothing waits to interrupt it.
     fn stands_still(&mut self, who: ContextId, standstill: &Standstill) -> bool;
+    /// Whether the context goes round for ever unless another one writes: it comes back to where it is now, nothing that
+    /// others could see is changed on the way, not even for a moment, and neither clocks nor timers matter to it. It is
+    /// followed instruction by instruction, which takes time. A world that cannot know says no.
+    fn goes_round_for_ever(&mut self, _who: ContextId) -> bool {
+        false
+    }
 }
 
 /// What a context reads in a loop that changes nothing.

@@ -2,7 +2,7 @@
 //! and a system call ends the attempt, unless it only asks for others to be run.
 
 use raddle_mem::GuestAddr;
-use raddle_stdx::width::low_u32;
+use raddle_stdx::width::{low_u32, to_u64, to_usize};
 use raddle_world::{ContextId, Rehearse, Standstill, WordsRead};
 use raddle_x86::{Cpu, Exit, LogKind, Memory, Observe, Reg, Slice};
 
@@ -12,6 +12,10 @@ use crate::time;
 
 const SCHED_YIELD: u32 = raddle_calls::number("sched_yield");
 const WORD: usize = 8;
+/// Instructions of a loop that is followed one by one, at most.
+const CLOSELY_MAX: u64 = 2048;
+/// Instructions that read the clock: RDTSC and RDTSCP.
+const READS_CLOCK: [&[u8]; 2] = [&[0x0F, 0x31], &[0x0F, 0x01, 0xF9]];
 /// Bytes below the stack pointer that a function may use.
 const RED_ZONE: u64 = 128;
 /// Pages of a stack that the innermost functions use.
@@ -20,20 +24,11 @@ const STACK_PAGES: u64 = 4;
 impl Rehearse for LinuxWorld {
     fn rehearse(&mut self, who: ContextId, steps_max: u64) -> Option<Standstill> {
         let tid = self.tid(who)?;
-        let thread = self.kernel.thread(tid);
-        let is_free = thread.activity == Activity::User && thread.torn.is_none();
-        if !is_free || thread.is_stopped || self.kernel.may_take_signal(tid) {
-            return None;
-        }
-        let mut cpu = thread.cpu.clone();
-        let moment = self.kernel.frames.try_out();
-        self.engine.set_observe(Observe::Addr);
-        self.engine.clear_log();
-        let words = self.come_round(tid, &mut cpu, steps_max);
-        self.engine.clear_log();
-        self.engine.set_observe(self.observe);
-        let has_changed = self.kernel.frames.take_back(moment);
-        let words = words.filter(|_| !has_changed)?;
+        let pace = Pace {
+            stretch: steps_max,
+            steps_max,
+        };
+        let words = self.try_out(tid, pace)?;
         words.standstill(|at| self.word(tid, at))
     }
 
@@ -45,15 +40,57 @@ impl Rehearse for LinuxWorld {
         !self.kernel.may_take_signal(tid)
             && words.all(|(at, value)| self.word(tid, *at) == Some(*value))
     }
+
+    fn goes_round_for_ever(&mut self, who: ContextId) -> bool {
+        let Some(tid) = self.tid(who) else {
+            return false;
+        };
+        if self.kernel.steps_before_execution_timer(tid) < u64::MAX {
+            return false;
+        }
+        let pace = Pace {
+            stretch: 1,
+            steps_max: CLOSELY_MAX,
+        };
+        self.try_out(tid, pace).is_some_and(|words| !words.is_felt)
+    }
+}
+
+/// How a thread is tried out: for so many steps, of which so many are made without a look at what they did.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    stretch: u64,
+    steps_max: u64,
 }
 
 impl LinuxWorld {
-    /// Runs until the registers are what they were; gives what was read.
-    fn come_round(&mut self, tid: Tid, cpu: &mut Cpu, steps_max: u64) -> Option<WordsRead> {
+    /// Lets a thread go on until its registers are what they were, and takes everything back. Gives what it read on the
+    /// way if memory was what it was, too.
+    fn try_out(&mut self, tid: Tid, pace: Pace) -> Option<WordsRead> {
+        let thread = self.kernel.thread(tid);
+        let is_free = thread.activity == Activity::User && thread.torn.is_none();
+        if !is_free || thread.is_stopped || self.kernel.may_take_signal(tid) {
+            return None;
+        }
+        let mut cpu = thread.cpu.clone();
+        let moment = self.kernel.frames.try_out();
+        self.engine.set_observe(Observe::Addr);
+        self.engine.clear_log();
+        let words = self.come_round(tid, &mut cpu, pace);
+        self.engine.clear_log();
+        self.engine.set_observe(self.observe);
+        let has_changed = self.kernel.frames.take_back(moment);
+        words.filter(|_| !has_changed)
+    }
+
+    fn come_round(&mut self, tid: Tid, cpu: &mut Cpu, pace: Pace) -> Option<WordsRead> {
         let begin = cpu.clone();
         let mut words = WordsRead::default();
         let mut made = 0;
-        while made < steps_max {
+        while made < pace.steps_max {
+            if pace.stretch == 1 && self.reads_clock(tid, cpu.rip) {
+                return None;
+            }
             let kernel = &mut self.kernel;
             let space = kernel.process_of(tid).space;
             let outcome = self.engine.run(
@@ -63,7 +100,7 @@ impl LinuxWorld {
                     frames: &mut kernel.frames,
                 },
                 Slice {
-                    steps: steps_max - made,
+                    steps: pace.stretch.min(pace.steps_max - made),
                     tsc: time::monotonic(kernel.state.now) + made,
                     skip_point: true,
                 },
@@ -76,7 +113,7 @@ impl LinuxWorld {
             });
             self.engine.clear_log();
             match outcome.exit {
-                Exit::Point(_) | Exit::LogFull => {}
+                Exit::Point(_) | Exit::LogFull | Exit::StepsDone => {}
                 Exit::Syscall if low_u32(cpu.reg(Reg::Rax)) == SCHED_YIELD => {
                     cpu.set_reg(Reg::Rax, 0);
                 }
@@ -88,6 +125,20 @@ impl LinuxWorld {
             words.is_felt |= self.has_changed_shared(tid, cpu.reg(Reg::Rsp));
         }
         None
+    }
+
+    fn reads_clock(&self, tid: Tid, rip: u64) -> bool {
+        let longest = READS_CLOCK.iter().map(|opcode| opcode.len()).max();
+        let code = (0..longest.unwrap_or(0)).map_while(|index| {
+            let at = rip.wrapping_add(to_u64(index));
+            let (word, byte) = (
+                at / to_u64(WORD) * to_u64(WORD),
+                to_usize(at % to_u64(WORD)),
+            );
+            Some(self.word(tid, word)?.to_le_bytes()[byte])
+        });
+        let code: Vec<u8> = code.collect();
+        READS_CLOCK.iter().any(|opcode| code.starts_with(opcode))
     }
 
     /// Whether memory is not what it was when the attempt began, except for the pages at the top of the stack.

@@ -3,11 +3,11 @@
 
 static void *nothing(void *a) { return a; }
 
-/* Spins for ever: before its first thread, or with an argument in one. */
-static volatile int goes_on = 1;
+/* Computes for ever: before its first thread, or with an argument in one. */
+static volatile unsigned long turns = 1;
 static void *spin(void *a) {
-    while (goes_on)
-        ;
+    while (turns)
+        turns += 2;
     return a;
 }
 int main(int argc, char **argv) {

@@ -204,6 +204,15 @@ fn a_loop_that_nobody_ends_is_a_hang() {
     let toy = Toy::new(vec![vec![Do::SpinOn(0)], vec![Do::Work]]);
     let driven = run(&toy, &mut RandomWalk::new(1, &Profile::default()));
     assert_eq!(driven.end, End::Hanging);
+    assert!(driven.steps < LIMITS.steps / 2, "{} steps", driven.steps);
+}
+
+#[test]
+fn a_loop_that_somebody_may_end_goes_on_to_the_limit() {
+    let toy = Toy::new(vec![vec![Do::SpinOn(0)], vec![Do::Poll(1, u64::MAX)]]);
+    let driven = run(&toy, &mut RandomWalk::new(1, &Profile::default()));
+    assert_eq!(driven.end, End::Hanging);
+    assert!(driven.steps >= LIMITS.steps, "{} steps", driven.steps);
 }
 
 /// Two contexts that count a cell up in turns, with other work between: to reach `count`, they must alternate.
