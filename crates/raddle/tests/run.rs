@@ -69,6 +69,11 @@ fn shared_memory_semaphores_and_message_queues_are_as_native() {
 }
 
 #[test]
+fn posix_message_queues_are_as_native() {
+    check_as_native("queues", &[], 0);
+}
+
+#[test]
 fn threads_are_as_native() {
     check_as_native("threads", &[], 0);
 }

@@ -10,6 +10,7 @@ use super::epoll::Epoll;
 use super::event::{EventFd, SignalFd, TimerFd};
 use super::inotify::Inotify;
 use super::pipe::Pipe;
+use super::posix_queue::PosixQueue;
 use super::procfs::{ProcDir, ProcFile, ProcLink};
 use super::socket::Socket;
 use crate::process::Pid;
@@ -124,6 +125,7 @@ pub(crate) enum Node {
     Signal(SignalFd),
     Epoll(Epoll),
     Inotify(Inotify),
+    PosixQueue(Box<PosixQueue>),
     /// A process, by `pidfd_open`.
     Process(Pid),
     /// The name of a Unix socket in the file system.
@@ -160,7 +162,7 @@ impl Node {
     /// The type bits of `st_mode`.
     pub(crate) fn type_bits(&self) -> u32 {
         match self {
-            Self::File(_) | Self::Text(_) | Self::Proc(_) => 0o100_000,
+            Self::File(_) | Self::Text(_) | Self::Proc(_) | Self::PosixQueue(_) => 0o100_000,
             Self::Directory(_) => 0o040_000,
             Self::Symlink(_) | Self::ProcLink(_) => 0o120_000,
             Self::Pipe(_) | Self::Output(_) => 0o010_000,
@@ -188,7 +190,12 @@ impl Node {
     pub(crate) fn is_seekable(&self) -> bool {
         matches!(
             self,
-            Self::File(_) | Self::Text(_) | Self::Proc(_) | Self::Directory(_) | Self::Device(_)
+            Self::File(_)
+                | Self::Text(_)
+                | Self::Proc(_)
+                | Self::PosixQueue(_)
+                | Self::Directory(_)
+                | Self::Device(_)
         )
     }
 }

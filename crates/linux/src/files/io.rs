@@ -131,7 +131,7 @@ pub(crate) fn read(
     let inode = file.inode;
     match &kernel.state.files.inode(inode).node {
         Node::Directory(_) => Err(Errno::EISDIR.into()),
-        Node::File(_) | Node::Text(_) | Node::Proc(_) => {
+        Node::File(_) | Node::Text(_) | Node::Proc(_) | Node::PosixQueue(_) => {
             read_positioned(kernel, open, inode, offset, buffer, max)
         }
         Node::Device(device) => {
@@ -205,6 +205,7 @@ pub(crate) fn fetch(
     match &kernel.state.files.inode(inode).node {
         Node::File(content) => content.read(&mut kernel.frames, &mut kernel.host, offset, into),
         Node::Text(text) => Ok(copy_tail(text.as_bytes(), offset, into)),
+        Node::PosixQueue(queue) => Ok(copy_tail(queue.status().as_bytes(), offset, into)),
         Node::Proc(file) => {
             let text = procfs::text(kernel, *file)?;
             Ok(copy_tail(&text, offset, into))
@@ -311,6 +312,7 @@ pub(crate) fn write(
         | Node::Timer(_)
         | Node::Signal(_)
         | Node::Inotify(_)
+        | Node::PosixQueue(_)
         | Node::Process(_)
         | Node::SocketName(_) => Err(Errno::EINVAL.into()),
     }

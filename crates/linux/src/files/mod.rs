@@ -26,6 +26,7 @@ mod object;
 pub(crate) mod open;
 pub(crate) mod permission;
 pub(crate) mod pipe;
+pub(crate) mod posix_queue;
 pub(crate) mod procfs;
 mod queue;
 pub(crate) mod ready;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::flags;
 use super::inode::{Inode, InodeId, Name, Node};
 use super::table::Fd;
-use super::{core, epoll, inotify, lock, pipe, socket};
+use super::{core, epoll, inotify, lock, pipe, posix_queue, socket};
 use crate::errno::Errno;
 use crate::kernel::Kernel;
 use crate::process::Pid;
@@ -198,6 +198,7 @@ pub(crate) fn close_fd(kernel: &mut Kernel, tid: Tid, fd: i32) -> Result<(), Err
 pub(crate) fn close(kernel: &mut Kernel, owner: Pid, open: OpenId) {
     let inode = kernel.state.files.open_file(open).inode;
     lock::release_process(kernel, owner, inode);
+    posix_queue::closed(kernel, owner, inode);
     release(kernel, open);
 }
 

@@ -54,6 +54,7 @@ pub(crate) fn of_open(kernel: &Kernel, tid: Tid, open: OpenId) -> u32 {
                 POLLIN | POLLRDNORM
             }
         }
+        Node::PosixQueue(queue) => queue.readiness(),
         Node::Process(pid) => match core::has_ended(kernel, *pid) {
             core::Ended::Alive => 0,
             core::Ended::Zombie => POLLIN | POLLRDNORM,

@@ -55,6 +55,8 @@ pub(crate) fn of(state: &State, id: InodeId) -> Stat {
 fn sizes(inode: &Inode) -> (u64, u64) {
     match &inode.node {
         Node::File(content) => (content.size(), content.blocks()),
+        // What Linux says, whatever the status line holds.
+        Node::PosixQueue(_) => (80, 0),
         Node::Directory(directory) if matches!(directory.source, Source::Proc(_)) => (0, 0),
         Node::Directory(_) => (4096, 8),
         Node::Symlink(target) => (to_u64(target.len()), 0),
@@ -75,6 +77,7 @@ fn device(inode: &Inode) -> u64 {
         | Node::Signal(_)
         | Node::Epoll(_)
         | Node::Inotify(_)
+        | Node::PosixQueue(_)
         | Node::Process(_) => DEVICE_ANONYMOUS,
         _ => DEVICE_ROOT,
     }

@@ -49,6 +49,8 @@ pub(crate) struct State {
     pub(crate) epolls: Vec<InodeId>,
     pub(crate) watchers: Vec<InodeId>,
     pub(crate) timers: Vec<InodeId>,
+    /// POSIX message queues that have a name.
+    pub(crate) posix_queues: BTreeMap<Name, InodeId>,
     /// Numbers for inodes without a path.
     pub(crate) anonymous_count: u64,
     /// Cookie that joins the two halves of an inotify rename.
@@ -87,6 +89,7 @@ impl State {
             epolls: Vec::new(),
             watchers: Vec::new(),
             timers: Vec::new(),
+            posix_queues: BTreeMap::new(),
             anonymous_count: 0,
             rename_cookie: 0,
             closed_outputs: BTreeSet::new(),

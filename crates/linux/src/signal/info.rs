@@ -8,6 +8,7 @@ pub(crate) mod code {
     pub(crate) const USER: i32 = 0;
     pub(crate) const KERNEL: i32 = 0x80;
     pub(crate) const TIMER: i32 = -2;
+    pub(crate) const MESSAGE_QUEUE: i32 = -3;
     pub(crate) const TKILL: i32 = -6;
     pub(crate) const CLD_EXITED: i32 = 1;
     pub(crate) const CLD_KILLED: i32 = 2;
@@ -91,6 +92,15 @@ impl SigInfo {
             .put(0, &timer.to_le_bytes())
             .put(4, &overrun.to_le_bytes())
             .put(8, &value.to_le_bytes())
+    }
+
+    /// A message came to a queue: from whom, and the value that was registered.
+    pub(crate) fn message(number: u32, pid: u32, uid: u32, value: u64) -> Self {
+        Self {
+            code: code::MESSAGE_QUEUE,
+            ..Self::user(number, pid, uid)
+        }
+        .put(8, &value.to_le_bytes())
     }
 
     /// The bytes of a `siginfo_t`.

@@ -184,7 +184,7 @@ const RLIMIT_NPROC: u32 = 6;
 const RLIMIT_NOFILE: u32 = 7;
 const RLIMIT_MEMLOCK: u32 = 8;
 const RLIMIT_SIGPENDING: u32 = 11;
-const RLIMIT_MSGQUEUE: u32 = 12;
+pub(super) const RLIMIT_MSGQUEUE: u32 = 12;
 const RLIMIT_COUNT: u32 = 16;
 
 /// Limits of the first process; those that are missing are infinite.

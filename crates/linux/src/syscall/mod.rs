@@ -13,6 +13,7 @@ mod message_queue;
 mod misc;
 mod open;
 mod poll;
+mod posix_queue;
 mod process;
 mod refused;
 mod rw;

@@ -5,8 +5,8 @@ use raddle_calls::number;
 use crate::call::{Call, SysResult};
 use crate::syscall::{
     attr, dir, event, fd, futex, identity, memory, message, message_queue, misc, open, poll,
-    process, refused, rw, sched, semaphore, shared_memory, signal, socket, stat, thread, time,
-    transfer,
+    posix_queue, process, refused, rw, sched, semaphore, shared_memory, signal, socket, stat,
+    thread, time, transfer,
 };
 
 /// How far a call is supported.
@@ -98,6 +98,7 @@ const FAMILIES: &[&[Entry]] = &[
     identity::ENTRIES,
     memory::ENTRIES,
     message_queue::ENTRIES,
+    posix_queue::ENTRIES,
     semaphore::ENTRIES,
     shared_memory::ENTRIES,
     misc::ENTRIES,
