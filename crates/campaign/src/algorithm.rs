@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use raddle_sched::{
-    AbstractSchedule, Classes, DelayBounded, Faulty, Focused, Pct, Pike, Pos, PreemptionBounded,
-    Profile, RandomWalk, ReadsFrom, Scheduler, Stepwise, Timed, Urw, urw::sample_interest,
+    AbstractSchedule, Classes, DelayBounded, Faulty, Focused, Jumps, Pct, Pike, Pos,
+    PreemptionBounded, Profile, RandomWalk, ReadsFrom, Scheduler, Stepwise, Timed, Urw,
+    urw::sample_interest,
 };
 use raddle_stdx::Prng;
-use raddle_world::{Fault, Site};
+use raddle_world::{Duration, Fault, Site};
 use serde::{Deserialize, Serialize};
 
 /// Jumps of the clock in one schedule, where timers run.
@@ -101,6 +102,8 @@ pub struct Material<'a> {
     pub focus: &'a [Range<Site>],
     /// Whether the clock is to jump in this schedule.
     pub is_timed: bool,
+    /// How long threads wait for a turn, if the clock may jump so that they get one.
+    pub turn_wait: Option<Duration>,
     /// Whether every instruction is a decision point.
     pub is_stepwise: bool,
     /// What contexts may meet.
@@ -125,9 +128,13 @@ pub fn scheduler(algorithm: Algorithm, seed: u64, material: Material<'_>) -> Box
     if !material.focus.is_empty() {
         scheduler = Box::new(Focused::new(scheduler, material.focus.to_vec()));
     }
-    if material.is_timed {
+    if material.is_timed || material.turn_wait.is_some() {
         let seed = Prng::derive_seed(seed, 3);
-        scheduler = Box::new(Timed::new(scheduler, seed, JUMPS_MAX, material.profile));
+        let wanted = Jumps {
+            most: if material.is_timed { JUMPS_MAX } else { 0 },
+            turn_wait: material.turn_wait,
+        };
+        scheduler = Box::new(Timed::new(scheduler, seed, wanted, material.profile));
     }
     scheduler
 }

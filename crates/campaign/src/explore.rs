@@ -83,6 +83,7 @@ fn run_alone<S: Stage>(stage: &mut S, options: &Options, rules: &S::Rules) -> Ru
         wishes: &Vec::new(),
         focus: &[],
         is_timed: false,
+        turn_wait: None,
         is_stepwise: options.every_instruction,
         faults: &[],
     };
@@ -208,6 +209,7 @@ impl<'a, S: Subject> Sampling<'a, S> {
             algorithm: Algorithm::Default,
             wishes: Vec::new(),
             is_timed: false,
+            may_jump: false,
             observes: true,
             covers: subject.options().coverage,
         };
@@ -300,6 +302,7 @@ impl<S: Stage> Campaign<'_, S> {
             seed,
             algorithm,
             wishes,
+            may_jump: self.options.varies_time,
             is_timed: has_timers && Prng::new(Prng::derive_seed(seed, 4)).chance(1, 2),
             covers: self.options.coverage,
             observes: self.options.races

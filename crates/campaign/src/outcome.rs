@@ -21,6 +21,8 @@ pub struct Job {
     /// For reads-from guidance.
     pub wishes: AbstractSchedule,
     pub is_timed: bool,
+    /// Whether the clock may jump so that threads get turns.
+    pub may_jump: bool,
     pub observes: bool,
     /// Whether coverage is counted.
     #[serde(default)]
@@ -157,6 +159,7 @@ mod tests {
                 is_wanted: true,
             }],
             is_timed: true,
+            may_jump: true,
             observes: false,
             covers: false,
         };

@@ -13,7 +13,7 @@ use raddle_report::Finding;
 use raddle_sched::{Drive, Profile, Scheduler};
 use raddle_stdx::width::to_usize;
 use raddle_trace::{Limits, Observer};
-use raddle_world::{Site, World};
+use raddle_world::{Duration, Site, World};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -171,6 +171,11 @@ pub trait Stage: Sized + Debug {
 
     /// Makes instructions decision points.
     fn add_points(&mut self, points: &[Site]);
+
+    /// How long threads wait at most for a turn that only the end of that wait gives them, if there is such a thing.
+    fn turn_wait(&self) -> Option<Duration> {
+        None
+    }
 
     /// Runs one schedule from the start and judges it.
     fn run(

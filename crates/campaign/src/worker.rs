@@ -66,6 +66,7 @@ impl<S: Subject> Worker for Explorer<S> {
             wishes: &job.wishes,
             focus: &shared.focus,
             is_timed: job.is_timed,
+            turn_wait: self.stage.turn_wait().filter(|_| job.may_jump),
             is_stepwise: shared.is_stepwise,
             faults: &shared.faults,
         };

@@ -31,7 +31,7 @@ pub use dependence::{Distances, Function, Functions};
 pub use dominator::Dominators;
 pub use failure_site::{FailureSite, FailureSites, SiteKind, SiteNames};
 pub use flow_graph::{Block, BlockId, CodeError, FlowGraph, Leave};
-pub use instruction::{Access, AccessKind, Atomic, Flow, Instruction, Special};
+pub use instruction::{Access, AccessKind, Atomic, Disassembler, Flow, Instruction, Special};
 pub use natural_loop::{LoopId, Loops, NaturalLoop};
 pub use no_return::NoReturn;
 pub use register::{Register, RegisterSet};

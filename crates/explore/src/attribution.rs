@@ -19,6 +19,7 @@ use raddle_stdx::width::to_usize;
 use raddle_symbols::{Import, SymbolSpace};
 use raddle_world::{Access, ContextId, Event, EventKind, Inspect as _, LockedKind, Site};
 
+use crate::managed::{self, Managed};
 use crate::stack::{is_library_file, is_loader_file};
 
 /// Where code and data of the program and of libraries lie.
@@ -34,17 +35,23 @@ pub(crate) struct Territory {
     exact: Vec<Range<u64>>,
     /// Stubs through which libraries are called; the first time they push what the loader needs.
     stubs: Vec<Range<u64>>,
+    /// The machines of languages that have one.
+    pub(crate) managed: Managed,
 }
 
 impl Territory {
     pub(crate) fn new(world: &mut LinuxWorld) -> Self {
         let symbols = world.symbols(ContextId(0)).unwrap_or_default();
-        let mut territory = Self::default();
+        let mut territory = Self {
+            managed: Managed::new(&symbols),
+            ..Self::default()
+        };
+        let machines = managed::library_ranges(&symbols);
         for (range, mapping) in symbols.mappings() {
             if is_loader_file(&mapping.name) {
                 territory.loader.push(range.clone());
             }
-            if is_library_file(&mapping.name) {
+            if is_library_file(&mapping.name) || machines.contains(&range) {
                 territory.libraries.push(range);
             } else {
                 territory.own.push(range);

@@ -11,12 +11,17 @@ use crate::attribution::Territory;
 const OF_OWN_INSTRUCTION: [u32; 6] = [4, 5, 7, 8, 11, 31];
 /// What a context is called while it is in a handler; no context has so high a number.
 const INTERRUPTING: u32 = 1 << 31;
+/// What is added for each goroutine that a context goes on with; fewer contexts live at one time. A goroutine that a
+/// thread comes back to counts as another one, which makes some more places where contexts meet.
+const GOROUTINE: u32 = 1 << 16;
 
 /// Follows the contexts of one run in and out of handlers.
 #[derive(Debug, Default)]
 pub(crate) struct Handlers {
     /// For each context the handlers that it is in, and whether they came from outside.
     inside: Vec<Vec<bool>>,
+    /// How often each context went on with another goroutine.
+    goroutines: Vec<u32>,
     /// Whether a handler came from outside at all.
     pub(crate) has_interrupted: bool,
 }
@@ -50,12 +55,23 @@ impl Handlers {
         };
         let is_interrupting = self.is_interrupting(event.context)
             && territory.is_own_memory(world, event.context, access.addr);
-        let user = if is_interrupting {
-            ContextId(event.context.0 | INTERRUPTING)
-        } else {
-            event.context
-        };
+        let goroutine = self.goroutines.get(event.context.0 as usize);
+        let goroutine = goroutine.map_or(0, |number| number % (INTERRUPTING / GOROUTINE));
+        let mut user = event.context.0 | goroutine * GOROUTINE;
+        if is_interrupting {
+            user |= INTERRUPTING;
+        }
+        let user = ContextId(user);
         communication.access(user, event.site, access);
+    }
+
+    /// A context goes on with another goroutine, which meets the one before as another thread would.
+    pub(crate) fn change_goroutine(&mut self, who: ContextId) {
+        let index = who.0 as usize;
+        if self.goroutines.len() <= index {
+            self.goroutines.resize(index + 1, 0);
+        }
+        self.goroutines[index] += 1;
     }
 
     fn is_interrupting(&self, who: ContextId) -> bool {

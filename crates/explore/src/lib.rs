@@ -16,6 +16,7 @@ mod history;
 pub mod judge;
 mod landmark;
 pub mod libtest;
+mod managed;
 mod names;
 pub mod ordinary;
 mod portfolio;

@@ -11,7 +11,7 @@ use raddle_detect::{Failure, Race};
 use raddle_linux::LinuxWorld;
 use raddle_sched::{End, Scheduler};
 use raddle_trace::{Limits, Observer, Recording};
-use raddle_world::{ContextId, Fault, Site, World};
+use raddle_world::{ContextId, Duration, Fault, Site, World};
 
 use crate::explain;
 use crate::judge::Rules;
@@ -202,6 +202,10 @@ impl Stage for Session {
 
     fn add_points(&mut self, points: &[Site]) {
         Self::add_points(self, points);
+    }
+
+    fn turn_wait(&self) -> Option<Duration> {
+        self.territory.managed.turn_wait
     }
 
     fn run(&mut self, scheduler: &mut dyn Scheduler, rules: &Rules, watch: Watch) -> Run {

@@ -143,6 +143,7 @@ fn try_portfolio(
             wishes: &Vec::new(),
             focus: &[],
             is_timed: learning.profile.timed_stops > 0 && turn % 4 == 3,
+            turn_wait: session.territory.managed.turn_wait,
             is_stepwise: false,
             faults: &[],
         };

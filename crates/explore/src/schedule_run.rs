@@ -182,10 +182,15 @@ impl Observer {
         {
             self.facts.mark_atomic(access);
         }
+        if self.territory.managed.changes_goroutine(event.pc()) {
+            self.handlers.change_goroutine(event.context);
+        }
         self.handlers.event(&event);
         let place = (world, &*self.territory);
-        self.handlers
-            .communicate(&mut self.communication, place, &event);
+        if !self.territory.managed.contains(event.pc()) {
+            self.handlers
+                .communicate(&mut self.communication, place, &event);
+        }
         if event.is_exact() {
             self.facts.event(&event);
             self.races.event(&event, &self.facts);

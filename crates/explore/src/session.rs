@@ -201,7 +201,9 @@ impl Session {
         world.arm();
         let snapshot = world.snapshot();
         let image = world.image(ContextId(0));
-        Ok(Self {
+        let known = territory.managed.points.iter();
+        let known: Vec<Site> = known.map(|pc| Site::new(image, *pc)).collect();
+        let mut session = Self {
             about: Arc::clone(about),
             image,
             world,
@@ -213,7 +215,9 @@ impl Session {
             points: BTreeSet::new(),
             clock: None,
             leave,
-        })
+        };
+        session.add_points(&known);
+        Ok(session)
     }
 
     /// Chooses how much is kept of where heap blocks come from.

@@ -9,6 +9,8 @@ use raddle_stdx::regular_file;
 use raddle_symbols::SymbolSpace;
 use raddle_world::ContextId;
 
+use crate::managed::is_machine;
+
 /// Frames of a stack that are looked at.
 const FRAMES_MAX: usize = 32;
 
@@ -128,7 +130,7 @@ fn expand(symbols: &SymbolSpace, pc: u64) -> Vec<Line> {
         .is_some_and(|(module, _)| module.has_debug_info());
     let is_of_system = symbols
         .mapping_at(pc)
-        .is_some_and(|mapping| is_system_library(&mapping.name));
+        .is_some_and(|mapping| is_system_library(&mapping.name) || is_machine(&mapping.module));
     let is_foreign = |place: &Place| place.line == 0 && (has_lines || is_of_system);
     let innermost = place_of(symbols, pc);
     let mut lines = vec![Line {
@@ -192,10 +194,12 @@ pub(crate) fn is_loader_file(name: &str) -> bool {
 
 /// Sources of the standard libraries of Rust and C++ and what has no source at all and is not ours.
 fn is_standard_source(place: &Place) -> bool {
-    const FOLDERS: [&str; 4] = [
+    const FOLDERS: [&str; 5] = [
         "/rustc/",
         "/rustlib/src/rust/library/",
         "/include/c++/",
+        // Debian's libstdc++ keeps what depends on the machine apart, the locks of threads among it.
+        "/include/x86_64-linux-gnu/c++/",
         "/library/std/src/",
     ];
     const START: [&str; 3] = ["_start", "clone3", "__libc_start_main"];
@@ -221,7 +225,8 @@ fn is_go_runtime(place: &Place) -> bool {
         return false;
     };
     let is_there = folder == package || folder.ends_with(&format!("/src/{package}"));
-    PACKAGES.contains(&root) && file.ends_with(".go") && is_there
+    let is_source = [".go", ".s"].iter().any(|end| file.ends_with(end));
+    PACKAGES.contains(&root) && is_source && is_there
 }
 
 /// Source place of an instruction, as far as it is known.
@@ -289,6 +294,9 @@ mod tests {
         assert!(is_standard_source(&place(
             "/rustc/59807616/library/core/src/cell.rs"
         )));
+        assert!(is_standard_source(&place(
+            "/usr/include/x86_64-linux-gnu/c++/12/bits/gthr-default.h"
+        )));
         assert!(!is_standard_source(&place("/project/src/library.rs")));
         let go = |file: &str, function: &str| {
             is_standard_source(&Place {
@@ -301,6 +309,7 @@ mod tests {
             "runtime.schedule"
         ));
         assert!(go("sync/mutex.go", "sync.(*Mutex).Lock"));
+        assert!(go("/usr/lib/go/src/runtime/asm_amd64.s", "runtime.mcall"));
         assert!(go(
             "/go/src/internal/runtime/atomic/xchg.go",
             "internal/runtime/atomic.Xchg"

@@ -168,6 +168,7 @@ mod tests {
                     algorithm: Algorithm::Delay { number: index },
                     wishes: Vec::new(),
                     is_timed: false,
+                    may_jump: false,
                     observes: true,
                     covers: false,
                 })

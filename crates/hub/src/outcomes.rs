@@ -188,6 +188,7 @@ mod tests {
             algorithm: Algorithm::Default,
             wishes: Vec::new(),
             is_timed: false,
+            may_jump: false,
             observes: false,
             covers: false,
         }

@@ -225,6 +225,7 @@ impl<S: Stage> Predictor<'_, S> {
             wishes: &Vec::new(),
             focus: &[],
             is_timed: false,
+            turn_wait: None,
             is_stepwise: false,
             faults: &[],
         };

@@ -1,9 +1,8 @@
 //! `--races` is silent about code that is not the user's: a shell's borrowed memory, Go's runtime.
 
 use std::path::Path;
-use std::process::Command;
 
-use raddle_testkit::{raddle_in, run, temporary};
+use raddle_testkit::{compile_text, raddle_in, run, temporary};
 
 /// Exit status and output of a search for races.
 fn races(folder: &Path, schedules: &str, program: &[&str]) -> (Option<i32>, String) {
@@ -62,16 +61,7 @@ func main() {
 #[test]
 fn a_correct_program_of_go_has_no_race() {
     let folder = temporary();
-    std::fs::write(folder.path().join("main.go"), CORRECT).expect("the folder can be written");
-    let built = Command::new("go")
-        .current_dir(folder.path())
-        .env("GOCACHE", folder.path().join("cache"))
-        .args(["build", "-o", "correct", "main.go"])
-        .env("GO111MODULE", "off")
-        .env("HOME", folder.path())
-        .status()
-        .expect("Go is installed");
-    assert!(built.success());
+    compile_text(folder.path(), "correct.go", CORRECT, &[]);
     let (code, text) = races(folder.path(), "30", &["./correct"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("; 0 findings"), "{text}");

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use raddle_testkit::temporary;
+use raddle_testkit::{compile, temporary};
 use tempfile::TempDir;
 
 /// A directory of its own for each test, removed at the end.
@@ -226,16 +226,7 @@ fn go_program_with_goroutines() {
         "package main\nimport (\"fmt\"; \"sync\")\nfunc main() {\n\tvar wg sync.WaitGroup\n\tc := make(chan int, 4)\n\tfor i := 0; i < 8; i++ { wg.Add(1); go func(i int) { defer wg.Done(); c <- i * i }(i) }\n\tgo func() { wg.Wait(); close(c) }()\n\tsum := 0\n\tfor v := range c { sum += v }\n\tfmt.Println(\"sum\", sum)\n}\n",
     );
     let program = scratch.0.path().join("a");
-    let built = Command::new("go")
-        .args(["build", "-o"])
-        .arg(&program)
-        .arg(&source)
-        .env("GOCACHE", scratch.0.path().join("cache"))
-        .env("GO111MODULE", "off")
-        .env("HOME", scratch.0.path())
-        .status()
-        .unwrap();
-    assert!(built.success());
+    compile(Path::new(&source), &program, &[]);
     check_in(&scratch, &[program.to_str().unwrap()]);
 }
 

@@ -51,7 +51,7 @@ pub use reads_from_trace::{ReadsFromPair, ReadsFromTrace};
 pub use scheduler::{Clock, Faults, Given, Passing, Profile, Reason, Scheduler, View};
 pub use shrink::{Shrink, remove_deviations};
 pub use stepwise::Stepwise;
-pub use timed::Timed;
+pub use timed::{Jumps, Timed};
 pub use urw::Urw;
 pub use wrap::Wrap;
 

@@ -4,27 +4,40 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::command::succeed;
-use crate::folders::test_program;
+use crate::folders::{scratch, test_program};
 
 /// The source of a program that fails in some interleavings.
 pub const LOST: &str = include_str!("../../raddle/tests/explore/lost.c");
 
-/// Compiles a source in C, C++, assembler or Rust, by its ending. Nothing is added to the flags, which stand behind
+/// Compiles a source in C, C++, assembler, Rust or Go, by its ending. Nothing is added to the flags, which stand behind
 /// the source, so that libraries may be among them.
 #[track_caller]
 pub fn compile(source: &Path, program: &Path, flags: &[&str]) -> PathBuf {
-    succeed(compiler(source, flags).arg("-o").arg(program));
+    succeed(&mut compiler(source, program, flags));
     program.to_path_buf()
 }
 
-fn compiler(source: &Path, flags: &[&str]) -> Command {
-    let ending = source.extension().and_then(|ending| ending.to_str());
-    let mut command = Command::new(match ending {
-        Some("cpp" | "cc") => "g++",
-        Some("rs") => "rustc",
-        _ => "gcc",
-    });
-    command.arg(source).args(flags);
+fn compiler(source: &Path, program: &Path, flags: &[&str]) -> Command {
+    let mut command = match source.extension().and_then(|ending| ending.to_str()) {
+        Some("go") => return go(source, program, flags),
+        Some("cpp" | "cc") => Command::new("g++"),
+        Some("rs") => Command::new("rustc"),
+        _ => Command::new("gcc"),
+    };
+    command.arg(source).args(flags).arg("-o").arg(program);
+    command
+}
+
+/// Go's own libraries are compiled once for all tests.
+fn go(source: &Path, program: &Path, flags: &[&str]) -> Command {
+    let cache = scratch().join("go");
+    let mut command = Command::new("go");
+    command.args(["build", "-o"]).arg(program).args(flags);
+    command
+        .arg(source)
+        .env("GOCACHE", &cache)
+        .env("HOME", cache);
+    command.env("GO111MODULE", "off").env("CGO_ENABLED", "0");
     command
 }
 
@@ -51,12 +64,7 @@ pub(crate) fn compile_copy(source: &Path, program: &Path, flags: &[&str]) -> Pat
     let folder = program.parent().expect("a program lies in a folder");
     let name = Path::new(source.file_name().expect("a source has a name"));
     std::fs::copy(source, folder.join(name)).expect("the source can be copied");
-    succeed(
-        compiler(name, flags)
-            .current_dir(folder)
-            .arg("-o")
-            .arg(program),
-    );
+    succeed(compiler(name, program, flags).current_dir(folder));
     program.to_path_buf()
 }
 

@@ -40,8 +40,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "explore",
         &[
-            "stdx", "calls", "config", "world", "linux", "symbols", "trace", "sched", "campaign",
-            "detect", "report",
+            "stdx", "calls", "config", "world", "linux", "symbols", "code", "trace", "sched",
+            "campaign", "detect", "report",
         ],
     ),
     (
