@@ -9,7 +9,7 @@ use raddle_report::words::listed;
 use raddle_report::{Action, Finding, Place, Step, Word, action};
 use raddle_symbols::SymbolSpace;
 use raddle_trace::Facts;
-use raddle_world::{ContextId, Liveness, Until, WaitReason, World};
+use raddle_world::{ContextId, Liveness, LockMode, Until, WaitReason, World};
 
 use super::{held, quote};
 use crate::history::History;
@@ -29,6 +29,8 @@ enum Want {
         object: u64,
         holder: Option<ContextId>,
     },
+    /// A lock that it may share with those who have it, but somebody waits for it who may not.
+    Behind { object: u64, other: ContextId },
     /// To be signalled or woken.
     Signal { object: u64 },
     /// The end of a thread.
@@ -44,6 +46,7 @@ impl Want {
     fn depends_on(self) -> Option<ContextId> {
         match self {
             Self::Lock { holder, .. } => holder,
+            Self::Behind { other, .. } => Some(other),
             Self::End { of } => of,
             _ => None,
         }
@@ -103,10 +106,7 @@ fn want(session: &mut Session, facts: &Facts, who: ContextId) -> Want {
         return Want::Nothing;
     };
     match (world.pending_call(who), reason) {
-        (Some(call), _) if call.effect == Effect::Acquire => Want::Lock {
-            object: call.object,
-            holder: holder(session, call.object, who),
-        },
+        (Some(call), _) if call.effect == Effect::Acquire => want_lock(session, call.object, who),
         (Some(call), _)
             if matches!(
                 call.effect,
@@ -155,6 +155,28 @@ fn has_not_ended(world: &LinuxWorld, who: ContextId) -> bool {
     context.is_some_and(|context| *context.liveness() != Liveness::Done)
 }
 
+/// A reader that has a lock already is kept from having it twice by a writer that waits.
+fn want_lock(session: &Session, object: u64, who: ContextId) -> Want {
+    let world = &session.world;
+    let held = world.held_locks(who);
+    let reads = held
+        .iter()
+        .any(|section| section.lock == object && section.mode == LockMode::Shared);
+    let holder = holder(session, object, who);
+    let waits = |other: &ContextId| {
+        let liveness = world.contexts().get(*other).liveness();
+        let call = world.pending_call(*other);
+        *other != who
+            && matches!(liveness, Liveness::Blocked(_))
+            && call.is_some_and(|call| call.effect == Effect::Acquire && call.object == object)
+    };
+    let mut others = world.contexts().iter().map(|(id, _)| id);
+    match others.find(waits) {
+        Some(other) if reads && holder == Some(who) => Want::Behind { object, other },
+        _ => Want::Lock { object, holder },
+    }
+}
+
 fn holder(session: &Session, lock: u64, except: ContextId) -> Option<ContextId> {
     let table = session.world.contexts();
     let holds = |id: ContextId| {
@@ -189,14 +211,18 @@ fn show(session: &mut Session, who: ContextId, want: Want, in_circle: bool, find
     let symbols = session.world.symbols(who).unwrap_or_default();
     let lines = stack::stack(&mut session.world, who);
     let (action, object) = match want {
-        Want::Lock { object, .. } => (blocked(action::Want::Lock), Some(object)),
+        Want::Lock { object, .. } | Want::Behind { object, .. } => {
+            (blocked(action::Want::Lock), Some(object))
+        }
         Want::Signal { object } => (blocked(action::Want::Signal), Some(object)),
         Want::End { .. } => (blocked(action::Want::End), None),
         Want::Other(on) => (blocked(on), None),
         Want::Nothing => (Action::RunOn, None),
     };
     let name = object.map(|object| name_of(&mut session.world, &symbols, who, object));
-    let place = own(&lines).or(lines.first());
+    // Without own code, the function of another library says more than what the C library does inside.
+    let outside = || lines.iter().find(|line| !line.is_c_library);
+    let place = own(&lines).or_else(outside).or(lines.first());
     let place = place.map_or_else(Place::default, |line| line.place.clone());
     quote(finding, &place);
     if want != Want::Nothing {
@@ -250,7 +276,7 @@ fn describe_circle(
     finding.objects = circle
         .iter()
         .filter_map(|who| match wants.get(who) {
-            Some(Want::Lock { object, .. }) => {
+            Some(Want::Lock { object, .. } | Want::Behind { object, .. }) => {
                 Some(name_of(&mut session.world, &symbols, *who, *object))
             }
             _ => None,
@@ -284,6 +310,13 @@ fn link(
             Some(format!(
                 "{me} wants {lock}, which {} holds{itself}",
                 other(world, holder)
+            ))
+        }
+        Want::Behind { object, other } => {
+            let lock = name_of(world, symbols, who, object);
+            Some(format!(
+                "{me} wants to read under {lock} once more, for which {} waits already",
+                label(world, other)
             ))
         }
         Want::End { of: Some(of) } => {
