@@ -1,5 +1,10 @@
 //! Campaigns over several workers, against a real nats-server: the same answer as local threads, whatever dies.
 
+#[path = "hub/kernels.rs"]
+mod kernels;
+#[path = "hub/linearize.rs"]
+mod linearize;
+
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;

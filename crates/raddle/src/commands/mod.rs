@@ -18,7 +18,7 @@ mod explain;
 mod explore;
 mod harden;
 mod hub;
-mod kernel;
+pub(crate) mod kernel;
 mod kind;
 mod linearize;
 mod log;
