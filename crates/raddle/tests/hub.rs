@@ -1,5 +1,7 @@
 //! Campaigns over several workers, against a real nats-server: the same answer as local threads, whatever dies.
 
+#[path = "hub/campaigns.rs"]
+mod campaigns;
 #[path = "hub/kernels.rs"]
 mod kernels;
 #[path = "hub/linearize.rs"]

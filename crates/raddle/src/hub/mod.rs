@@ -83,6 +83,31 @@ pub(crate) struct Remote {
 }
 
 impl HubOptions {
+    /// The same options as words, for a command that takes them. It continues what was broken off.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let Some(url) = &self.hub else {
+            return Vec::new();
+        };
+        let mut words = vec![
+            format!("--hub={url}"),
+            format!("--cross-check={}", self.cross_check),
+            "--resume".to_owned(),
+        ];
+        let files = [
+            ("--hub-credentials", &self.keys.hub_credentials),
+            ("--hub-nkey", &self.keys.hub_nkey),
+            ("--hub-ca", &self.keys.hub_ca),
+        ];
+        for (option, file) in files {
+            // The command may be run in another folder.
+            let file = file
+                .as_ref()
+                .map(|file| std::path::absolute(file).unwrap_or(file.clone()));
+            words.extend(file.map(|file| format!("{option}={}", file.display())));
+        }
+        words
+    }
+
     /// The hub, if the user wants one.
     pub(crate) fn connect(&self) -> anyhow::Result<Option<Remote>> {
         let Some(url) = &self.hub else {
