@@ -417,6 +417,7 @@ impl<S: Stage> Campaign<'_, S> {
         // Where an order can be cut when it is made small.
         stage.add_points(&self.learning.points());
         let progress = self.progress(Phase::Exploring, 0);
+        self.report.class_digests = std::mem::take(&mut self.classes);
         self.findings.explain(
             stage,
             &self.rules,

@@ -1,5 +1,7 @@
 //! What the user asks of a campaign, and what it tells while it runs.
 
+use std::collections::BTreeSet;
+
 use crate::algorithm::Algorithm;
 use crate::cancel::{Cancel, Urgency};
 use crate::coverage::NamedCoverage;
@@ -109,6 +111,8 @@ pub struct Report<R, T> {
     pub shared_places: u64,
     /// Runs that differ in who read whose write.
     pub classes: u64,
+    /// What is equal for runs that do not: the same in all campaigns of one subject.
+    pub class_digests: BTreeSet<u64>,
     /// Pairs of a write and a read of another context.
     pub pairs: u64,
     pub steps: u64,
@@ -152,6 +156,7 @@ impl<R, T: Default> Default for Report<R, T> {
             interrupted: 0,
             shared_places: 0,
             classes: 0,
+            class_digests: BTreeSet::new(),
             pairs: 0,
             steps: 0,
             spent: Spent::default(),

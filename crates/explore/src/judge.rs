@@ -84,6 +84,11 @@ impl Judge {
         }
     }
 
+    /// What is wrong with a result, if anything is.
+    pub fn verdict(&self, result: Result<'_>) -> Option<Failure> {
+        (self.verdict)(result)
+    }
+
     pub(crate) fn reads_marks(&self) -> bool {
         self.reads_marks
     }
@@ -188,7 +193,7 @@ fn judge_status(
         world.crash(),
     );
     failure.or_else(|| {
-        (judge?.verdict)(Result {
+        judge?.verdict(Result {
             status: code,
             stdout: &writing.output,
             marks: &writing.marks,

@@ -6,6 +6,7 @@ use std::fmt;
 use raddle_campaign::{Explorer, Job, OutcomeOf, Shared, Stage, Subject, Worker};
 use raddle_linux::ContentId;
 use raddle_world::{Site, Unsupported};
+use serde_json::Value;
 
 use crate::message::{Batch, Done, Told, encode, key};
 use crate::worker::now;
@@ -31,6 +32,8 @@ pub struct SubjectBench<S: Subject> {
     /// Decision points that the explorer's stage has.
     points: BTreeSet<Site>,
     shared: Option<(ContentId, SharedOf<S>)>,
+    /// Asked after each batch what there is to tell besides its outcomes.
+    beside: Option<Box<dyn FnMut() -> Value>>,
 }
 
 impl<S: Subject> fmt::Debug for SubjectBench<S> {
@@ -50,7 +53,17 @@ impl<S: Subject> SubjectBench<S> {
             subject,
             points: BTreeSet::new(),
             shared: None,
+            beside: None,
         })
+    }
+
+    /// The same with something to tell of each batch besides its outcomes.
+    #[must_use]
+    pub fn telling(self, beside: impl FnMut() -> Value + 'static) -> Self {
+        Self {
+            beside: Some(Box::new(beside)),
+            ..self
+        }
     }
 
     /// Takes what jobs share. Points are never taken away from a stage, so jobs of a campaign that began anew, which
@@ -100,6 +113,7 @@ impl<S: Subject> Bench for SubjectBench<S> {
             attempt: batch.attempt,
             micros,
             done,
+            beside: self.beside.as_mut().map_or(Value::Null, |tell| tell()),
         }))
     }
 

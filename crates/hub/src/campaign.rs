@@ -1,6 +1,7 @@
 //! A campaign on a hub: its names there, what the user wants of it, and what it cost.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use raddle_linux::ContentId;
 use raddle_stdx::Digest;
@@ -19,6 +20,21 @@ pub struct Wishes {
     pub resume: bool,
     /// Jobs of a thousand that are done twice and compared.
     pub checked_per_mille: u64,
+}
+
+/// Those who are told how it goes.
+#[derive(Clone, Copy)]
+pub struct Ears<'a> {
+    /// What the user should know.
+    pub notice: &'a dyn Fn(&str),
+    /// What only this kind of subject tells of its runs, besides their outcomes.
+    pub beside: &'a dyn Fn(&serde_json::Value),
+}
+
+impl fmt::Debug for Ears<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ears")
+    }
 }
 
 /// Names of a campaign on the hub. They follow from what is explored and how: the same command has the same campaign.

@@ -13,9 +13,10 @@ use raddle_campaign::{
     Cancel, Crew, Explorer, Generation, Job, OutcomeOf, Shared, Stage, Subject, Urgency, Worker,
 };
 use raddle_stdx::Prng;
-use raddle_stdx::width::{to_u64, to_usize};
+use raddle_stdx::width::to_u64;
 
-use crate::campaign::{Campaign, Figures, Wishes};
+use crate::batching::batch_size;
+use crate::campaign::{Campaign, Ears, Figures, Wishes};
 use crate::connection::{Hub, HubError, JOBS, OUTCOMES};
 use crate::content::id_of;
 use crate::message::{Batch, Hello, Present, SharedPart, Told, decode, encode};
@@ -25,8 +26,6 @@ use crate::outcomes::{CHECK, Round};
 const LOOK: Duration = Duration::from_millis(100);
 /// What is shared goes with every batch up to this size, else it is fetched by its digest.
 const INLINE_MAX: usize = 32 << 10;
-/// A batch should take about this long: messages cost little then, and no worker is waited for.
-const BATCH_MICROS: u64 = 8_000;
 /// The shortest time without news after which jobs are given out again.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PATIENCE_MAX: Duration = Duration::from_secs(30);
@@ -43,8 +42,7 @@ pub struct HubCrew<'a, S: Subject> {
     subject: &'a S,
     campaign: Campaign,
     wishes: Wishes,
-    /// Told what the user should know.
-    notice: &'a dyn Fn(&str),
+    ears: Ears<'a>,
     told: Subscriber,
     /// What an earlier director was told; none when all of it was read.
     past: Option<PullConsumer>,
@@ -89,7 +87,7 @@ impl<'a, S: Subject> HubCrew<'a, S> {
         subject: &'a S,
         campaign: Campaign,
         wishes: Wishes,
-        notice: &'a dyn Fn(&str),
+        ears: Ears<'a>,
     ) -> Result<Self, HubError> {
         let outcomes = campaign.outcomes();
         let told = hub
@@ -106,7 +104,7 @@ impl<'a, S: Subject> HubCrew<'a, S> {
             hub,
             subject,
             wishes,
-            notice,
+            ears,
             told,
             past,
             ahead: BTreeMap::new(),
@@ -137,7 +135,7 @@ impl<'a, S: Subject> HubCrew<'a, S> {
             false => purged,
         };
         if let Err(error) = purged {
-            (self.notice)(&error.to_string());
+            (self.ears.notice)(&error.to_string());
         }
         let subject = format!("raddle.end.{}", self.campaign.id);
         let said = self.hub.wait(async {
@@ -200,23 +198,18 @@ impl<'a, S: Subject> HubCrew<'a, S> {
     fn say(&mut self, text: &str) {
         let is_early = self.noticed.is_some_and(|at| at.elapsed() < ASKING * 6);
         if !is_early {
-            (self.notice)(text);
+            (self.ears.notice)(text);
             self.noticed = Some(now());
         }
-    }
-
-    /// How many of the jobs that are left make a batch: ever fewer, so that all threads end at about the same time.
-    fn batch_size(&self, left: usize) -> usize {
-        let by_time = BATCH_MICROS / self.micros_per_job.max(1);
-        let by_threads = to_u64(left) / (2 * self.threads);
-        to_usize(by_time.clamp(1, by_threads.max(1)))
     }
 
     /// Puts jobs into the queue.
     fn issue(&mut self, shared: &SharedPart, jobs: &[&Job], attempt: u32) {
         let mut rest = jobs;
         while !rest.is_empty() {
-            let (part, later) = rest.split_at(self.batch_size(rest.len()));
+            let counts = (to_u64(rest.len()), to_u64(jobs.len()));
+            let size = batch_size(counts, self.threads, self.micros_per_job);
+            let (part, later) = rest.split_at(size.min(rest.len()));
             rest = later;
             let batch = Batch {
                 campaign: self.campaign.id.clone(),
@@ -308,6 +301,9 @@ impl<S: Comparable> HubCrew<'_, S> {
         self.slowest = self.slowest.max(took);
         if !self.figures.workers.contains(&told.worker) && self.figures.workers.len() < 10_000 {
             self.figures.workers.insert(told.worker.clone());
+        }
+        if !told.beside.is_null() && round.is_about(&told) {
+            (self.ears.beside)(&told.beside);
         }
         round.take(told)
     }
@@ -487,7 +483,7 @@ impl<S: Comparable> Crew<Explorer<S>> for HubCrew<'_, S> {
             self.say(&format!("an outcome was refused {reason}"));
         }
         for difference in &round.differences {
-            (self.notice)(&format!(
+            (self.ears.notice)(&format!(
                 "TWO WORKERS DISAGREE on schedule {}: {} and {}; one of these machines is broken, or raddle is not deterministic: please report it",
                 difference.index, difference.workers[0], difference.workers[1]
             ));

@@ -11,14 +11,16 @@
 //!
 //! Reading order: [`identity`] (who may work for whom), [`message`] (what travels), [`content`] and [`cache`] (files by
 //! digest), [`connection`] (the hub), [`campaign`] and [`crew`] (the director's side) with [`outcomes`] (what came back),
-//! [`worker`] and [`mod@bench`] (the other side), [`server`] (its configuration).
+//! [`worker`], [`mod@bench`] and [`desk`] (the other side), [`server`] (its configuration).
 
+mod batching;
 pub mod bench;
 pub mod cache;
 pub mod campaign;
 pub mod connection;
 pub mod content;
 pub mod crew;
+pub mod desk;
 pub mod identity;
 pub mod message;
 pub mod outcomes;
@@ -27,9 +29,10 @@ pub mod worker;
 
 pub use bench::{Bench, SubjectBench};
 pub use cache::Cache;
-pub use campaign::{Campaign, Figures, Wishes};
+pub use campaign::{Campaign, Ears, Figures, Wishes};
 pub use connection::{Access, Hub, HubError};
-pub use crew::HubCrew;
+pub use crew::{Comparable, HubCrew};
+pub use desk::{Desk, DistantBench};
 pub use identity::Identity;
 pub use message::Manifest;
 pub use worker::{Workplace, serve};

@@ -98,6 +98,9 @@ pub struct Told<O> {
     pub micros: u64,
     /// By the number and the key of each job.
     pub done: Vec<(u64, u64, Done<O>)>,
+    /// What only this kind of subject tells of its runs.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    pub beside: serde_json::Value,
 }
 
 /// A director asks who is there.

@@ -63,6 +63,15 @@ impl<F: Data + PartialEq, R: Data + PartialEq, T: Data + PartialEq> Round<F, R, 
         }
     }
 
+    /// Whether a worker tells of a job of this generation.
+    pub fn is_about(&self, told: &Told<Outcome<F, R, T>>) -> bool {
+        let is_known = |(index, key, _): &(u64, u64, Done<_>)| {
+            let awaited = self.awaited.get(index);
+            awaited.is_some_and(|job| job.key == *key)
+        };
+        told.done.iter().any(is_known)
+    }
+
     /// Takes what a worker told; says whether something of it was wanted.
     pub fn take(&mut self, told: Told<Outcome<F, R, T>>) -> bool {
         let mut is_new = false;
@@ -226,6 +235,7 @@ mod tests {
             done: done
                 .map(|(index, done)| (index, key(&shared, &job(index)), done))
                 .collect(),
+            beside: serde_json::Value::Null,
         }
     }
 

@@ -319,6 +319,7 @@ impl Hand<'_> {
             attempt: batch.attempt,
             micros: 0,
             done: batch.jobs.iter().map(not_here).collect(),
+            beside: serde_json::Value::Null,
         })
     }
 

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use raddle_pc::boot::BootConfig;
 use raddle_pc::wire::{Damaged, Reader, Wire};
 use raddle_stdx::Digest;
-use raddle_stdx::width::{low_u32, to_u64, to_usize};
+use raddle_stdx::width::{low_u32, to_u64};
 
 use crate::program::Program;
 use crate::world::KernelWorld;
@@ -132,9 +132,13 @@ impl BootSnapshot {
         if found != key {
             return Err(SnapshotError::OtherKey);
         }
-        let mut bytes = Vec::with_capacity(to_usize(size));
+        // Nothing that a stranger states reserves memory.
+        let mut bytes = Vec::new();
         while !reader.is_empty() {
             let length = u32::fetch(&mut reader).map_err(cut)? as usize;
+            if length > PIECE {
+                return Err(SnapshotError::Damaged("a piece is too large"));
+            }
             let packed = u32::fetch(&mut reader).map_err(cut)? as usize;
             let packed = reader.take(packed).map_err(cut)?;
             let piece = lz4_flex::block::decompress(packed, length)

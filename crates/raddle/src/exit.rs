@@ -21,17 +21,24 @@ pub(crate) enum Code {
     Guest(u8),
 }
 
+impl Code {
+    /// The status of the process.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::Clean => 0,
+            Self::Findings => 1,
+            Self::Usage => 2,
+            Self::Unsupported => 3,
+            Self::Vacuous => 4,
+            Self::Interrupted => crate::interrupt::STATUS,
+            Self::Guest(status) => status,
+        }
+    }
+}
+
 impl From<Code> for ExitCode {
     fn from(code: Code) -> Self {
-        Self::from(match code {
-            Code::Clean => 0,
-            Code::Findings => 1,
-            Code::Usage => 2,
-            Code::Unsupported => 3,
-            Code::Vacuous => 4,
-            Code::Interrupted => crate::interrupt::STATUS,
-            Code::Guest(status) => status,
-        })
+        Self::from(code.number())
     }
 }
 

@@ -1,5 +1,12 @@
 //! Campaigns over several workers, against a real nats-server: the same answer as local threads, whatever dies.
 
+#[path = "hub/campaigns.rs"]
+mod campaigns;
+#[path = "hub/kernels.rs"]
+mod kernels;
+#[path = "hub/linearize.rs"]
+mod linearize;
+
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;

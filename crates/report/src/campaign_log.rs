@@ -4,6 +4,8 @@
 //! when a failure of a new kind is seen, and a line `end` with what is known then. A log that was broken off has
 //! everything up to there. Several campaigns (the tests of a program) follow each other in one file.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -63,6 +65,12 @@ pub struct End {
     /// Schedules that failed, and the number of the first of them.
     pub failing: u64,
     pub first_failing: Option<u64>,
+    /// Instructions of all schedules.
+    #[serde(default)]
+    pub steps: u64,
+    /// Digests of the reads-from classes, if they were asked for: the same in all campaigns of one subject.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub classes: BTreeSet<u64>,
     /// Findings as they are reported, explained.
     pub findings: Vec<FindingLine>,
     pub time: TimeSplit,

@@ -7,7 +7,7 @@ use crate::folders::target;
 mod known;
 
 pub use crate::command::told_in as raddle;
-pub use known::{boot, cache, explore, explore_files, on_test, recording};
+pub use known::{boot, cache, explore, explore_files, module, on_test, recording};
 
 /// The test cases for kernels and their modules.
 pub const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/kernel");

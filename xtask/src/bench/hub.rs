@@ -48,6 +48,9 @@ pub(crate) struct Hub {
     /// Seconds of each local campaign, about.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
+    /// Kill workers, server and director so many times, too: nothing may be lost, nothing may count twice.
+    #[arg(long, default_value_t = 0)]
+    kills: u64,
 }
 
 /// A process that ends with the measurement.
@@ -65,7 +68,7 @@ struct Took {
     schedules: u64,
     instructions: u64,
     seconds: f64,
-    /// Of the director, when workers did the schedules.
+    /// Of its own process: when workers did the schedules, that of the director.
     cpu: f64,
     told: String,
 }
@@ -97,7 +100,7 @@ impl Hub {
             .arg(folder.join("hub"))
             .stderr(quiet())
             .spawn()?;
-        let _server = Running(server);
+        let server = Running(server);
         while TcpStream::connect(&address).is_err() {
             std::thread::yield_now();
         }
@@ -115,24 +118,32 @@ impl Hub {
             "Two workers with one thread each, director and server on the same machine, beside two local threads.\n"
         );
         println!(
-            "| instructions of a schedule | local, schedules/s | hub, schedules/s | of local | messages per 1,000 schedules | bytes per 1,000 schedules | CPU s of the director per 10^6 schedules |"
+            "| instructions of a schedule | local, schedules/s | hub, schedules/s | of local | the same by time of all processors | messages per 1,000 schedules | bytes per 1,000 schedules | CPU s of the director per 10^6 schedules |"
         );
-        println!("|---|---|---|---|---|---|---|");
+        println!("|---|---|---|---|---|---|---|---|");
+        let others: Vec<u32> = workers
+            .iter()
+            .chain([&server])
+            .map(|one| one.0.id())
+            .collect();
         let mut costs = Vec::new();
         for rounds in [10, 200, 2_000, 20_000] {
-            costs.extend(self.compare(&raddle, &folder, rounds, &url)?);
+            costs.extend(self.compare((&raddle, &folder), rounds, (&url, &others))?);
         }
         println!();
         simulation::table(&costs);
+        drop(workers);
+        if self.kills > 0 {
+            kill(self.kills)?;
+        }
         Ok(())
     }
 
     fn compare(
         &self,
-        raddle: &Path,
-        folder: &Path,
+        (raddle, folder): (&Path, &Path),
         rounds: u64,
-        url: &str,
+        (url, others): (&str, &[u32]),
     ) -> anyhow::Result<Option<Costs>> {
         let source = folder.join(format!("work{rounds}.c"));
         let program = source.with_extension("");
@@ -146,7 +157,9 @@ impl Hub {
         let wanted = first.rate() * as_f64(self.seconds);
         let schedules = shell_round(wanted).max(500);
         let local = explore(raddle, &program, schedules, &["--jobs", "2"])?;
+        let before = cpu_of(others)?;
         let hub = explore(raddle, &program, schedules, &["--hub", url])?;
+        let cpu = hub.cpu + cpu_of(others)? - before;
         ensure!(
             local.schedules == hub.schedules && local.instructions == hub.instructions,
             "the hub has another answer"
@@ -162,10 +175,11 @@ impl Hub {
         let per_thousand = |count: u64| as_f64(count) * 1000.0 / as_f64(hub.schedules);
         let steps = local.instructions / local.schedules.max(1);
         println!(
-            "| {steps} | {:.0} | {:.0} | {:.1} % | {:.1} | {:.0} | {:.1} |",
+            "| {steps} | {:.0} | {:.0} | {:.1} % | {:.1} % | {:.1} | {:.0} | {:.1} |",
             local.rate(),
             hub.rate(),
             100.0 * hub.rate() / local.rate(),
+            100.0 * local.cpu / cpu.max(1e-9),
             per_thousand(out + back),
             per_thousand(bytes_out + bytes_back),
             hub.cpu * 1e6 / as_f64(hub.schedules),
@@ -177,6 +191,28 @@ impl Hub {
             generation: (hub.seconds - local.seconds).max(0.0) * 64.0 / as_f64(hub.schedules),
         }))
     }
+}
+
+/// The test that kills, with more kills: it fails if something is lost or counts twice.
+fn kill(kills: u64) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let status = Command::new("cargo")
+        .args(["nextest", "run", "-p", "raddle", "--test", "hub"])
+        .arg("whoever_dies_nothing_is_lost_and_nothing_counts_twice")
+        .env("RADDLE_HUB_KILLS", kills.to_string())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    ensure!(
+        status.success(),
+        "after {kills} kills, the answer was another one"
+    );
+    println!(
+        "\n{kills} times a worker, the server or the director was killed at a random moment, in turns, during one campaign of {} schedules: the answer was that of a local run, bit for bit ({:.0} s).",
+        kills * 700,
+        begun.elapsed().as_secs_f64()
+    );
+    Ok(())
 }
 
 #[expect(
@@ -204,7 +240,7 @@ fn explore(raddle: &Path, program: &Path, schedules: u64, more: &[&str]) -> anyh
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     ensure!(output.status.code() == Some(0), "{told}");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let count = |name: &str| json["counts"][name].as_u64().or(json[name].as_u64());
+    let count = |name: &str| json["summary"][name].as_u64();
     let times = told.lines().last().context("the shell tells times")?;
     let line = told.lines().find(|line| line.contains("hub: "));
     Ok(Took {
@@ -214,6 +250,23 @@ fn explore(raddle: &Path, program: &Path, schedules: u64, more: &[&str]) -> anyh
         cpu: times.split_whitespace().filter_map(minutes_seconds).sum(),
         told: line.unwrap_or_default().to_owned(),
     })
+}
+
+/// Seconds of processors that processes have taken so far.
+fn cpu_of(processes: &[u32]) -> anyhow::Result<f64> {
+    /// Clock ticks of a second in `/proc`.
+    const TICKS: f64 = 100.0;
+    let mut ticks = 0;
+    for process in processes {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+        // The name in parentheses may hold anything; `utime` and `stime` are the 12th and 13th word behind it.
+        let words = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let words = words.split_whitespace().skip(11).take(2);
+        ticks += words
+            .filter_map(|word| word.parse::<u64>().ok())
+            .sum::<u64>();
+    }
+    Ok(as_f64(ticks) / TICKS)
 }
 
 /// `0m1.234s`.

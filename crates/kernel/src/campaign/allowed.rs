@@ -8,16 +8,17 @@ use std::str::FromStr;
 
 use raddle_sched::View;
 use raddle_world::{ContextId, successor};
+use serde::{Deserialize, Serialize};
 
 use crate::world::processor_and_vector;
 
 /// Some processors and interrupts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextSet {
     items: Vec<Item>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Item {
     /// What all processors do outside of interrupts.
     Processors,

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use raddle_report::words::counted;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use super::known_functions::{KnownFunctions, fits};
 use super::ski_race::{RaceGroup, RacePair};
 use crate::symbols::Symbols;
 
 /// Functions that synchronise, and functions that race on purpose.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RaceRules {
     locks: Vec<String>,
     benign: Vec<(String, String)>,

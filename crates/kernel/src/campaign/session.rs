@@ -10,6 +10,7 @@ use raddle_stdx::width::to_usize;
 use raddle_trace::Schedule;
 use raddle_trace::recording::SERIAL_ORDERS;
 use raddle_world::{Event, Site, Snapshot, World};
+use serde::{Deserialize, Serialize};
 
 use super::allowed::ContextSet;
 use super::judge::{Judge, told_calls};
@@ -45,7 +46,7 @@ pub struct Target {
 }
 
 /// What recordings say of a test and its machine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Origin {
     pub machine: MachineInputs,
     /// Modules that the test loads.

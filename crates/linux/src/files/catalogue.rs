@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -150,9 +151,28 @@ impl Catalogue {
 pub struct Elsewhere {
     pub catalogue: Catalogue,
     pub folder: PathBuf,
+    /// The first path that a world asked for in vain.
+    missed: OnceLock<PathBuf>,
 }
 
 impl Elsewhere {
+    pub fn new(catalogue: Catalogue, folder: PathBuf) -> Self {
+        Self {
+            catalogue,
+            folder,
+            missed: OnceLock::new(),
+        }
+    }
+
+    /// The first path that a world asked for in vain, if one did: what came of its run says nothing.
+    pub fn missed(&self) -> Option<&Path> {
+        self.missed.get().map(PathBuf::as_path)
+    }
+
+    pub(crate) fn note_missed(&self, path: &Path) {
+        self.missed.get_or_init(|| path.to_owned());
+    }
+
     pub(crate) fn content_path(&self, id: &ContentId) -> PathBuf {
         self.folder.join(id.as_str())
     }

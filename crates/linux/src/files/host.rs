@@ -165,6 +165,9 @@ impl HostFiles {
 
     fn miss(&mut self, path: &Path) {
         self.missed.get_or_insert_with(|| path.to_owned());
+        if let Some(elsewhere) = &self.elsewhere {
+            elsewhere.note_missed(path);
+        }
     }
 
     /// Whether only some of the host can be seen.

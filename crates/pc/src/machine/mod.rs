@@ -147,6 +147,11 @@ impl Machine {
         self.cores.len()
     }
 
+    /// Bytes of RAM.
+    pub fn memory(&self) -> u64 {
+        self.ram_pages * to_u64(PAGE_SIZE)
+    }
+
     /// The time-stamp counter.
     pub fn now(&self) -> u64 {
         self.now

@@ -12,7 +12,6 @@ mod told;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
 use clap::Args;
 use raddle_campaign::{Cancel, News, Phase, Report};
 use raddle_explore::{
@@ -68,7 +67,7 @@ pub(crate) struct Explore {
 impl Explore {
     pub(crate) fn run(mut self) -> Result<Code, Failure> {
         self.log.measure(&mut self.options.campaign);
-        let interrupt = Interrupt::listen()?;
+        let interrupt = Interrupt::listen()?.ending_with(self.log.round_of());
         let recording = self.program.single().filter(|path| recorded::is_one(path));
         let (program, cases) = match recording {
             Some(path) => {
@@ -320,7 +319,7 @@ fn explore_by(
     program: &Program,
     name: &str,
     hear: &mut dyn FnMut(News<'_, Recording>),
-) -> anyhow::Result<hub::Explored> {
+) -> anyhow::Result<hub::ExploredProgram> {
     match hub {
         None => Ok((explore(program, hear), Figures::default())),
         Some(hub) => hub.explore(program, name, hear),
@@ -401,12 +400,7 @@ fn code(
     is_interrupted: bool,
 ) -> Result<Code, Failure> {
     let disagreements: usize = explored.iter().map(|case| case.disagreements).sum();
-    if disagreements > 0 {
-        return Err(anyhow!(
-            "workers came to different outcomes of {disagreements} schedules: a machine is broken, or raddle is not deterministic; please report it"
-        )
-        .into());
-    }
+    hub::agreed(disagreements)?;
     let mut verdict = Verdict::default();
     for case in explored {
         let counts_races = !options.campaign.no_fail_on_races;

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
-use raddle_campaign::Leave;
+use raddle_campaign::{Leave, News};
 use raddle_explore::{About, Program, ProgramReport, SnapshotAt, explore};
 use raddle_linearize::{CannotJudge, Figures, Linearize as Oracle, ServerTest, Varying};
 use raddle_report::render::{Case, Results};
 use raddle_report::words::counted;
 use raddle_stdx::regular_file;
-use raddle_trace::{Inputs, SerialRules};
+use raddle_trace::{Inputs, Recording, SerialRules};
 
 use super::campaign::progress::{Bounds, Line};
 use super::campaign::summary::{ending, timing};
@@ -23,6 +23,8 @@ use super::campaign::verdict::Verdict;
 use super::explore::{COLUMNS, ExploreOptions, replay_command, start_failure};
 use super::{kernel, kind};
 use crate::exit::{Code, Failure};
+use crate::hub::serial::Histories;
+use crate::hub::{HubOptions, Remote, agreed};
 use crate::interrupt::Interrupt;
 use crate::keep::Keeper;
 use crate::message;
@@ -54,6 +56,9 @@ pub(crate) struct Linearize {
     kernel: Option<PathBuf>,
     #[command(flatten)]
     program: ProgramOptions,
+    // Last: its heading would also hold what follows.
+    #[command(flatten)]
+    hub: HubOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -82,6 +87,7 @@ impl Linearize {
             );
         }
         let tests = self.tests()?;
+        let hub = self.hub.connect()?;
         let interrupt = Interrupt::listen()?;
         let keeper = Keeper::open(&self.options.campaign.output)?;
         let count = tests.len();
@@ -95,7 +101,7 @@ impl Linearize {
             if count > 1 {
                 message::note(&format!("test {number} of {count}: {}", test.name));
             }
-            let mut compared = match self.compare(test, &keeper, &interrupt) {
+            let mut compared = match self.compare(test, hub.as_ref(), (&keeper, &interrupt)) {
                 Ok(compared) => compared,
                 // What the tests before it have shown is told all the same.
                 Err(failure) if !all.is_empty() => {
@@ -121,8 +127,8 @@ impl Linearize {
     fn compare(
         &self,
         test: &Test,
-        keeper: &Keeper,
-        interrupt: &Interrupt,
+        hub: Option<&Remote>,
+        (keeper, interrupt): (&Keeper, &Interrupt),
     ) -> Result<Compared, Failure> {
         let budget = self.options.campaign.budget();
         let begun = Instant::now();
@@ -133,15 +139,25 @@ impl Linearize {
         let result = watched(interrupt, budget, |cancel, stage| {
             let mut program = self.options.program(test.inputs.clone(), cancel)?;
             let oracle = prepare(&mut program, test)?;
-            let report = explore(&program, &mut |news| {
+            let mut hear = |news: News<'_, Recording>| {
                 line.hear(news, stage, |finding, recording| {
                     replay_command(keeper, &test.name, finding, recording)
                 });
-            });
-            Ok::<_, Failure>((report.map_err(start_failure)?, oracle.figures()))
+            };
+            let Some(hub) = hub else {
+                let report = explore(&program, &mut hear);
+                return Ok((report.map_err(start_failure)?, oracle.figures(), 0));
+            };
+            let histories = Histories::of(oracle);
+            let about = Arc::make_mut(&mut program.about);
+            about.judge = Some(histories.judge());
+            let (report, cost) = hub.linearize(&program, &test.name, &histories, &mut hear)?;
+            let report = report.map_err(start_failure)?;
+            Ok::<_, Failure>((report, histories.figures(), cost.differences.len()))
         });
         drop(line);
-        let (mut report, figures) = result?;
+        let (mut report, figures, disagreements) = result?;
+        agreed(disagreements)?;
         for found in &mut report.findings {
             match replay_command(keeper, &test.name, &found.finding, &found.recording) {
                 Ok(recording) => found.finding.recording = Some(recording),
@@ -169,8 +185,8 @@ impl Linearize {
         let ExploreOptions {
             campaign, report, ..
         } = self.options;
-        kernel::explore::Explore::to_linearize(&kernel, tests, self.rules, (campaign, report))?
-            .run()
+        let options = (campaign, report, self.hub);
+        kernel::explore::Explore::to_linearize(&kernel, tests, self.rules, options)?.run()
     }
 
     /// What is tested: a harness, or servers with their clients.

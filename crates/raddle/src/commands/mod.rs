@@ -11,6 +11,7 @@ mod campaign;
 mod cargo_harden;
 mod cargo_test;
 mod cc;
+mod corpus;
 mod coverage;
 mod dap;
 mod doctor;
@@ -18,7 +19,7 @@ mod explain;
 mod explore;
 mod harden;
 mod hub;
-mod kernel;
+pub(crate) mod kernel;
 mod kind;
 mod linearize;
 mod log;
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     Scan(scan::Scan),
     Harden(harden::Harden),
     Kernel(kernel::Kernel),
+    Campaign(corpus::Campaign),
     Hub(hub::RunHub),
     Worker(worker::RunWorker),
     Cc(cc::Cc),
@@ -87,6 +89,7 @@ impl Command {
             Self::Scan(command) => command.run(),
             Self::Harden(command) => command.run(),
             Self::Kernel(command) => command.run(),
+            Self::Campaign(command) => command.run(),
             Self::Hub(command) => command.run(),
             Self::Worker(command) => command.run(),
             Self::Cc(command) => command.run(),

@@ -68,9 +68,21 @@ pub(crate) struct Analyses {
     /// List what was predicted and not confirmed, too; it never makes the exit status 1.
     #[arg(long)]
     predicted: bool,
+    /// Known only to say why there is none.
+    #[arg(long, value_name = "URL", hide = true)]
+    hub: Option<String>,
 }
 
 impl Analyses {
+    /// Predictions are made on one machine.
+    fn refuse_hub(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.hub.is_none(),
+            "`--hub` is for campaigns, whose schedules are drawn by number; predictions hold threads at chosen instructions, and how a target is forced next depends on the run before: predict on one machine, and explore with `raddle explore --hub`"
+        );
+        Ok(())
+    }
+
     fn what(&self) -> Prediction {
         let only: &[&'static str] = match self.only.as_deref() {
             Some("ctrigger") => &["ctrigger"],
@@ -115,6 +127,7 @@ impl Analyses {
 
 impl Predict {
     pub(crate) fn run(self) -> Result<Code, Failure> {
+        self.analyses.refuse_hub()?;
         let inputs = self.program.inputs(self.options.seed())?;
         let interrupt = Interrupt::listen()?;
         let cases = ToExplore::of_program(&self.program, inputs, &interrupt)?;

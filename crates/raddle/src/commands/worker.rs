@@ -9,6 +9,7 @@ use raddle_campaign::Cancel;
 use raddle_hub::{Cache, Hub, Manifest, Workplace, serve};
 
 use crate::exit::{Code, Failure};
+use crate::hub::kernel::{self, Targets};
 use crate::hub::program::{self, Limits};
 use crate::hub::{HubKeys, identity};
 use crate::interrupt::Interrupt;
@@ -63,9 +64,11 @@ impl RunWorker {
             memory_max: self.max_memory << 20,
             processes_max: PROCESSES_MAX,
         };
+        let targets = Targets::default();
         let open =
             |manifest: &Manifest, cache: &Cache, cancel: &Cancel| match manifest.kind.as_str() {
                 program::KIND => program::bench(manifest, cache, cancel, limits),
+                kernel::KIND => targets.bench(manifest, cache, cancel, limits),
                 other => Err(format!(
                     "this worker does not know subjects of kind `{other}`"
                 )),

@@ -1,23 +1,31 @@
 //! Campaigns whose workers are behind a hub: options, and the way from a program to its crew there.
 
+pub(crate) mod kernel;
 pub(crate) mod program;
+pub(crate) mod serial;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use raddle_campaign::{Report, begin, sample_with};
+use raddle_campaign::{Begun, Listener, Options, Report, ReportOf, Stage, begin, sample_with};
 use raddle_explore::{Program, ProgramReport, StartFailure};
-use raddle_hub::{Access, Campaign, Figures, Hub, HubCrew, Identity, Wishes};
+use raddle_hub::{
+    Access, Campaign, Comparable, Ears, Figures, Hub, HubCrew, Identity, Manifest, Wishes,
+};
+use raddle_kernel::campaign::{KernelReport, KernelTest, StartFailure as KernelStartFailure};
+use raddle_kernel::recording::KernelRecording;
 use raddle_linux::ContentId;
 use raddle_report::words::counted;
 use raddle_trace::Recording;
+use serial::Histories;
 
+use crate::commands::kernel::prepare::SymbolSources;
 use crate::message;
 
 /// Who does the work.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Workers on other machines")]
 pub(crate) struct HubOptions {
     /// Have the schedules run by the workers of this hub (see `raddle hub` and `raddle worker`), such as
@@ -35,7 +43,7 @@ pub(crate) struct HubOptions {
 }
 
 /// How to get into a hub. A user and a password can be part of the address.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct HubKeys {
     /// A file with user credentials of NATS.
     #[arg(long, value_name = "FILE")]
@@ -75,6 +83,31 @@ pub(crate) struct Remote {
 }
 
 impl HubOptions {
+    /// The same options as words, for a command that takes them. It continues what was broken off.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let Some(url) = &self.hub else {
+            return Vec::new();
+        };
+        let mut words = vec![
+            format!("--hub={url}"),
+            format!("--cross-check={}", self.cross_check),
+            "--resume".to_owned(),
+        ];
+        let files = [
+            ("--hub-credentials", &self.keys.hub_credentials),
+            ("--hub-nkey", &self.keys.hub_nkey),
+            ("--hub-ca", &self.keys.hub_ca),
+        ];
+        for (option, file) in files {
+            // The command may be run in another folder.
+            let file = file
+                .as_ref()
+                .map(|file| std::path::absolute(file).unwrap_or(file.clone()));
+            words.extend(file.map(|file| format!("{option}={}", file.display())));
+        }
+        words
+    }
+
     /// The hub, if the user wants one.
     pub(crate) fn connect(&self) -> anyhow::Result<Option<Remote>> {
         let Some(url) = &self.hub else {
@@ -91,8 +124,24 @@ impl HubOptions {
     }
 }
 
-/// What came of a campaign on a hub.
-pub(crate) type Explored = (Result<ProgramReport, StartFailure>, Figures);
+/// What came of a campaign, and what it cost on the hub.
+pub(crate) type Explored<R, F> = (Result<R, F>, Figures);
+/// The same for programs.
+pub(crate) type ExploredProgram = Explored<ProgramReport, StartFailure>;
+/// The same for tests of kernels.
+pub(crate) type ExploredKernel = Explored<KernelReport, KernelStartFailure>;
+
+/// A subject as it travels.
+struct Parcel<'a> {
+    manifest: Manifest,
+    files: BTreeMap<ContentId, Vec<u8>>,
+    /// Stands for everything that decides which jobs there will be, besides the manifest.
+    seed: u64,
+    /// Told what workers tell besides outcomes.
+    beside: &'a dyn Fn(&serde_json::Value),
+}
+
+const NOT_EXHAUSTIVE: &str = "`--exhaustive` goes through interleavings one after the other, each chosen by the one before: no hub can help; leave out `--hub`";
 
 impl Remote {
     /// Explores a program as `raddle_explore::explore` does, with the workers of the hub.
@@ -100,12 +149,31 @@ impl Remote {
         &self,
         program: &Program,
         name: &str,
-        news: &mut dyn FnMut(raddle_campaign::News<'_, Recording>),
-    ) -> anyhow::Result<Explored> {
+        news: &mut Listener<'_, Recording>,
+    ) -> anyhow::Result<ExploredProgram> {
+        self.explore_judged(program, name, &|_| (), news)
+    }
+
+    /// The same for a program whose runs are compared with serial orders.
+    pub(crate) fn linearize(
+        &self,
+        program: &Program,
+        name: &str,
+        histories: &Histories,
+        news: &mut Listener<'_, Recording>,
+    ) -> anyhow::Result<ExploredProgram> {
+        self.explore_judged(program, name, &|told| histories.hear(told), news)
+    }
+
+    fn explore_judged(
+        &self,
+        program: &Program,
+        name: &str,
+        beside: &dyn Fn(&serde_json::Value),
+        news: &mut Listener<'_, Recording>,
+    ) -> anyhow::Result<ExploredProgram> {
         if program.exhaustive {
-            bail!(
-                "`--exhaustive` goes through interleavings one after the other, each chosen by the one before: no hub can help; leave out `--hub`"
-            );
+            bail!(NOT_EXHAUSTIVE);
         }
         if program.about.oracle.is_some() {
             bail!(
@@ -114,16 +182,75 @@ impl Remote {
         }
         let begun = match begin(program, news) {
             Ok(Some(begun)) => begun,
+            Ok(None) => return Ok((Ok(ended(&program.options)), Figures::default())),
+            Err(failure) => return Ok((Err(failure), Figures::default())),
+        };
+        let mut files = BTreeMap::new();
+        let parcel = Parcel {
+            manifest: program::manifest(program, &begun.stage, name, &self.identity, &mut files)?,
+            files,
+            seed: program::campaign_seed(program),
+            beside,
+        };
+        self.sample(program, begun, parcel, news)
+    }
+
+    /// Explores a test of a kernel as `raddle_kernel::campaign::explore` does, with the workers of the hub.
+    pub(crate) fn explore_kernel(
+        &self,
+        test: &KernelTest<'_>,
+        sources: &SymbolSources,
+        news: &mut Listener<'_, KernelRecording>,
+    ) -> anyhow::Result<ExploredKernel> {
+        if test.exhaustive {
+            bail!(NOT_EXHAUSTIVE);
+        }
+        if test.target.judge.is_some() {
+            bail!(
+                "calls of kernels are compared with serial orders on one machine only: leave out `--linearize` or `--hub`"
+            );
+        }
+        let begun = match begin(test, news) {
+            Ok(Some(begun)) => begun,
             Ok(None) => {
-                let mut report = Report::default();
-                report.note_end(&program.options.cancel);
+                let report = KernelReport {
+                    campaign: ended(&test.options),
+                    ..KernelReport::default()
+                };
                 return Ok((Ok(report), Figures::default()));
             }
             Err(failure) => return Ok((Err(failure), Figures::default())),
         };
-        let mut files: BTreeMap<ContentId, Vec<u8>> = BTreeMap::new();
-        let manifest = program::manifest(program, &begun.stage, name, &self.identity, &mut files)?;
-        let seed = program::campaign_seed(program);
+        let fixed_threads = begun.stage.world.info().fixed_threads.clone();
+        let mut files = BTreeMap::new();
+        let parcel = Parcel {
+            manifest: kernel::manifest(test.target, sources, &self.identity, &mut files)?,
+            files,
+            seed: kernel::campaign_seed(test),
+            beside: &|_| (),
+        };
+        let (report, figures) = self.sample(test, begun, parcel, news)?;
+        let report = report.map(|campaign| KernelReport {
+            campaign,
+            fixed_threads,
+        });
+        Ok((report, figures))
+    }
+
+    /// Has the schedules of a subject run by the workers of the hub.
+    fn sample<S: Comparable>(
+        &self,
+        subject: &S,
+        begun: Begun<S>,
+        parcel: Parcel<'_>,
+        news: &mut Listener<'_, <S::Stage as Stage>::Recording>,
+    ) -> anyhow::Result<Explored<ReportOf<S>, S::StartFailure>> {
+        let Parcel {
+            manifest,
+            files,
+            seed,
+            beside,
+        } = parcel;
         let campaign = Campaign::open(&self.hub, &manifest, &files, seed)?;
         drop(files);
         message::note(&format!(
@@ -133,9 +260,12 @@ impl Remote {
             counted(campaign.sent.0, "file"),
             campaign.sent.1
         ));
-        let notice = |text: &str| message::warning(text);
-        let mut crew = HubCrew::new(&self.hub, program, campaign, self.wishes, &notice)?;
-        let report = sample_with(program, begun, &mut crew, news);
+        let ears = Ears {
+            notice: &|text| message::warning(text),
+            beside,
+        };
+        let mut crew = HubCrew::new(&self.hub, subject, campaign, self.wishes, ears)?;
+        let report = sample_with(subject, begun, &mut crew, news);
         let is_over = match &report {
             Ok(report) => !report.was_cancelled && !report.was_stopped,
             Err(_) => true,
@@ -144,6 +274,22 @@ impl Remote {
         message::note(&in_words(&figures));
         Ok((report, figures))
     }
+}
+
+/// The report of a campaign that ended before its first run did.
+fn ended<R, T: Default>(options: &Options) -> Report<R, T> {
+    let mut report = Report::default();
+    report.note_end(&options.cancel);
+    report
+}
+
+/// Complains if workers told different things of so many schedules.
+pub(crate) fn agreed(disagreements: usize) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        disagreements == 0,
+        "workers came to different outcomes of {disagreements} schedules: a machine is broken, or raddle is not deterministic; please report it"
+    );
+    Ok(())
 }
 
 fn in_words(figures: &Figures) -> String {

@@ -5,15 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use raddle_campaign::{Cancel, Options, Stage};
+use raddle_campaign::{Cancel, Leave, Options, Stage};
 use raddle_explore::{About, Cut, Program, Session};
 use raddle_hub::{Bench, Cache, Identity, Manifest, SubjectBench, content};
+use raddle_linearize::Linearize;
 use raddle_linux::{Catalogue, ContentId, Elsewhere};
 use raddle_stdx::{Digest, regular_file};
-use raddle_trace::{Checks, Inputs};
+use raddle_trace::{Checks, Inputs, SerialRules};
 use raddle_world::Fault;
 use serde::{Deserialize, Serialize};
 
+use super::serial::{Histories, JudgedBench};
 use crate::commands::judge;
 
 /// Name of this kind of subject in manifests.
@@ -28,6 +30,8 @@ struct ProgramManifest {
     expected_output: Option<String>,
     /// What contexts may meet: some of it decides where a program stops.
     faults: Vec<Fault>,
+    /// How runs are compared with serial orders, if they are.
+    serial: Option<SerialRules>,
     catalogue: Catalogue,
 }
 
@@ -62,6 +66,7 @@ pub(super) fn manifest(
         checks: about.checks,
         expected_output: about.expected_output.clone(),
         faults: program.options.faults.clone(),
+        serial: about.serial.clone(),
         catalogue,
     };
     Ok(Manifest {
@@ -109,13 +114,54 @@ pub(crate) fn bench(
 ) -> Result<Box<dyn Bench>, String> {
     let what: ProgramManifest =
         serde_json::from_value(manifest.what.clone()).map_err(|error| error.to_string())?;
+    check(&what, manifest, limits)?;
     let ProgramManifest {
         inputs,
         snapshot_at,
         checks,
         expected_output,
         faults,
+        serial,
         catalogue,
+    } = what;
+    let Ok(snapshot_at) = snapshot_at.parse();
+    let files = || Arc::new(Elsewhere::new(catalogue.clone(), cache.folder().to_owned()));
+    let about = About {
+        inputs,
+        snapshot_at,
+        checks,
+        judge: judge(expected_output.as_deref(), None),
+        expected_output,
+        oracle: None,
+        serial: None,
+        is_ordinary: false,
+        modules: Arc::default(),
+        elsewhere: Some(files()),
+    };
+    let options = worker_options(cancel, faults);
+    let Some(rules) = serial else {
+        return Ok(Box::new(start(about, options)?));
+    };
+    let elsewhere = files();
+    let serial = About {
+        elsewhere: Some(Arc::clone(&elsewhere)),
+        ..about.clone()
+    };
+    let oracle = Linearize::start(&serial, &rules, Leave::to_explore(cancel));
+    let histories = Histories::of(oracle.map_err(|why| why.to_string())?);
+    let judged = About {
+        judge: Some(histories.judge()),
+        serial: Some(rules),
+        ..about
+    };
+    let bench = start(judged, options)?.telling(move || histories.tell());
+    Ok(Box::new(JudgedBench { bench, elsewhere }))
+}
+
+/// Whether a program makes sense, and wants no more than a worker gives.
+fn check(what: &ProgramManifest, manifest: &Manifest, limits: Limits) -> Result<(), String> {
+    let ProgramManifest {
+        inputs, catalogue, ..
     } = what;
     if let Some(nonsense) = inputs.nonsense() {
         return Err(nonsense.to_owned());
@@ -139,37 +185,24 @@ pub(crate) fn bench(
             limits.processes_max
         ));
     }
-    let Ok(snapshot_at) = snapshot_at.parse();
-    let about = Arc::new(About {
-        inputs,
-        snapshot_at,
-        checks,
-        judge: judge(expected_output.as_deref(), None),
-        expected_output,
-        oracle: None,
-        serial: None,
-        is_ordinary: false,
-        modules: Arc::default(),
-        elsewhere: Some(Arc::new(Elsewhere {
-            catalogue,
-            folder: cache.folder().to_owned(),
-        })),
-    });
+    Ok(())
+}
+
+fn start(about: About, options: Options) -> Result<SubjectBench<Program>, String> {
     let program = Program {
-        options: worker_options(cancel, faults),
-        about,
+        options,
+        about: Arc::new(about),
         expected_exit: None,
         steps_max: None,
         cut: Cut::Never,
         exhaustive: false,
         focus: Vec::new(),
     };
-    let bench = SubjectBench::start(program).map_err(|failure| failure.to_string())?;
-    Ok(Box::new(bench))
+    SubjectBench::start(program).map_err(|failure| failure.to_string())
 }
 
 /// What a worker does is in its jobs; of these only the faults and the wish to end count.
-fn worker_options(cancel: &Cancel, faults: Vec<Fault>) -> Options {
+pub(super) fn worker_options(cancel: &Cancel, faults: Vec<Fault>) -> Options {
     Options {
         schedules: 0,
         until_found: false,

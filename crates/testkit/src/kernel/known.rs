@@ -24,7 +24,7 @@ pub fn cache() -> String {
 }
 
 /// The folder with the modules of known races and of loops, built for this kernel.
-fn module() -> String {
+pub fn module() -> String {
     let sources = module_sources();
     let mut digest = Digest::default();
     for path in &sources {

@@ -30,22 +30,41 @@ pub(super) fn table(costs: &[Costs]) {
         "Simulated from these costs: schedules/s with generations of {GENERATION}, as campaigns have them, and what the director alone could plan and merge.\n"
     );
     println!(
-        "| instructions of a schedule | 10 workers | 100 | 1,000 | 10,000 | limit of the director | as many campaigns at once for 1,000 workers |"
+        "| instructions of a schedule | 10 workers | 100 | 1,000 | 10,000 | limit of the director | as many campaigns at once for 1,000 workers | first bottleneck, from so many workers on |"
     );
-    println!("|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|");
     for cost in costs {
         let rates = WORKERS.map(|workers| format!("{:.0}", rate(*cost, workers)));
         let director = 1.0 / cost.director.max(1e-9);
         let campaigns = 1_000.0 / cost.service / rate(*cost, 1_000).max(1e-9);
         println!(
-            "| {} | {} | {director:.0} | {campaigns:.0} |",
+            "| {} | {} | {director:.0} | {campaigns:.0} | {} |",
             cost.steps,
-            rates.join(" | ")
+            rates.join(" | "),
+            bottleneck(*cost)
         );
     }
     println!(
-        "\nThe first bottleneck is the generation: of more than {GENERATION} workers the others wait, and with short schedules the way there and back. More workers want more campaigns at once on one hub, or larger generations, which would be other campaigns."
+        "\nA bottleneck is what a generation waits for as long as for its schedules: the director, who plans and merges; the way there and back; or the generation itself, of which more than {GENERATION} workers get nothing. More workers want more campaigns at once on one hub; larger generations would be other campaigns."
     );
+}
+
+/// What takes as long as the schedules of a generation do, and with how many workers.
+fn bottleneck(cost: Costs) -> String {
+    let work = cost.service * as_f64(GENERATION);
+    let parts = [
+        ("the director", cost.director * as_f64(GENERATION)),
+        ("the way there and back", cost.generation),
+    ];
+    let (name, time) = match parts {
+        [one, other] if one.1 >= other.1 => one,
+        [_, other] => other,
+    };
+    let workers = (work / time.max(1e-9)).ceil().max(1.0);
+    if workers >= as_f64(GENERATION) {
+        return format!("the generation, {GENERATION}");
+    }
+    format!("{name}, {workers:.0}")
 }
 
 /// Schedules per second.
@@ -93,6 +112,27 @@ fn nanoseconds(seconds: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_bottleneck_is_named() {
+        let cost = Costs {
+            steps: 1,
+            service: 0.001,
+            director: 0.0001,
+            generation: 0.001,
+        };
+        assert_eq!(bottleneck(cost), "the director, 10");
+        let far = Costs {
+            generation: 0.016,
+            ..cost
+        };
+        assert_eq!(bottleneck(far), "the way there and back, 4");
+        let long = Costs {
+            service: 1.0,
+            ..cost
+        };
+        assert_eq!(bottleneck(long), "the generation, 64");
+    }
 
     #[test]
     fn more_workers_than_jobs_are_of_no_use() {

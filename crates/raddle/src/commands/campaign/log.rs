@@ -1,5 +1,6 @@
 //! `--log FILE`: what a campaign tells while it runs, as lines of a file that `raddle report` draws.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -25,12 +26,21 @@ pub(crate) struct LogOption {
     /// draws it. Measures time as --timing does.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// For rounds of `raddle campaign`, which is the process with this number: the log names the reads-from classes, and
+    /// the command ends with that process.
+    #[arg(long, value_name = "PID", hide = true)]
+    round_of: Option<u32>,
 }
 
 impl LogOption {
     /// Has the time measured that the log tells.
     pub(crate) fn measure(&self, options: &mut CampaignOptions) {
         options.timing |= self.log.is_some();
+    }
+
+    /// The process with which the command ends.
+    pub(crate) fn round_of(&self) -> Option<u32> {
+        self.round_of
     }
 
     /// Makes the file, so that a campaign does not run for an hour before it is known that it cannot be.
@@ -40,7 +50,10 @@ impl LogOption {
             file.with_context(|| format!("cannot write the log {}", path.display()))
         };
         let file = self.log.as_ref().map(create).transpose()?;
-        Ok(Log { file })
+        Ok(Log {
+            file,
+            names_classes: self.round_of.is_some(),
+        })
     }
 }
 
@@ -48,6 +61,7 @@ impl LogOption {
 #[derive(Debug)]
 pub(crate) struct Log {
     file: Option<File>,
+    names_classes: bool,
 }
 
 impl Log {
@@ -153,6 +167,12 @@ impl CampaignLog<'_> {
             last,
             failing: report.failing,
             first_failing: report.first_failing,
+            steps: report.steps,
+            classes: if self.log.names_classes {
+                report.class_digests.clone()
+            } else {
+                BTreeSet::new()
+            },
             findings: findings.iter().map(finding_line).collect(),
             time: TimeSplit {
                 restore: milliseconds_of(spent.restore),

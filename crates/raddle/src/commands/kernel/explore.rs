@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Parser};
-use raddle_campaign::{Cancel, Leave, Options, Report};
+use raddle_campaign::{Cancel, Leave, News, Options, Report};
 use raddle_config::kernel::Known;
 use raddle_kernel::campaign::{
     ContextSet, HABITS, KernelReport, KernelTest, KnownFunctions, LOOP_WINDOW, LivenessRule,
@@ -23,7 +23,7 @@ use raddle_stdx::regular_file;
 use super::guest_options::GuestOptions;
 use super::kinds::KINDS;
 use super::modules::Modules;
-use super::prepare::{ConsoleTo, prepare};
+use super::prepare::{ConsoleTo, SymbolSources, prepare};
 use super::summary::{compared_words, figures, summary};
 use crate::commands::campaign::progress::{Bounds, Line};
 use crate::commands::campaign::{CampaignOptions, Log, LogOption, Verdict};
@@ -31,6 +31,7 @@ use crate::commands::explore::COLUMNS;
 use crate::commands::kind;
 use crate::commands::linearize::{self, cannot_judge, read_rules};
 use crate::exit::{Code, Failure};
+use crate::hub::{self, HubOptions, Remote};
 use crate::interrupt::Interrupt;
 use crate::keep::{Keeper, shell_word};
 use crate::message;
@@ -95,6 +96,9 @@ pub(crate) struct Explore {
     report: ReportOptions,
     #[command(flatten)]
     guest: GuestOptions,
+    // Last: its heading would also hold what follows.
+    #[command(flatten)]
+    hub: HubOptions,
 }
 
 /// Bytes of a test case at most.
@@ -105,6 +109,16 @@ struct Total {
     cases: Vec<Case>,
     summaries: Vec<serde_json::Value>,
     verdict: Verdict,
+    /// Schedules of which two workers told different things.
+    disagreements: usize,
+}
+
+/// What all tests have in common.
+struct How<'a> {
+    keeper: Keeper,
+    interrupt: &'a Interrupt,
+    sources: SymbolSources,
+    hub: Option<Remote>,
 }
 
 /// Each finding gets a file, named after the test and the finding; it replaces the one that was written when the
@@ -158,7 +172,7 @@ impl Explore {
         kernel: &Path,
         tests: Vec<PathBuf>,
         rules: Option<PathBuf>,
-        (campaign, report): (CampaignOptions, ReportOptions),
+        (campaign, report, hub): (CampaignOptions, ReportOptions, HubOptions),
     ) -> anyhow::Result<Self> {
         let words = ["raddle", "--linearize", "--kernel"].map(OsString::from);
         let words = words.into_iter().chain([kernel.as_os_str().to_owned()]);
@@ -168,6 +182,7 @@ impl Explore {
             rules,
             campaign,
             report,
+            hub,
             ..explore
         })
     }
@@ -178,8 +193,13 @@ impl Explore {
         let prepared = prepare(&self.guest, ConsoleTo::Nowhere)?;
         let symbols = Arc::new(prepared.symbols);
         let race_rules = race_rules(self.config.as_deref())?;
-        let keeper = Keeper::open(&self.campaign.output)?;
-        let interrupt = Interrupt::listen()?;
+        let interrupt = Interrupt::listen()?.ending_with(self.log.round_of());
+        let how = How {
+            keeper: Keeper::open(&self.campaign.output)?,
+            interrupt: &interrupt,
+            sources: prepared.sources,
+            hub: self.hub.connect()?,
+        };
         let mut total = Total::default();
         let tests: Vec<Option<&Path>> = if self.guest.agent_program.is_some() {
             vec![None]
@@ -212,20 +232,21 @@ impl Explore {
                     modules,
                 },
             };
-            self.explore_one(target, &keeper, &interrupt, (&mut total, &mut log))?;
+            self.explore_one(target, &how, (&mut total, &mut log))?;
         }
         self.tell_all(&total)?;
+        hub::agreed(total.disagreements)?;
         total.verdict.code()
     }
 
     fn explore_one(
         &self,
         mut target: Target,
-        keeper: &Keeper,
-        interrupt: &Interrupt,
+        how: &How<'_>,
         (total, log): (&mut Total, &mut Log),
     ) -> Result<(), Failure> {
         let begun = Instant::now();
+        let keeper = &how.keeper;
         let mut log = log.begin(target.test_path(), self.campaign.seed);
         let budget = self.campaign.budget();
         let mut line = Line::new(Bounds {
@@ -233,21 +254,27 @@ impl Explore {
             time: budget.time,
         });
         let mut oracle = None;
-        let result = watched(interrupt, budget, |cancel, stage| {
+        let result = watched(how.interrupt, budget, |cancel, stage| {
             oracle = self.serial_orders(&target, cancel)?;
             target.judge = oracle.as_ref().map(LinearizeKernel::judge);
             let test = self.test(&target, cancel)?;
-            let explored = explore(&test, &mut |news| {
+            let mut hear = |news: News<'_, KernelRecording>| {
                 log.hear(&news);
                 line.hear(news, stage, |finding, recording| {
                     keep_recording(keeper, finding, recording)
                 });
-            });
+            };
+            let explored = match &how.hub {
+                None => (explore(&test, &mut hear), raddle_hub::Figures::default()),
+                Some(hub) => hub.explore_kernel(&test, &how.sources, &mut hear)?,
+            };
             Ok::<_, Failure>(explored)
         });
         drop(line);
         let elapsed = begun.elapsed();
-        let mut report = result?.map_err(start_failure)?;
+        let (result, cost) = result?;
+        let mut report = result.map_err(start_failure)?;
+        total.disagreements += cost.differences.len();
         write_recordings(keeper, &mut report);
         let name = target.test_path();
         let mut words = summary(&report, self.liveness(), elapsed);

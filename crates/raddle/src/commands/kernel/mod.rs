@@ -13,7 +13,7 @@ mod initramfs;
 mod kinds;
 mod modules;
 mod new_test;
-pub(super) mod prepare;
+pub(crate) mod prepare;
 mod replay;
 mod summary;
 mod whereabouts;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
 use raddle_kernel::guest::{BootModule, GuestFile, initramfs};
 use raddle_kernel::recording::MachineInputs;
@@ -28,6 +28,7 @@ pub(crate) struct Prepared {
     pub(crate) boot: Arc<BootSnapshot>,
     pub(crate) inputs: MachineInputs,
     pub(crate) symbols: Symbols,
+    pub(crate) sources: SymbolSources,
     /// Content of the modules that are loaded before the boot snapshot.
     pub(crate) modules: Vec<Vec<u8>>,
     /// File of the snapshot.
@@ -35,6 +36,15 @@ pub(crate) struct Prepared {
     /// How long booting or loading took.
     pub(crate) elapsed: Duration,
     pub(crate) was_cached: bool,
+}
+
+/// What the names of a kernel's functions are read from.
+#[derive(Debug)]
+pub(crate) struct SymbolSources {
+    /// The image, as it was given.
+    pub(crate) kernel: Vec<u8>,
+    /// A file beside it, or one that the user named: a System.map or an unstripped vmlinux.
+    pub(crate) file: Option<Vec<u8>>,
 }
 
 /// Where the console goes while booting.
@@ -102,7 +112,8 @@ pub(crate) fn prepare(options: &GuestOptions, console: ConsoleTo) -> Result<Prep
     let config = options.config();
     let layout = BootImage::new(&image, &initramfs, &config)?;
     let key = store::key(&kernel, &initramfs, &config);
-    let symbols = symbols(options, &image)?;
+    let file = symbol_file(options)?;
+    let symbols = symbols_of(&image, file.as_deref());
     let path = store::path(&options.cache_folder(), key);
     let begun = Instant::now();
     let (boot, was_cached) = match cached(&path, key, options.fresh) {
@@ -113,6 +124,7 @@ pub(crate) fn prepare(options: &GuestOptions, console: ConsoleTo) -> Result<Prep
         boot: Arc::new(boot),
         inputs,
         symbols,
+        sources: SymbolSources { kernel, file },
         modules: modules.into_iter().map(|module| module.content).collect(),
         snapshot: path,
         elapsed: begun.elapsed(),
@@ -229,22 +241,34 @@ fn boot_failure(path: &Path, failure: &BootFailure) -> Failure {
     }
 }
 
-/// The symbols the user named, or those beside the image, or those in it, with the types in it.
-fn symbols(options: &GuestOptions, image: &KernelImage) -> anyhow::Result<Symbols> {
-    Ok(names(options, image)?.with_types_of(&image.elf))
+/// The symbols of a file, or else those in the image, with the types in it.
+pub(crate) fn symbols_of(image: &KernelImage, file: Option<&[u8]>) -> Symbols {
+    let given = file.and_then(symbols_in);
+    let names = given.or_else(|| Symbols::from_elf(&image.elf));
+    let names = names.unwrap_or_else(|| Symbols::from_image(&image.elf));
+    names.with_types_of(&image.elf)
 }
 
-fn names(options: &GuestOptions, image: &KernelImage) -> anyhow::Result<Symbols> {
+/// The kernel's symbols of a System.map or a vmlinux, if it has any.
+fn symbols_in(file: &[u8]) -> Option<Symbols> {
+    let symbols = if file.starts_with(b"\x7FELF") {
+        Symbols::from_elf(file)
+    } else {
+        Some(Symbols::new(Some(&String::from_utf8_lossy(file))))
+    };
+    symbols.filter(Symbols::has_kernel)
+}
+
+/// The file with symbols that the user named, or the System.map beside the image.
+fn symbol_file(options: &GuestOptions) -> anyhow::Result<Option<Vec<u8>>> {
     if let Some(path) = &options.symbols {
         let content = read(path)?;
-        let symbols = if content.starts_with(b"\x7FELF") {
-            Symbols::from_elf(&content)
-        } else {
-            Some(Symbols::new(Some(&String::from_utf8_lossy(&content))))
-        };
-        return symbols
-            .filter(Symbols::has_kernel)
-            .with_context(|| format!("{} has no kernel symbols", path.display()));
+        anyhow::ensure!(
+            symbols_in(&content).is_some(),
+            "{} has no kernel symbols",
+            path.display()
+        );
+        return Ok(Some(content));
     }
     let name = options
         .kernel
@@ -253,17 +277,9 @@ fn names(options: &GuestOptions, image: &KernelImage) -> anyhow::Result<Symbols>
         .unwrap_or_default();
     let beside = ["vmlinuz", "bzImage", "vmlinux"].iter().find_map(|prefix| {
         let version = name.strip_prefix(prefix)?;
-        Some(
-            options
-                .kernel
-                .with_file_name(format!("System.map{version}")),
-        )
+        let map = format!("System.map{version}");
+        Some(options.kernel.with_file_name(map))
     });
     // Debian ships a System.map of one line that says where the real one is.
-    let given = beside
-        .and_then(|path| std::fs::read_to_string(path).ok())
-        .map(|text| Symbols::new(Some(&text)))
-        .filter(Symbols::has_kernel)
-        .or_else(|| Symbols::from_elf(&image.elf));
-    Ok(given.unwrap_or_else(|| Symbols::from_image(&image.elf)))
+    Ok(beside.and_then(|path| read(&path).ok()))
 }

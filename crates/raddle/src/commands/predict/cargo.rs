@@ -25,6 +25,7 @@ pub(crate) struct CargoPredict {
 
 impl CargoPredict {
     pub(crate) fn run(self) -> Result<Code, Failure> {
+        self.analyses.refuse_hub()?;
         let interrupt = Interrupt::listen()?;
         let cases = self.wanted.cases(self.options.seed(), &interrupt)?;
         let how = How {

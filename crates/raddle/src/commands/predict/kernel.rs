@@ -54,6 +54,7 @@ pub(crate) struct KernelPredict {
 
 impl KernelPredict {
     pub(crate) fn run(self) -> Result<Code, Failure> {
+        self.analyses.refuse_hub()?;
         let prepared = prepare(&self.guest, ConsoleTo::Nowhere)?;
         let symbols = Arc::new(prepared.symbols);
         let rules: RaceRules = race_rules(None)?;
