@@ -18,6 +18,7 @@ mod replay;
 mod results;
 mod scan;
 mod scan_tables;
+mod travel;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
@@ -55,6 +56,12 @@ pub(crate) enum Bench {
     },
     /// The static scanner: what each analysis brings, speed, memory, and Coccinelle beside it.
     Scan(scan::Scan),
+    /// Steps back, and who wrote a value last, in recorded runs of up to 10^8 instructions.
+    Travel {
+        /// The raddle to use; default: a release build.
+        #[arg(long)]
+        raddle: Option<std::path::PathBuf>,
+    },
 }
 
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
@@ -75,6 +82,7 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
         Bench::Record { raddle } => record::run(raddle.as_deref()),
         Bench::Replay { raddle } => replay::run(raddle.as_deref()),
         Bench::Scan(scan) => scan.run(),
+        Bench::Travel { raddle } => travel::run(raddle.as_deref()),
     }
 }
 
