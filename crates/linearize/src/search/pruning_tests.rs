@@ -130,6 +130,9 @@ impl RunSerially for Lists {
     }
 }
 
+/// What a deed would have given at its beginning, and what it gave if it has taken effect.
+type Doing = (Vec<Value>, Option<Vec<Value>>);
+
 /// A run in which each deed takes effect at one moment, but some give what they would have given at their beginning.
 fn history(scripts: &[Vec<Deed>], stale: u64, random: &mut Prng) -> History {
     let mut marks = Vec::new();
@@ -142,9 +145,8 @@ fn history(scripts: &[Vec<Deed>], stale: u64, random: &mut Prng) -> History {
         });
     };
     let mut list = Vec::new();
-    // For each client how many deeds it began, and of the one that it does: what it would give, and what it gave.
-    let mut doing: Vec<(usize, Option<(Vec<Value>, Option<Vec<Value>>)>)> =
-        vec![(0, None); scripts.len()];
+    // For each client how many deeds it began, and the one that it does.
+    let mut doing: Vec<(usize, Option<Doing>)> = vec![(0, None); scripts.len()];
     while let Some(who) = {
         let left = |who: &usize| doing[*who].0 < scripts[*who].len() || doing[*who].1.is_some();
         let able: Vec<usize> = (0..scripts.len()).filter(left).collect();

@@ -22,16 +22,16 @@ fn structures() -> PathBuf {
 }
 
 /// Explores a program with arguments, up to 300 schedules.
-fn compare(folder: &Path, words: &[&str]) -> (Option<i32>, Value) {
+fn compare(folder: &Path, words: &[&str], options: &[&str]) -> (Option<i32>, Value) {
     let (program, arguments) = words.split_first().expect("a program");
-    let options = ["--schedules", "300", "--explain-time", "3"];
+    let options = [&["--schedules", "300"], options].concat();
     let program = Path::new(program);
     super::linearize_with(folder, (program, arguments), &options)
 }
 
 #[track_caller]
 fn is_clean(folder: &Path, words: &[&str]) {
-    let (status, document) = compare(folder, words);
+    let (status, document) = compare(folder, words, &[]);
     assert_eq!(status, Some(0), "{words:?}: {document:#}");
     let summary = &document["summary"];
     assert_eq!(summary["deviating"], 0, "{words:?}: {document:#}");
@@ -44,7 +44,8 @@ fn is_clean(folder: &Path, words: &[&str]) {
 
 #[track_caller]
 fn is_found(folder: &Path, words: &[&str]) {
-    let (status, document) = compare(folder, words);
+    let until_found = ["--until-found", "--explain-time", "1"];
+    let (status, document) = compare(folder, words, &until_found);
     assert_eq!(status, Some(1), "{words:?}: {document:#}");
     let findings = document["findings"].as_array().expect("findings");
     let is_serial = |finding: &Value| {

@@ -32,23 +32,12 @@ fn seg_queue(is_seeded: bool) {
     fn pop(queue: &SegQueue<u32>) {
         operation("pop", &[], || queue.pop());
     }
-    fn push_if_empty(queue: &SegQueue<u32>, value: u32) {
-        operation("push_if_empty", &[&value], || {
-            let is_empty = queue.is_empty();
-            if is_empty {
-                queue.push(value);
-            }
-            is_empty
-        });
+    fn pop_two(queue: &SegQueue<u32>) {
+        operation("pop_two", &[], || (queue.pop(), queue.pop()));
     }
     if is_seeded {
-        race(
-            &queue,
-            &[
-                &[|q| push_if_empty(q, 1), pop],
-                &[|q| push_if_empty(q, 2), pop],
-            ],
-        );
+        (1..=4).for_each(|value| queue.push(value));
+        race(&queue, &[&[pop_two], &[pop_two]]);
     } else {
         race(
             &queue,
