@@ -12,6 +12,7 @@ mod hub;
 mod kernel;
 mod kernel_campaign;
 mod kernel_races;
+mod linearize;
 mod predict;
 mod record;
 mod replay;
@@ -40,6 +41,8 @@ pub(crate) enum Bench {
     KernelCampaign(kernel_campaign::KernelCampaign),
     /// Real races of Linux: kernels with their fixes undone, built, explored, replayed.
     KernelRaces(kernel_races::KernelRaces),
+    /// Servers compared with serial orders: tests made of scripts, the inputs of Table 5.2.
+    Linearize(linearize::Linearize),
     /// Predictions: the bugs of the papers from runs that end well, with `explore` beside it.
     Predict(predict::Predict),
     /// Recordings of ordinary runs: a server with its clients, size and time to have it again.
@@ -78,6 +81,7 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
         Bench::Kernel(kernel) => kernel.run(),
         Bench::KernelCampaign(campaign) => campaign.run(),
         Bench::KernelRaces(races) => races.run(),
+        Bench::Linearize(linearize) => linearize.run(),
         Bench::Predict(predict) => predict.run(),
         Bench::Record { raddle } => record::run(raddle.as_deref()),
         Bench::Replay { raddle } => replay::run(raddle.as_deref()),

@@ -1,7 +1,8 @@
 //! Which parts of a sequential test are worth running at the same time: those that touch common memory, one of them
 //! writing (Fonseca, "Effective Concurrency Testing for Distributed and Multi-threaded Systems", section 8.3.1).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use raddle_stdx::width::to_u64;
 use raddle_trace::{Facts, Needs, Observation, Observer};
@@ -11,6 +12,9 @@ use raddle_world::{Event, EventKind, Site};
 const SITES_MAX: usize = 16;
 /// Below so many parts, what most of them touch may well be what they are about.
 const FEW: usize = 4;
+
+/// Where the memory of a kernel begins: the upper half of the address space.
+const KERNEL_MEMORY: u64 = 1 << 63;
 
 /// What one part of a test touches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -70,25 +74,32 @@ pub fn rank(footprints: &[Footprint]) -> Vec<Pair> {
 type Meeting = (usize, usize, BTreeSet<(Site, Site)>);
 
 /// Takes what brings most that is new, again and again; of equals the earlier.
-fn greedily(mut left: Vec<Meeting>) -> Vec<Pair> {
+fn greedily(meetings: Vec<Meeting>) -> Vec<Pair> {
     let mut seen: BTreeSet<(Site, Site)> = BTreeSet::new();
     let mut ranked = Vec::new();
-    loop {
-        let new = |sites: &BTreeSet<(Site, Site)>| to_u64(sites.difference(&seen).count());
-        let counts = left.iter().enumerate();
-        let counts = counts.map(|(at, (_, _, sites))| (new(sites), std::cmp::Reverse(at)));
-        let Some((new, std::cmp::Reverse(at))) = counts.max().filter(|(new, _)| *new > 0) else {
-            return ranked;
-        };
-        let (first, second, sites) = left.remove(at);
+    // How much each may bring: never more than when it was last counted, since what was seen only grows.
+    let bounds = meetings.iter().zip(0..);
+    let bounds = bounds.map(|((_, _, sites), at)| (to_u64(sites.len()), Reverse(at)));
+    let mut bounds: BinaryHeap<(u64, Reverse<usize>)> = bounds.collect();
+    while let Some((_, Reverse(at))) = bounds.pop() {
+        let (first, second, sites) = &meetings[at];
+        let new = to_u64(sites.difference(&seen).count());
+        if new == 0 {
+            continue;
+        }
+        if bounds.peek().is_some_and(|next| *next > (new, Reverse(at))) {
+            bounds.push((new, Reverse(at)));
+            continue;
+        }
         ranked.push(Pair {
-            first,
-            second,
+            first: *first,
+            second: *second,
             new,
             all: to_u64(sites.len()),
         });
         seen.extend(sites);
     }
+    ranked
 }
 
 /// The pairs of instructions that touch a common granule, one of them writing.
@@ -126,6 +137,8 @@ fn common(
 pub struct Profiler {
     /// Whether an event begins a part.
     begins: fn(&Event) -> bool,
+    /// Addresses below are no common memory.
+    from: u64,
     pub footprints: Vec<Footprint>,
 }
 
@@ -133,7 +146,17 @@ impl Profiler {
     pub fn new(begins: fn(&Event) -> bool) -> Self {
         Self {
             begins,
+            from: 0,
             footprints: Vec::new(),
+        }
+    }
+
+    /// One who takes a whole run of a kernel as one part: what it does in the memory of programs is theirs.
+    pub fn of_kernel() -> Self {
+        Self {
+            begins: |_| false,
+            from: KERNEL_MEMORY,
+            footprints: vec![Footprint::default()],
         }
     }
 }
@@ -151,6 +174,9 @@ impl Observer for Profiler {
         else {
             return;
         };
+        if access.addr < self.from {
+            return;
+        }
         for piece in access.pieces() {
             let granule = piece.location.granule().number();
             current.note(granule, event.site, access.how.writes());
@@ -192,6 +218,47 @@ mod tests {
     fn a_pair_that_brings_nothing_new_is_left_out() {
         let prints = [print(&[1], &[]), print(&[], &[1]), print(&[], &[1])];
         assert_eq!(ranked(&prints), [(0, 1)]);
+    }
+
+    /// The ranking counts again only what may come next; it must be what counting all again and again gives.
+    #[test]
+    fn the_ranking_takes_the_best_each_time() {
+        let mut random = raddle_stdx::Prng::new(8);
+        for _ in 0..50 {
+            let prints: Vec<Footprint> = (0..8)
+                .map(|_| {
+                    let mut any = || (0..4).map(|_| random.below(12)).collect::<Vec<_>>();
+                    let (writes, reads) = (any(), any());
+                    print(&writes, &reads)
+                })
+                .collect();
+            let mut left: Vec<Meeting> = Vec::new();
+            for second in 0..prints.len() {
+                for first in 0..second {
+                    let sites = common(&prints[first], &prints[second], &|_| true);
+                    left.push((first, second, sites));
+                }
+            }
+            let mut expected = Vec::new();
+            let mut seen = BTreeSet::new();
+            let all = left.clone();
+            loop {
+                let new = |sites: &BTreeSet<(Site, Site)>| sites.difference(&seen).count();
+                let counts = left.iter().zip(0..);
+                let best = counts
+                    .map(|((_, _, sites), at)| (new(sites), Reverse(at)))
+                    .max();
+                let Some((1.., Reverse(at))) = best else {
+                    break;
+                };
+                let (first, second, sites) = left.remove(at);
+                expected.push((first, second));
+                seen.extend(sites);
+            }
+            let ranked = greedily(all).into_iter();
+            let ranked: Vec<_> = ranked.map(|pair| (pair.first, pair.second)).collect();
+            assert_eq!(ranked, expected);
+        }
     }
 
     #[test]

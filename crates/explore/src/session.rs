@@ -193,6 +193,9 @@ impl Session {
         if about.judge.as_ref().is_some_and(Judge::reads_marks) {
             world.turn_on_marks();
         }
+        if let Some(serial) = &about.serial {
+            world.tell_files(serial.state_files.clone());
+        }
         reach(&mut world, about, &leave)?;
         world.take_events();
         let territory = Arc::new(Territory::new(&mut world));
@@ -267,7 +270,7 @@ impl Session {
         drive
     }
 
-    /// Runs a schedule from the snapshot; nobody judges it.
+    /// Runs a schedule from the snapshot, and tells of its system calls, too; nobody judges it.
     pub fn play(
         &mut self,
         scheduler: &mut dyn Scheduler,
@@ -275,7 +278,11 @@ impl Session {
         sink: &mut dyn FnMut(&mut LinuxWorld, &[Event]),
     ) -> Drive {
         self.restore();
-        self.drive(scheduler, limits, Look::NOTHING, sink)
+        let look = Look {
+            is_traced: true,
+            ..Look::NOTHING
+        };
+        self.drive(scheduler, limits, look, sink)
     }
 
     /// Goes back to the snapshot.

@@ -5,6 +5,8 @@
 //! kernel's own words, a call that never returns, and, for a share of the tests, the file-system checker afterwards.
 //! The same seed and number always give the same text.
 
+pub mod columns;
+
 use std::fmt::Write as _;
 
 use raddle_stdx::Prng;

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::compare::{Comparison, RuleError};
 use crate::history::{History, Operation};
-use crate::orders::{SerialRun, SerialWorld};
+use crate::orders::{SerialRun, SerialWorld, whole_order};
 use crate::verdicts::{Figures, Verdicts};
 
 /// Why runs cannot be compared with serial orders.
@@ -28,6 +28,10 @@ pub enum CannotJudge {
         "only tests written as `.ktest` files can be compared: a program that brings its own test has no calls that raddle knows"
     )]
     NoTestCase,
+    #[error(
+        "`state-files` is for programs: what a kernel's files hold is asked by the calls of `check:`"
+    )]
+    KernelFiles,
     #[error(transparent)]
     Rules(#[from] RuleError),
     #[error(
@@ -81,8 +85,8 @@ impl Linearize {
     /// The program does not come there, marks nothing or in the wrong place, or fails serially.
     pub fn start(about: &About, rules: &SerialRules, leave: Leave) -> Result<Self, CannotJudge> {
         let comparison = Comparison::new(rules)?;
-        let (world, first) = SerialWorld::start(reading_marks(about), leave)?;
-        check(&first)?;
+        let (mut world, first) = SerialWorld::start(reading_marks(about), leave)?;
+        check(&whole_order(&mut world, first))?;
         Ok(Self {
             shared: Arc::new(Mutex::new(Verdicts::new(world, comparison, rules))),
         })
@@ -104,7 +108,6 @@ impl Linearize {
             scripts.probes.extend_from_within(..);
         };
         let twice = first_run(about, &probes, about.inputs.seed, leave)?;
-        check(&twice)?;
         let probes = twice.probes.unwrap_or_default();
         let (first, second) = probes.split_at(pure.min(probes.len()));
         let varies = |probe: &Operation| varying.iter().any(|known| known.name == probe.call.name);
@@ -180,12 +183,14 @@ fn first_run(
     change: &dyn Fn(&mut Scripts),
     seed: u64,
     leave: Leave,
-) -> Result<SerialRun, StartFailure> {
+) -> Result<SerialRun, CannotJudge> {
     let mut about = about.clone();
     about.inputs.seed = seed;
     about.inputs.scripts.as_mut().map(change);
-    let (_, first) = SerialWorld::start(reading_marks(&about), leave)?;
-    Ok(first)
+    let (mut world, first) = SerialWorld::start(reading_marks(&about), leave)?;
+    let whole = whole_order(&mut world, first);
+    check(&whole)?;
+    Ok(whole)
 }
 
 /// What can be said of a test from its first serial order.

@@ -3,7 +3,7 @@
 //! What a call gives is its return value, and what is in the buffers that it was given; a buffer that several threads
 //! use, or a check, is state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,6 +15,7 @@ use raddle_kernel::campaign::{
 use raddle_kernel::program::{Code, Operand, Operation as Step, ResultKind};
 use raddle_kernel::test_case::TestCase;
 use raddle_sched::End;
+use raddle_stdx::width::to_u64;
 use raddle_trace::SerialRules;
 use raddle_world::{Mark, Value};
 
@@ -22,7 +23,7 @@ use crate::compare::Comparison;
 use crate::history::{Client, History, Operation};
 use crate::judge::{CannotJudge, check};
 use crate::one_at_a_time::{OneAtATime, Turns};
-use crate::orders::{PATIENCE, SerialRun, SerialWorld, serial_run, steps_max};
+use crate::orders::{PATIENCE, SerialRun, SerialWorld, serial_run, steps_max, whole_order};
 use crate::verdicts::{Figures, Verdicts};
 
 /// Steps of the first serial order at most. A call that waits for an answer of a processor that is held before its own call
@@ -44,6 +45,9 @@ impl LinearizeKernel {
     /// The test cannot be run, has calls of one thread only, or does not come to its end.
     pub fn start(target: Target, rules: &SerialRules, leave: Leave) -> Result<Self, CannotJudge> {
         let comparison = Comparison::new(rules)?;
+        if !rules.state_files.is_empty() {
+            return Err(CannotJudge::KernelFiles);
+        }
         let Some(test) = &target.test else {
             return Err(CannotJudge::NoTestCase);
         };
@@ -62,8 +66,8 @@ impl LinearizeKernel {
                 run(&mut session, &own, order, steps_max(steps)).0
             });
         });
-        let (world, first) = thread.map_err(CannotJudge::NoThread)??;
-        check(&first)?;
+        let (mut world, first) = thread.map_err(CannotJudge::NoThread)??;
+        check(&whole_order(&mut world, first))?;
         Ok(Self {
             shared: Arc::new(Mutex::new(Verdicts::new(world, comparison, rules))),
             layout,
@@ -134,6 +138,8 @@ struct Layout {
     calls: Vec<Vec<usize>>,
     /// The statements of the checks' calls, with their texts.
     checks: Vec<(usize, String)>,
+    /// The statements whose calls give a new descriptor.
+    opening: BTreeSet<usize>,
     buffers: Vec<Buffer>,
 }
 
@@ -142,8 +148,8 @@ struct Buffer {
     name: String,
     /// The thread and its last call that gets the buffer, if no other thread or check does; otherwise it is state.
     owner: Option<(usize, usize)>,
-    /// Bytes that tell the time.
-    times: Vec<Range<usize>>,
+    /// What calls leave there about files.
+    stats: Vec<Stat>,
     is_used: bool,
 }
 
@@ -174,11 +180,14 @@ impl Layout {
                 owner: owner
                     .filter(|_| !is_checked)
                     .map(|(thread, step)| (*thread, step.statement)),
-                times: takers.flat_map(times).collect(),
+                stats: takers.filter_map(stat).collect(),
                 is_used: is_checked || !users.is_empty(),
             }
         });
+        let every = program.threads.iter().flatten().chain(&program.check);
+        let opening = every.filter(|step| opens(step));
         Self {
+            opening: opening.map(|step| step.statement).collect(),
             buffers: buffers.collect(),
             checks: checks.map(text).collect(),
             calls: calls
@@ -207,9 +216,9 @@ impl Layout {
             let Some(statement) = statement else {
                 continue;
             };
-            operation
-                .results
-                .extend(returned.get(statement).copied().map(value));
+            let result = returned.get(statement).copied();
+            let result = result.map(|result| self.value(*statement, result));
+            operation.results.extend(result);
             let own = self.contents(gave, |owner| owner == Some((thread, *statement)));
             operation.results.extend(own.map(|(_, content)| content));
         }
@@ -218,7 +227,8 @@ impl Layout {
             ..probe(name)
         };
         let checks = self.checks.iter().map(|(statement, text)| {
-            let result = returned.get(statement).copied().map(value);
+            let result = returned.get(statement).copied();
+            let result = result.map(|result| self.value(*statement, result));
             probe(text.clone(), result.into_iter().collect())
         });
         let shared = self.contents(gave, |owner| owner.is_none());
@@ -227,24 +237,73 @@ impl Layout {
         history
     }
 
+    /// What a call has returned. Which number a new descriptor gets means nothing: a call that fails may have had a lower
+    /// one for a while.
+    fn value(&self, statement: usize, result: i64) -> Value {
+        if result >= 0 && self.opening.contains(&statement) {
+            return Value::Text(b"a descriptor".to_vec());
+        }
+        value(result)
+    }
+
+    /// Numbers of files as they first appear in buffers: which number a new file gets means nothing.
+    fn file_numbers(&self, gave: Gave<'_>) -> BTreeMap<u64, u64> {
+        let mut numbers = BTreeMap::new();
+        for (buffer, bytes) in self.buffers.iter().zip(gave.buffers) {
+            for number in buffer
+                .stats
+                .iter()
+                .filter_map(|stat| stat.file_number(bytes))
+            {
+                let next = to_u64(numbers.len()) + 1;
+                numbers.entry(number).or_insert(next);
+            }
+        }
+        numbers
+    }
+
     /// What some buffers held at the end.
     fn contents<'a>(
         &'a self,
         gave: Gave<'a>,
         wanted: impl Fn(Option<(usize, usize)>) -> bool + 'a,
     ) -> impl Iterator<Item = (&'a str, Value)> + 'a {
+        let numbers = self.file_numbers(gave);
         let all = self.buffers.iter().zip(gave.buffers);
         all.filter(move |(buffer, _)| buffer.is_used && wanted(buffer.owner))
-            .map(|(buffer, bytes)| {
+            .map(move |(buffer, bytes)| {
                 let mut bytes = bytes.clone();
-                for range in &buffer.times {
-                    let end = range.end.min(bytes.len());
-                    if let Some(part) = bytes.get_mut(range.start..end) {
+                for stat in &buffer.stats {
+                    let number = stat.file_number(&bytes);
+                    if let Some(known) = number.and_then(|number| numbers.get(&number))
+                        && let Some(part) = bytes.get_mut(stat.number.clone())
+                    {
+                        part.copy_from_slice(&known.to_le_bytes());
+                    }
+                    let end = stat.times.end.min(bytes.len());
+                    if let Some(part) = bytes.get_mut(stat.times.start..end) {
                         part.fill(0);
                     }
                 }
                 (buffer.name.as_str(), Value::Text(bytes))
             })
+    }
+}
+
+/// Where a call leaves what in its buffer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stat {
+    /// When something was done is no result.
+    times: Range<usize>,
+    /// The number of the file: only whether two are the same is a result.
+    number: Range<usize>,
+}
+
+impl Stat {
+    /// The number of a file that is there.
+    fn file_number(&self, bytes: &[u8]) -> Option<u64> {
+        let number = bytes.get(self.number.clone())?.try_into().ok()?;
+        Some(u64::from_le_bytes(number)).filter(|number| *number != 0)
     }
 }
 
@@ -257,23 +316,57 @@ fn takes(step: &Step, range: &Range<usize>) -> bool {
     matches!(step.code, Code::Call(_) | Code::Run) && step.operands.iter().any(is_address)
 }
 
-/// Where a call leaves the time in its buffer: when something was done is no result.
-fn times(step: &Step) -> Option<Range<usize>> {
-    /// `st_atime` to `st_ctime` of `struct stat`, `stx_atime` to `stx_mtime` of `struct statx`.
-    const TIMES: [(&str, Range<usize>); 5] = [
-        ("stat", 72..120),
-        ("fstat", 72..120),
-        ("lstat", 72..120),
-        ("newfstatat", 72..120),
-        ("statx", 64..128),
+/// Whether a call gives a descriptor whose number the kernel chooses.
+fn opens(step: &Step) -> bool {
+    const OPENING: [&str; 20] = [
+        "open",
+        "openat",
+        "openat2",
+        "creat",
+        "dup",
+        "socket",
+        "accept",
+        "accept4",
+        "epoll_create",
+        "epoll_create1",
+        "eventfd",
+        "eventfd2",
+        "inotify_init",
+        "inotify_init1",
+        "timerfd_create",
+        "memfd_create",
+        "pidfd_open",
+        "userfaultfd",
+        "fanotify_init",
+        "io_uring_setup",
+    ];
+    match step.code {
+        Code::Call(number) => {
+            raddle_calls::of(number).is_some_and(|call| OPENING.contains(&call.name))
+        }
+        _ => false,
+    }
+}
+
+/// What a call leaves in its buffer about a file.
+fn stat(step: &Step) -> Option<Stat> {
+    /// `st_atime` to `st_ctime` and `st_ino` of `struct stat`, `stx_atime` to `stx_mtime` and `stx_ino` of `struct statx`.
+    const STATS: [(&str, Range<usize>, Range<usize>); 5] = [
+        ("stat", 72..120, 8..16),
+        ("fstat", 72..120, 8..16),
+        ("lstat", 72..120, 8..16),
+        ("newfstatat", 72..120, 8..16),
+        ("statx", 64..128, 32..40),
     ];
     let Code::Call(number) = step.code else {
         return None;
     };
-    let is_it = |(name, _): &&(&str, Range<usize>)| {
-        raddle_calls::find(name).is_some_and(|call| call.number == number)
-    };
-    TIMES.iter().find(is_it).map(|(_, range)| range.clone())
+    let called = raddle_calls::of(number)?.name;
+    let found = STATS.iter().find(|(name, ..)| *name == called);
+    found.map(|(_, times, number)| Stat {
+        times: times.clone(),
+        number: number.clone(),
+    })
 }
 
 fn marked(mark: &CallMark) -> Marked {
@@ -309,8 +402,6 @@ fn probe(name: String) -> Operation {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use raddle_kernel::program::StatementResult;
 
     use super::*;
@@ -346,6 +437,19 @@ check:
         assert_eq!(owner("both"), Some((None, true)));
         assert_eq!(owner("unused"), Some((None, false)));
         assert_eq!(owner("s"), Some((None, true)));
+    }
+
+    #[test]
+    fn which_descriptor_is_given_means_nothing() {
+        let text = "thread a:\n    f = open(\"/a\", 0, 0)\n    close(f)\nthread b:\n    sync()\n";
+        let test = TestCase::parse("t.ktest", text, &mut |_| Err(String::new()));
+        let layout = Layout::of(&test.expect("a test"));
+        let [open, close] = layout.calls[0][..] else {
+            panic!("two calls");
+        };
+        assert_eq!(layout.value(open, 6), layout.value(open, 7));
+        assert_eq!(layout.value(open, -17), Value::Error(b"-EEXIST".to_vec()));
+        assert_ne!(layout.value(close, 6), layout.value(close, 7));
     }
 
     #[test]
@@ -387,5 +491,7 @@ check:
             panic!("bytes");
         };
         assert_eq!((bytes[71], bytes[72], bytes[119], bytes[120]), (7, 0, 0, 7));
+        // The first file that is asked for.
+        assert_eq!(bytes[8..16], 1_u64.to_le_bytes());
     }
 }

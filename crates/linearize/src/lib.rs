@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Reading order: [`history`] (operations of a run), [`one_at_a_time`] (the scheduler of serial orders), [`orders`] (each
-//! order is run once), [`compare`] (what counts as equal), [`search`] (is there an order?), [`verdict`] (what to tell if
+//! order is run once), `state` (which of them go on alike), [`compare`] (what counts as equal), [`search`] (is there an order?), [`verdict`] (what to tell if
 //! there is none), `slow` (what takes too long), [`judge`] (all of it as a judge of runs), [`kernel`] (the same for
 //! calls of a kernel).
 
@@ -22,6 +22,7 @@ pub mod one_at_a_time;
 pub mod orders;
 pub mod search;
 mod slow;
+mod state;
 pub mod test_file;
 pub mod verdict;
 mod verdicts;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use raddle_sched::{Clock, Scheduler, View};
-use raddle_world::{ContextId, Event, EventKind, Mark};
+use raddle_world::{ContextId, ContextTable, Event, EventKind, Mark};
 
 use crate::history::Client;
 
@@ -24,6 +24,8 @@ pub struct Turns {
     over: usize,
     /// The order cannot be had: an operation waits for one that comes later, or a client did not come.
     is_blocked: bool,
+    /// A probe begins.
+    asks_for_state: bool,
 }
 
 impl Turns {
@@ -47,8 +49,9 @@ impl Turns {
                 Mark::Begin {
                     is_probe: false, ..
                 } => drop(self.waiting.insert(who)),
+                Mark::Begin { is_probe: true, .. } => self.asks_for_state = true,
                 Mark::End => self.is_over(who),
-                _ => {}
+                Mark::Argument(_) | Mark::Result(_) => {}
             },
             EventKind::Exit => {
                 self.waiting.remove(&who);
@@ -81,6 +84,15 @@ impl Turns {
                 waiting.min_by_key(path).copied()
             }
         }
+    }
+
+    /// Whether the operation before is over, and everybody who can run waits for the next one's turn, or asks for the state.
+    pub fn is_between(&self, contexts: &ContextTable) -> bool {
+        if self.busy.is_some() {
+            return false;
+        }
+        let mut runnable = contexts.iter().filter(|(_, one)| one.is_runnable());
+        self.asks_for_state || runnable.all(|(who, _)| !self.is_free(who))
     }
 
     /// Nobody who can run is free.

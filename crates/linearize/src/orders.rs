@@ -1,6 +1,12 @@
 //! What serial orders give: each is run once, in a world of its own, and remembered with all its beginnings.
+//!
+//! ```text
+//!        A        B
+//!   start ──▶ a ──▶ ab      two beginnings with the same operations that leave the same state are one: what comes
+//!     └─B──▶ b ──A──▲       after them is the same, and is run once
+//! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -10,9 +16,11 @@ use raddle_campaign::{Leave, Stage as _};
 use raddle_explore::{About, Marked, Session, StartFailure};
 use raddle_sched::End;
 use raddle_trace::Limits;
+use raddle_world::World as _;
 
 use crate::history::{Client, History, Operation};
 use crate::one_at_a_time::{OneAtATime, Turns};
+use crate::state::Inside;
 
 /// Steps in a row before the default order goes on to the next context.
 pub(crate) const PATIENCE: u64 = 100_000;
@@ -31,6 +39,10 @@ const STACK_BYTES: usize = 64 << 20;
 pub struct SerialRun {
     /// The operations in their order, up to one that could not come to its end there.
     pub operations: Vec<Operation>,
+    /// Who did operations, also out of order.
+    pub clients: Vec<Client>,
+    /// Digests of the state after each of the first operations, as far as they are known.
+    pub states: Vec<Option<u64>>,
     /// What the probes saw; none if the run did not come to its end as it should.
     pub probes: Option<Vec<Operation>>,
     /// Marks that stand in the wrong place.
@@ -46,15 +58,71 @@ pub trait RunSerially {
     fn run(&mut self, beginning: &[Client]) -> SerialRun;
 }
 
-/// Serial orders that were run, as a tree of beginnings.
+/// Runs that look for a serial order that comes to its end, at most.
+const ATTEMPTS: usize = 50;
+
+/// A serial order that comes to its end, if the first one does not: there an operation waits for one that comes later.
+pub(crate) fn whole_order(runner: &mut impl RunSerially, first: SerialRun) -> SerialRun {
+    let done = |run: &SerialRun| -> Vec<Client> {
+        let operations = run.operations.iter();
+        operations
+            .map(|operation| Arc::clone(&operation.client))
+            .collect()
+    };
+    if first.status.is_some_and(|status| status & 0x7F != 0) {
+        return first;
+    }
+    let clients = first.clients.clone();
+    let mut tried: BTreeSet<Vec<Client>> = BTreeSet::new();
+    // Beginnings that came to their end, the longest last.
+    let mut beginnings: Vec<Vec<Client>> = vec![Vec::new()];
+    let path = done(&first);
+    beginnings.extend((1..=path.len()).map(|length| path[..length].to_vec()));
+    while first.probes.is_none()
+        && tried.len() < ATTEMPTS
+        && let Some(beginning) = beginnings.pop()
+    {
+        for client in &clients {
+            let order = [&beginning[..], std::slice::from_ref(client)].concat();
+            if !tried.insert(order.clone()) {
+                continue;
+            }
+            let run = runner.run(&order);
+            if run.probes.is_some() {
+                return run;
+            }
+            let path = done(&run);
+            if path.starts_with(&order) {
+                beginnings.extend((order.len()..=path.len()).map(|length| path[..length].to_vec()));
+            }
+        }
+    }
+    first
+}
+
+/// Serial orders that were run, as a graph of beginnings.
 #[derive(Debug)]
 pub struct Orders<R> {
     runner: R,
-    root: Node,
+    nodes: Vec<Node>,
+    /// Beginnings by what was done in them and what state they leave.
+    known: BTreeMap<(Done, u64), NodeId>,
 }
+
+/// Beginnings that go on alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NodeId(usize);
+
+impl NodeId {
+    const START: Self = Self(0);
+}
+
+/// How many operations each client has done.
+type Done = BTreeMap<Client, usize>;
 
 #[derive(Debug, Default)]
 struct Node {
+    done: Done,
     next: BTreeMap<Client, Next>,
     /// What the probes saw if nothing more is done.
     probes: Option<Option<Vec<Operation>>>,
@@ -62,7 +130,7 @@ struct Node {
 
 #[derive(Debug)]
 enum Next {
-    Done(Box<(Operation, Node)>),
+    Done(Box<Operation>, NodeId),
     /// It does not come to its end here.
     Never,
 }
@@ -71,7 +139,8 @@ impl<R: RunSerially> Orders<R> {
     pub fn new(runner: R) -> Self {
         Self {
             runner,
-            root: Node::default(),
+            nodes: vec![Node::default()],
+            known: BTreeMap::new(),
         }
     }
 
@@ -84,32 +153,35 @@ impl<R: RunSerially> Orders<R> {
     pub fn step(&mut self, before: &[Client], client: &Client) -> Option<&Operation> {
         let is_known = self
             .node(before)
-            .is_some_and(|node| node.next.contains_key(client));
+            .is_some_and(|node| self.nodes[node.0].next.contains_key(client));
         if !is_known {
             let order: Vec<Client> = before.iter().chain([client]).cloned().collect();
             let run = self.runner.run(&order);
             self.learn(&order, run);
         }
-        match self.node(before)?.next.get(client)? {
-            Next::Done(done) => Some(&done.0),
+        let node = self.node(before)?;
+        match self.nodes[node.0].next.get(client)? {
+            Next::Done(operation, _) => Some(operation),
             Next::Never => None,
         }
     }
 
     /// What the probes see after a whole order; none if the run does not come to its end.
     pub fn probes(&mut self, order: &[Client]) -> Option<&[Operation]> {
-        if self.node(order)?.probes.is_none() {
+        let node = self.node(order)?;
+        if self.nodes[node.0].probes.is_none() {
             let run = self.runner.run(order);
             self.learn(order, run);
         }
-        self.node(order)?.probes.as_ref()?.as_deref()
+        self.nodes[node.0].probes.as_ref()?.as_deref()
     }
 
-    fn node(&self, order: &[Client]) -> Option<&Node> {
-        let mut node = &self.root;
+    /// What a beginning that was run comes to: the same for all that go on alike.
+    pub(crate) fn node(&self, order: &[Client]) -> Option<NodeId> {
+        let mut node = NodeId::START;
         for client in order {
-            match node.next.get(client)? {
-                Next::Done(done) => node = &done.1,
+            match self.nodes[node.0].next.get(client)? {
+                Next::Done(_, next) => node = *next,
                 Next::Never => return None,
             }
         }
@@ -117,20 +189,43 @@ impl<R: RunSerially> Orders<R> {
     }
 
     fn learn(&mut self, wanted: &[Client], run: SerialRun) {
-        let mut node = &mut self.root;
-        let done = run.operations.len();
+        let mut node = NodeId::START;
+        let count = run.operations.len();
+        let mut states = run.states.into_iter();
         for operation in run.operations {
-            let next = node.next.entry(Arc::clone(&operation.client));
-            let next = next.or_insert_with(|| Next::Done(Box::new((operation, Node::default()))));
-            match next {
-                Next::Done(done) => node = &mut done.1,
-                Next::Never => return,
-            }
+            let state = states.next().flatten();
+            node = match self.nodes[node.0].next.get(&operation.client) {
+                Some(Next::Done(_, next)) => *next,
+                Some(Next::Never) => return,
+                None => self.add(node, operation, state),
+            };
         }
-        match wanted.get(done) {
+        let node = &mut self.nodes[node.0];
+        match wanted.get(count) {
             Some(client) => drop(node.next.insert(Arc::clone(client), Next::Never)),
             None => drop(node.probes.get_or_insert(run.probes)),
         }
+    }
+
+    /// Goes on from a node with an operation that leaves this state.
+    fn add(&mut self, from: NodeId, operation: Operation, state: Option<u64>) -> NodeId {
+        let mut done = self.nodes[from.0].done.clone();
+        let client = Arc::clone(&operation.client);
+        *done.entry(Arc::clone(&client)).or_default() += 1;
+        let new = NodeId(self.nodes.len());
+        let to = match state {
+            Some(state) => *self.known.entry((done.clone(), state)).or_insert(new),
+            None => new,
+        };
+        if to == new {
+            self.nodes.push(Node {
+                done,
+                ..Node::default()
+            });
+        }
+        let next = Next::Done(Box::new(operation), to);
+        self.nodes[from.0].next.insert(client, next);
+        to
     }
 }
 
@@ -232,11 +327,20 @@ fn run(session: &mut Session, beginning: &[Client], steps_max: u64) -> (SerialRu
         steps: steps_max.saturating_mul(2),
     };
     let mut marks: Vec<Marked> = Vec::new();
+    let mut inside = Inside::default();
+    let mut states: Vec<Option<u64>> = Vec::new();
     let drive = session.play(&mut scheduler, limits, &mut |world, events| {
         let mut turns = turns.borrow_mut();
         for event in events {
             turns.event(event);
+            inside.event(event);
             marks.extend(Marked::of(world, event));
+        }
+        if states.len() < turns.over() && turns.is_between(world.contexts()) {
+            states.resize(turns.over(), None);
+            if let Some(last) = states.last_mut() {
+                *last = inside.digest(world);
+            }
         }
     });
     let status = match drive.end {
@@ -244,7 +348,10 @@ fn run(session: &mut Session, beginning: &[Client], steps_max: u64) -> (SerialRu
         _ => None,
     };
     let in_order = turns.borrow().over();
-    let run = serial_run(History::of(&marks), in_order, status);
+    let run = SerialRun {
+        states,
+        ..serial_run(History::of(&marks), in_order, status)
+    };
     (run, drive.steps)
 }
 
@@ -262,9 +369,12 @@ pub(crate) fn serial_run(mut history: History, in_order: usize, status: Option<i
         over = operation.effort.to;
     }
     let is_whole = in_order == history.operations.len();
+    let clients = history.clients();
     history.operations.truncate(in_order);
     SerialRun {
         operations: history.operations,
+        clients,
+        states: Vec::new(),
         probes: (is_whole && status.is_some_and(|status| status & 0x7F == 0))
             .then_some(history.probes),
         early_probes: history.early_probes,

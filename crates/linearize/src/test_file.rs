@@ -51,6 +51,9 @@ struct File {
     continuation: Vec<String>,
     #[serde(default = "quiet")]
     quiet_milliseconds: u64,
+    /// Files that are state, beside what the probes give.
+    #[serde(default)]
+    state_files: Vec<String>,
     /// How many times the steps of its slowest serial run a request may take.
     slower_than: Option<u64>,
     #[serde(default)]
@@ -164,6 +167,7 @@ impl ServerTest {
                 rules: file.rule,
                 masks: file.mask,
                 slower_than: file.slower_than,
+                state_files: file.state_files,
             },
         })
     }

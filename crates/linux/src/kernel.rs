@@ -10,7 +10,7 @@ use raddle_world::{
 
 use crate::errno::Errno;
 use crate::execution_timer::ExecutionTimers;
-use crate::files::{self, HostFiles};
+use crate::files::{self, HostFiles, ToldFiles};
 use crate::futex::Futexes;
 use crate::heap::Heap;
 use crate::images::Images;
@@ -30,6 +30,8 @@ pub(crate) struct Kernel {
     pub(crate) frames: Frames,
     /// Everything else that the guest can see.
     pub(crate) state: State,
+    /// Which files are told at the end of a run.
+    pub(crate) told: ToldFiles,
     /// Host files pinned at first use; not guest-visible state, kept across restores.
     pub(crate) host: HostFiles,
     /// What happened since the last `take_events`.

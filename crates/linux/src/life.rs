@@ -117,6 +117,7 @@ fn end_process(kernel: &mut Kernel, pid: Pid, status: i32) {
     reparent_children(kernel, pid);
     if pid == kernel.state.first {
         kernel.state.ended = Some(status);
+        files::tell_at_end(kernel);
     }
     report_end(kernel, pid, status);
 }

@@ -176,6 +176,7 @@ impl Kernel {
         let Some(request) = request else {
             // Only the prober is called when it has nothing to ask: the run is over.
             self.state.ended = Some(0);
+            files::tell_at_end(self);
             return Stop::WorldDone { status: 0 };
         };
         if doing == Doing::Nothing {

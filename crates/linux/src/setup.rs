@@ -14,7 +14,7 @@ use crate::clone::insert_space;
 use crate::credentials::Credentials;
 use crate::exec::{self, ExecError, Request};
 use crate::execution_timer::ExecutionTimers;
-use crate::files::{self, Elsewhere, HostFiles};
+use crate::files::{self, Elsewhere, HostFiles, ToldFiles};
 use crate::futex::Futexes;
 use crate::heap::Heap;
 use crate::images::Images;
@@ -140,6 +140,7 @@ pub(crate) fn empty_kernel(setup: &Setup, frames: Frames) -> Kernel {
             ended: None,
             peers: None,
         },
+        told: ToldFiles::default(),
         host: host_files(setup),
         events: Vec::new(),
         is_tracing: false,

@@ -4,6 +4,8 @@
 mod kernels;
 #[path = "linearize/servers.rs"]
 mod servers;
+#[path = "linearize/structures.rs"]
+mod structures;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,9 +55,18 @@ fn raddle(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 fn linearize(folder: &Path, program: &Path, options: &[&str]) -> (Option<i32>, Value) {
+    let standard = ["--schedules", "400"];
+    linearize_with(folder, (program, &[]), &[&standard[..], options].concat())
+}
+
+fn linearize_with(
+    folder: &Path,
+    (program, words): (&Path, &[&str]),
+    options: &[&str],
+) -> (Option<i32>, Value) {
     let program = program.to_str().expect("UTF-8");
-    let standard = ["linearize", "--schedules", "400", "--json"];
-    let arguments = [&standard[..], options, &["--", program]].concat();
+    let standard = ["linearize", "--json"];
+    let arguments = [&standard[..], options, &["--", program], words].concat();
     let (status, document, errors) = raddle(folder, &arguments);
     let document = serde_json::from_str(&document);
     (

@@ -11,6 +11,9 @@ pub struct SerialRules {
     pub rules: Vec<SerialRule>,
     #[serde(default, rename = "mask", skip_serializing_if = "Vec::is_empty")]
     pub masks: Vec<Mask>,
+    /// Files that are state: paths in which `*` stands for anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub state_files: Vec<String>,
     /// An operation that needs more than so many times the steps of its slowest serial run is a finding; none for no
     /// such limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -36,6 +36,7 @@ pub(crate) mod socket;
 pub(crate) mod stat;
 mod state;
 pub(crate) mod table;
+mod told;
 pub(crate) mod tree;
 pub(crate) mod walk;
 
@@ -58,3 +59,4 @@ pub(crate) use open::collect_orphans;
 pub(crate) use socket::{PeerBytes, is_listening, peer_connects, peer_receives, peer_sends};
 pub(crate) use state::State;
 pub(crate) use table::{FsId, TableId, fork_context, fork_table, set_limit};
+pub(crate) use told::{ToldFiles, tell_at_end, tell_files};

@@ -15,6 +15,12 @@ impl LinuxWorld {
         self.marks.turn_on();
     }
 
+    /// Makes the files that fit these patterns probes at the end of a run, before anything runs. `*` stands for anything;
+    /// a path that is not absolute begins in the program's folder. Only what the program has made or changed is told.
+    pub fn tell_files(&mut self, patterns: Vec<String>) {
+        crate::files::tell_files(&mut self.kernel, patterns);
+    }
+
     /// Adds scripted clients of the program, which is their server; before anything runs.
     pub fn add_clients(&mut self, scripts: Arc<Scripts>) {
         self.kernel.add_peers(scripts);

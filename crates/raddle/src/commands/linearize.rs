@@ -317,6 +317,7 @@ fn prepare(program: &mut Program, test: &Test) -> Result<Oracle, Failure> {
         )
         .into());
     }
+    about.serial = Some(test.rules.clone());
     let leave = || Leave::to_explore(&program.options.cancel);
     if let Some(pure) = test.pure_probes {
         about.snapshot_at = SnapshotAt::Clients;
@@ -331,7 +332,6 @@ fn prepare(program: &mut Program, test: &Test) -> Result<Oracle, Failure> {
     }
     let oracle = Oracle::start(&about, &test.rules, leave()).map_err(cannot_judge)?;
     about.judge = Some(oracle.judge());
-    about.serial = Some(test.rules.clone());
     program.about = Arc::new(about);
     Ok(oracle)
 }

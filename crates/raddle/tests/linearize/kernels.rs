@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use raddle_testkit::kernel::{CORPUS, cache, explore, explore_files, raddle, recording};
+use raddle_testkit::kernel::{CORPUS, cache, explore, explore_files, kernel, raddle, recording};
 use serde_json::Value;
 
 use super::{folder, has_line};
@@ -78,6 +78,7 @@ fn names_of_tmpfs_change_one_after_the_other() {
         "open-truncate",
         "create-unlink",
         "truncate-append",
+        "open-numbers",
     ];
     let files = tests.map(|test| format!("{CORPUS}/serial/{test}.ktest"));
     let options = ["--linearize", "--json", "--schedules", "150"];
@@ -91,4 +92,50 @@ fn names_of_tmpfs_change_one_after_the_other() {
         assert!(summary["histories"].as_u64() > Some(1), "{test}: {text}");
         assert_eq!(summary["undecided"], 0, "{test}: {text}");
     }
+}
+
+/// Columns of calls run alone, and those that meet become tests: the same ones each time, in which tmpfs is serial.
+#[test]
+fn columns_that_meet_become_tests() {
+    let folder = folder();
+    let (kernel, cache) = (kernel(), cache());
+    let generate = |to: &str| {
+        let profile = ["kernel", "generate", "--profile"];
+        let machine = [kernel.to_str().expect("UTF-8"), "--cache", &cache];
+        let recipe = ["--only", "rename,link,unlink,open,truncate", "--calls", "1"];
+        let size = ["--columns", "12", "--count", "5", to];
+        let arguments = [&profile[..], &machine, &recipe, &size].concat();
+        let (code, text) = raddle(folder.path(), &arguments);
+        assert_eq!(code, 0, "{text}");
+        let files = std::fs::read_dir(folder.path().join(to)).expect("a folder");
+        let mut files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+        files.sort();
+        files
+    };
+    let (first, second) = (generate("first"), generate("second"));
+    let read = |file: &std::path::PathBuf| std::fs::read_to_string(file).expect("a test");
+    assert_eq!(
+        first.iter().map(read).collect::<Vec<_>>(),
+        second.iter().map(read).collect::<Vec<_>>()
+    );
+    assert_eq!(first.len(), 5);
+    let options = ["--linearize", "--json", "--schedules", "40"];
+    let files: Vec<String> = first
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    let (code, _, text) = told(explore_files(folder.path(), &files, &options));
+    assert_eq!(code, 0, "{text}");
+    let arguments = [
+        "kernel",
+        "generate",
+        "--profile",
+        "k",
+        "--only",
+        "reboot",
+        "t",
+    ];
+    let (code, text) = raddle(folder.path(), &arguments);
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("no column can be made of `reboot`"), "{text}");
 }

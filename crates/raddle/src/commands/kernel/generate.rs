@@ -1,5 +1,7 @@
 //! `raddle kernel generate`: test cases of concurrent file-system calls, from a seed.
 
+mod profile;
+
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -12,7 +14,7 @@ use crate::message;
 /// Write test cases of concurrent file-system calls, from a seed.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  raddle kernel generate --fs ext4 --count 100 tests\n  raddle kernel explore --kernel /boot/vmlinuz --module \"brd rd_nr=1 rd_size=8192\" --program /sbin/mke2fs --program /sbin/e2fsck --schedules 200 tests/*.ktest"
+    after_help = "Examples:\n  raddle kernel generate --profile /boot/vmlinuz --only rename,link,unlink --columns 40 tests\n  raddle kernel generate --fs ext4 --count 100 tests\n  raddle kernel explore --kernel /boot/vmlinuz --module \"brd rd_nr=1 rd_size=8192\" --program /sbin/mke2fs --program /sbin/e2fsck --schedules 200 tests/*.ktest"
 )]
 pub(crate) struct Generate {
     /// Folder to write the tests into.
@@ -39,6 +41,24 @@ pub(crate) struct Generate {
     /// Of 100 tests, how many end with the file-system checker.
     #[arg(long, value_name = "PERCENT", default_value_t = 25, value_parser = clap::value_parser!(u64).range(0..=100))]
     fsck: u64,
+    /// Choose the threads by what they touch on this kernel: run columns of calls alone, and pair those that meet in its
+    /// memory, the best pair first.
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["first", "threads", "fsck"])]
+    profile: Option<PathBuf>,
+    /// Columns that are profiled.
+    #[arg(long, value_name = "N", default_value_t = 40, requires = "profile", value_parser = clap::value_parser!(u64).range(2..=400))]
+    columns: u64,
+    /// Calls that columns are made of, with commas; default: all that concern files.
+    #[arg(
+        long,
+        value_name = "CALLS",
+        value_delimiter = ',',
+        requires = "profile"
+    )]
+    only: Vec<String>,
+    /// Folder for boot snapshots; default: `raddle/kernel` in the user's cache folder.
+    #[arg(long, value_name = "DIR", requires = "profile")]
+    cache: Option<PathBuf>,
 }
 
 impl Generate {
@@ -47,6 +67,9 @@ impl Generate {
             .into_iter()
             .find(|fs| fs.name() == self.fs)
             .unwrap_or(FileSystem::Tmpfs);
+        if let Some(kernel) = &self.profile {
+            return self.run_profiled(kernel, fs);
+        }
         let recipe = Recipe {
             fs,
             seed: self.seed,
