@@ -57,7 +57,7 @@ impl Handlers {
             && territory.is_own_memory(world, event.context, access.addr);
         let goroutine = self.goroutines.get(event.context.0 as usize);
         let goroutine = goroutine.map_or(0, |number| number % (INTERRUPTING / GOROUTINE));
-        let mut user = event.context.0 | goroutine * GOROUTINE;
+        let mut user = event.context.0 | (goroutine * GOROUTINE);
         if is_interrupting {
             user |= INTERRUPTING;
         }
