@@ -13,7 +13,7 @@ use crate::analyse::types::Def;
 use crate::front::ast::E;
 use crate::front::event::Kind;
 use crate::front::lex::{at, index};
-use crate::idioms::Start;
+use crate::idioms::{LockAction, Start};
 
 /// Callers of one function that are looked at.
 pub(super) const CALLERS_MAX: usize = 200;
@@ -333,6 +333,33 @@ impl Engine<'_> {
         (under, all)
     }
 
+    /// Whether the plain lock operation at `place` takes back what a plain release gave away for a moment, in a
+    /// function that took the lock by an operation that switches interrupts off: they are still off.
+    fn is_taken_back(&self, place: EventId) -> bool {
+        let class = |name: &str| self.program.table.class(name).unwrap_or(0);
+        let (takes, gives) = (class("plain_spin_lock"), class("plain_spin_unlock"));
+        let lock = |event: u32| self.flows.operations_at(place.function, event).next();
+        let Some(wanted) = lock(place.event) else {
+            return false;
+        };
+        let is_plain = |event: u32, class: u128| {
+            let here = EventId {
+                function: place.function,
+                event,
+            };
+            self.classes_at(here) & class != 0
+        };
+        let of_lock = (0..place.event).rev().filter(|event| {
+            lock(*event).is_some_and(|other| other.lock.is_same_object(wanted.lock))
+        });
+        let mut before = of_lock.peekable();
+        before.peek().is_some_and(|event| is_plain(*event, gives))
+            && before.any(|event| {
+                let is_taken = lock(event).is_some_and(|own| own.action == LockAction::Acquire);
+                is_taken && !is_plain(event, takes)
+            })
+    }
+
     /// Locks that an assertion at `place`, a call of a lock assertion, speaks of.
     pub(super) fn asserted_at(&self, place: EventId) -> Vec<Lock> {
         let view = View::new(self.program, place.function);
@@ -385,6 +412,9 @@ impl Ask<'_, '_, '_> {
         let (name, _) = view.unit.named_call(engine.program.event(place).expr)?;
         let plain = engine.program.table.class("plain_spin_lock").unwrap_or(0);
         if engine.program.idiom(view.name(name)).classes & plain == 0 {
+            return Some(false);
+        }
+        if engine.is_taken_back(place) {
             return Some(false);
         }
         let own = engine.flows.at(place.function, place.event);
