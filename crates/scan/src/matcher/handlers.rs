@@ -190,7 +190,7 @@ impl Handlers {
         }
     }
 
-    /// `queue_work(queue, item)`: whoever waits for the queue waits for the item.
+    /// `queue_work(queue, item)`: a call that waits for the queue waits for the item.
     fn add_to_queue(&mut self, engine: &Engine<'_>, place: EventId, item: Key) {
         let view = View::new(engine.program, place.function);
         let Some((_, args)) = view.unit.named_call(engine.program.event(place).expr) else {
