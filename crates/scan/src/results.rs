@@ -282,6 +282,14 @@ fn objects(engine: &Engine<'_>, pattern: &Pattern, instance: &Instance) -> Vec<S
             Bound::Function(id) if Some(bound) == preferred => {
                 engine.program.function_name(*id).into_owned()
             }
+            // The call itself is what is wrong: calls of two functions are two findings.
+            Bound::Args { place, call } if Some(bound) == preferred => {
+                let view = View::new(engine.program, place.function);
+                let Some((name, _)) = view.unit.named_call(*call) else {
+                    continue;
+                };
+                engine.program.names.text(view.name(name)).into_owned()
+            }
             _ => continue,
         };
         if !out.contains(&name) {

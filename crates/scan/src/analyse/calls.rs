@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::keys::{Key, KeyParts, View};
+use super::lock_names::lock_name;
 use super::program::{FnId, Name, Program};
 use super::types::Def;
 use crate::front::ast::{E, Expr};
@@ -58,6 +59,7 @@ impl Calls {
         let mut builder = Builder {
             program,
             pointers: FxHashMap::default(),
+            hands_on: FxHashMap::default(),
             calls: Self {
                 callers: vec![Vec::new(); count],
                 roots: vec![None; count],
@@ -70,6 +72,7 @@ impl Calls {
         builder.invocations();
         for id in program.function_ids() {
             builder.pointer_assignments(id);
+            builder.handlers_handed_on(id);
         }
         for id in program.function_ids() {
             builder.function(id);
@@ -104,10 +107,40 @@ impl Calls {
     }
 }
 
+/// How functions in this field of a struct are called, and the entry of the table that says so.
+fn table_start(program: &Program<'_>, holder: Name, field: Name) -> (Start, Option<u16>) {
+    let (holder, field) = (program.names.bytes(holder), program.names.bytes(field));
+    let mut starts = program.table.table_starts.iter().enumerate();
+    let found = starts.find(|(_, start)| {
+        start.structs.iter().any(|name| name.as_bytes() == holder)
+            && (start.fields.is_empty() || start.fields.iter().any(|name| name.as_bytes() == field))
+    });
+    found.map_or((Start::Entry, None), |(number, start)| {
+        (start.context, u16::try_from(number).ok())
+    })
+}
+
+/// The object of which `place` is the field that holds its handler, `timer` of `timer.function`, and what runs it.
+pub(crate) fn handler_of(view: &View<'_>, place: E) -> Option<(E, Start)> {
+    let Expr::Member { base, field, .. } = view.expr(place) else {
+        return None;
+    };
+    let program = view.program;
+    let holder = program.types.canonical(view.ty(base)).base;
+    let (start, _) = table_start(program, holder, view.name(field));
+    let is_handler = matches!(
+        start,
+        Start::Thread | Start::Work | Start::SoftIrq | Start::HardIrq
+    );
+    is_handler.then_some((base, start))
+}
+
 struct Builder<'p> {
     program: &'p Program<'p>,
     /// Function pointer to candidates.
     pointers: FxHashMap<Key, Vec<FnId>>,
+    /// Functions that start what they are given as a parameter: its number, and how it is started.
+    hands_on: FxHashMap<FnId, Vec<(usize, Start)>>,
     calls: Calls,
 }
 
@@ -173,23 +206,7 @@ impl Builder<'_> {
     }
 
     fn table_start(&self, holder: Name, field: Name) -> (Start, Option<u16>) {
-        let (holder, field) = (
-            self.program.names.bytes(holder),
-            self.program.names.bytes(field),
-        );
-        self.program
-            .table
-            .table_starts
-            .iter()
-            .enumerate()
-            .find(|(_, start)| {
-                start.structs.iter().any(|name| name.as_bytes() == holder)
-                    && (start.fields.is_empty()
-                        || start.fields.iter().any(|name| name.as_bytes() == field))
-            })
-            .map_or((Start::Entry, None), |(number, start)| {
-                (start.context, u16::try_from(number).ok())
-            })
+        table_start(self.program, holder, field)
     }
 
     /// `module_init(f)`, `DECLARE_WORK(w, f)`, `EXPORT_SYMBOL(f)`.
@@ -224,7 +241,7 @@ impl Builder<'_> {
     /// `p->callback = f` inside a function.
     fn pointer_assignments(&mut self, id: FnId) {
         let view = View::new(self.program, id);
-        for event in self.program.events(id) {
+        for (position, event) in self.program.events(id).iter().enumerate() {
             if event.kind != Kind::Write || event.aux == 0 {
                 continue;
             }
@@ -243,10 +260,49 @@ impl Builder<'_> {
                 continue;
             };
             let key = view.key(event.expr);
-            self.root(target, Start::Entry, Some((id, 0)));
+            match handler_of(&view, event.expr) {
+                Some((_, start)) => self.root(target, start, Some((id, index(position)))),
+                None => self.root(target, Start::Entry, Some((id, 0))),
+            }
             self.calls.address_taken[at(target.0)] = true;
             self.point(key, target);
         }
+    }
+
+    /// A function that requests an interrupt, or starts a thread, for a handler that is its own parameter.
+    fn handlers_handed_on(&mut self, id: FnId) {
+        let view = View::new(self.program, id);
+        for event in self.program.events(id) {
+            if event.kind != Kind::Call {
+                continue;
+            }
+            let Some((name, args)) = view.unit.named_call(event.expr) else {
+                continue;
+            };
+            for start in &self.program.idiom(view.name(name)).starts {
+                let Some(arg) = args.get(start.function) else {
+                    continue;
+                };
+                if let Expr::Name(local) = view.expr(view.unit.exprs.peel(*arg))
+                    && let Some(param) = view.param(local)
+                {
+                    let known = self.hands_on.entry(id).or_default();
+                    known.push((param, start.context));
+                }
+            }
+        }
+    }
+
+    /// How a function that is given to `callee` as the argument of this number is started.
+    fn start_of_argument(&self, callee: Name, unit: u32, number: usize) -> Option<Start> {
+        let starts = &self.program.idiom(callee).starts;
+        if let Some(start) = starts.iter().find(|start| start.function == number) {
+            return Some(start.context);
+        }
+        let callee = self.program.resolve(callee, unit)?;
+        let handed = self.hands_on.get(&callee)?;
+        let mut starts = handed.iter().filter(|(param, _)| *param == number);
+        starts.next().map(|(_, start)| *start)
     }
 
     fn function(&mut self, id: FnId) {
@@ -295,7 +351,6 @@ impl Builder<'_> {
 
     /// Functions given as arguments: thread starters, or callbacks of some kind.
     fn arguments(&mut self, view: &View<'_>, id: FnId, position: u32, callee: Name, args: &[E]) {
-        let starts = &self.program.idiom(callee).starts;
         for (number, arg) in args.iter().enumerate() {
             let arg = match view.expr(view.unit.exprs.peel(*arg)) {
                 Expr::Unary { of, .. } => of,
@@ -310,13 +365,13 @@ impl Builder<'_> {
             let Some(target) = self.program.resolve(view.name(name), view.unit_number) else {
                 continue;
             };
-            let start = starts.iter().find(|start| start.function == number);
+            let start = self.start_of_argument(callee, view.unit_number, number);
             if start.is_none() && self.calls_back(callee) {
                 self.call(id, position, target, true);
                 self.calls.address_taken[at(target.0)] = true;
                 continue;
             }
-            let start = start.map_or(Start::Entry, |start| start.context);
+            let start = start.unwrap_or(Start::Entry);
             self.root(target, start, Some((id, position)));
             self.calls.address_taken[at(target.0)] = true;
         }
@@ -409,77 +464,5 @@ impl Builder<'_> {
                 self.root(id, Start::Unknown, None);
             }
         }
-    }
-}
-
-/// Words behind `lock` that tell how it is taken; its release need not repeat them.
-const MANNERS: &[&str] = &[
-    "interruptible",
-    "killable",
-    "intr",
-    "timeout",
-    "nested",
-    "shared",
-    "exclusive",
-    "excl",
-    "fast",
-    "slow",
-];
-/// Those of them that may fail.
-const MAY_FAIL: &[&str] = &["interruptible", "killable", "intr", "timeout"];
-
-/// What a name like `foo_lock`, `foo_ilock` or `foo_trylock_bar` says, and the names its counterpart may have.
-fn lock_name(text: &str) -> Option<(LockAction, Vec<String>)> {
-    let mut parts: Vec<&str> = text.split('_').collect();
-    let is_lock = |part: &&str| {
-        matches!(
-            *part,
-            "lock" | "trylock" | "ilock" | "rlock" | "wlock" | "dlock" | "plock"
-        )
-    };
-    let place = parts.iter().rposition(is_lock)?;
-    let word = parts[place];
-    let last = parts[parts.len() - 1];
-    let action = match word {
-        "trylock" => LockAction::Try,
-        _ if MAY_FAIL.contains(&last) => LockAction::AcquireOrError,
-        _ => LockAction::Acquire,
-    };
-    let released = match word {
-        "lock" | "trylock" => "unlock".to_owned(),
-        _ => format!("{}unlock", &word[..1]),
-    };
-    parts[place] = &released;
-    let mut names = vec![parts.join("_")];
-    if place + 1 < parts.len() && MANNERS.contains(&last) {
-        names.push(parts[..=place].join("_"));
-        names.push(parts[..parts.len() - 1].join("_"));
-    }
-    Some((action, names))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_locks_say_how_they_are_taken() {
-        let read = |text| lock_name(text).map(|(action, names)| (action, names.join(" ")));
-        let acquire = |names: &str| Some((LockAction::Acquire, names.to_owned()));
-        assert_eq!(read("pci_lock_rescan"), acquire("pci_unlock_rescan"));
-        assert_eq!(
-            read("xfs_ilock_map_shared"),
-            acquire("xfs_iunlock_map_shared xfs_iunlock xfs_iunlock_map")
-        );
-        assert_eq!(
-            read("bus_lock_interruptible"),
-            Some((
-                LockAction::AcquireOrError,
-                "bus_unlock_interruptible bus_unlock bus_unlock".to_owned()
-            ))
-        );
-        assert_eq!(read("foo_trylock").unwrap().0, LockAction::Try);
-        assert_eq!(read("block_write"), None);
-        assert_eq!(read("clock_get"), None);
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod contexts;
 pub(crate) mod flow;
 mod fresh;
 pub(crate) mod keys;
+mod lock_names;
 pub(crate) mod locks;
 mod macros;
 pub(crate) mod operations;

@@ -6,15 +6,38 @@ use std::rc::Rc;
 use super::Engine;
 use super::conditions::Ask;
 use super::handlers::Item;
-use crate::analyse::keys::{KeyParts, View};
+use crate::analyse::keys::{Key, KeyParts, View};
 use crate::analyse::program::{EventId, FnId};
 use crate::analyse::types::Def;
 use crate::front::lex::at;
 
+/// How far callers are looked at that may end an item, and how many of them.
+const CALLERS_DEPTH: u32 = 3;
+const CALLERS_NEAR_MAX: usize = 24;
+
 /// Words of names that say that something is set up, and that it is undone.
 const DOING: &[&str] = &[
-    "init", "start", "attach", "probe", "create", "register", "open", "enable", "setup", "alloc",
-    "connect", "bind", "add", "up", "new", "install", "begin", "prepare", "activate",
+    "init",
+    "start",
+    "attach",
+    "probe",
+    "create",
+    "register",
+    "open",
+    "enable",
+    "setup",
+    "alloc",
+    "connect",
+    "bind",
+    "add",
+    "up",
+    "new",
+    "install",
+    "begin",
+    "prepare",
+    "activate",
+    "initialize",
+    "initialise",
 ];
 const UNDOING: &[&str] = &[
     "deinit",
@@ -44,6 +67,8 @@ const UNDOING: &[&str] = &[
     "unprepare",
     "deactivate",
     "deinitialize",
+    "deinitialise",
+    "uninitialize",
 ];
 
 /// The words of a function's name without the one that says what it does, if there is one.
@@ -96,7 +121,8 @@ impl Engine<'_> {
                     .handlers
                     .iter()
                     .any(|handler| self.called_from(*handler).contains(&id));
-                if self.is_left_alone(item) && !is_own {
+                let is_left = self.is_left_alone(item) || self.is_forgotten(id, *key, item);
+                if is_left && !is_own {
                     out.extend(item.armed.first().copied());
                 }
             }
@@ -109,13 +135,59 @@ impl Engine<'_> {
 
     /// Whether nothing ends the item, and its handlers hold no reference of their own that keeps the object.
     fn is_left_alone(&self, item: &Item) -> bool {
+        !item.is_ended() && self.runs_without_reference(item)
+    }
+
+    fn runs_without_reference(&self, item: &Item) -> bool {
         let table = self.program.table;
         let drops =
             table.class("counter_put").unwrap_or(0) | table.class("refcount_put").unwrap_or(0);
         let mut handlers = item.handlers.iter();
-        !item.is_ended()
-            && !item.handlers.is_empty()
+        !item.handlers.is_empty()
             && !handlers.any(|handler| self.calls.classes[at(handler.0)] & drops != 0)
+    }
+
+    /// Whether the item is ended by others, but neither by the function, which ends another item of the object,
+    /// nor by what it calls or by what its callers call.
+    fn is_forgotten(&self, id: FnId, key: Key, item: &Item) -> bool {
+        let KeyParts::Field(owner, _) = key.parts() else {
+            return false;
+        };
+        if !item.is_ended() || !self.runs_without_reference(item) {
+            return false;
+        }
+        let ended = self.calls_of_class(id, "ends_item");
+        let mut ended = ended.filter_map(|place| self.item_key(place));
+        let ends_other =
+            ended.any(|other| matches!(other.parts(), KeyParts::Field(def, _) if def == owner));
+        ends_other && !self.is_ended_near(id, item)
+    }
+
+    /// Whether one of the functions that end the item is called by the function or by one of its callers.
+    fn is_ended_near(&self, id: FnId, item: &Item) -> bool {
+        let mut near = vec![id];
+        let mut start = 0;
+        for _ in 0..CALLERS_DEPTH {
+            let end = near.len();
+            for position in start..end {
+                for caller in &self.calls.callers[at(near[position].0)] {
+                    if !near.contains(caller) && near.len() < CALLERS_NEAR_MAX {
+                        near.push(*caller);
+                    }
+                }
+            }
+            start = end;
+        }
+        let ends = |callee: &FnId| item.ended.contains(callee);
+        near.iter()
+            .any(|caller| self.called_from(*caller).iter().any(ends))
+    }
+
+    /// Whether the item that the call starts is ended by some function.
+    pub(super) fn is_ended_elsewhere(&self, started: EventId) -> bool {
+        let key = self.item_key(started);
+        let item = key.and_then(|key| self.handlers().items.get(&key));
+        item.is_some_and(Item::is_ended)
     }
 
     /// Items that nothing ends and that the function of the opposite name sets up: `x_init` for `x_exit`.

@@ -7,7 +7,8 @@ use crate::analyse::keys::{Key, KeyParts, View};
 use crate::analyse::locks::Lock;
 use crate::analyse::paths::PathFactKind;
 use crate::analyse::program::{EventId, FnId, Name};
-use crate::front::ast::E;
+use crate::analyse::types::Def;
+use crate::front::ast::{E, Expr};
 use crate::front::lex::at;
 use crate::pdl::ast::Predicate;
 
@@ -48,6 +49,19 @@ impl Ask<'_, '_, '_> {
                     "deinit",
                     "uninit",
                     "cleanup",
+                    "stop",
+                    "disable",
+                    "reset",
+                    "down",
+                    "exit",
+                    "delete",
+                    "dellink",
+                    "purge",
+                    "fini",
+                    "quiesce",
+                    "unload",
+                    "halt",
+                    "kill",
                 ];
                 let name = self.engine.program.function_name(self.function(0)?);
                 PARTS.iter().any(|part| name.contains(part))
@@ -66,6 +80,8 @@ impl Ask<'_, '_, '_> {
             Predicate::RcuHead => self.engine.has_rcu_head(self.place(0)?),
             Predicate::EndsByItself => self.ends_by_itself()?,
             Predicate::StartedAgain => self.engine.is_started_again(self.place(0)?, self.place(1)?),
+            Predicate::EndedElsewhere => self.engine.is_ended_elsewhere(self.place(0)?),
+            Predicate::AwaitsItself => self.engine.awaits_itself(self.place(0)?),
             Predicate::ReleasesUnheld => {
                 let place = self.place(0)?;
                 let facts = self.engine.flows.facts(place.function).iter();
@@ -384,9 +400,28 @@ impl Engine<'_> {
         let Some((_, args)) = view.unit.named_call(self.program.event(place).expr) else {
             return false;
         };
-        args.iter().any(|arg| {
-            let types = &self.program.types;
-            types.def(view.ty(*arg), self.program) == owner
-        })
+        args.iter().any(|arg| self.is_of_struct(&view, *arg, owner))
+    }
+
+    /// Whether the argument is an object of the struct or a part of one: `dev` and `&dev->list` of a device.
+    fn is_of_struct(&self, view: &View<'_>, arg: E, owner: Def) -> bool {
+        const PARTS_MAX: usize = 4;
+        let types = &self.program.types;
+        let mut here = view.unit.exprs.peel(arg);
+        if let Expr::Unary { of, .. } = view.expr(here) {
+            here = view.unit.exprs.peel(of);
+        }
+        for _ in 0..PARTS_MAX {
+            if types.def(view.ty(here), self.program) == owner {
+                return true;
+            }
+            match view.expr(here) {
+                Expr::Member { base, .. } | Expr::Index { base, .. } => {
+                    here = view.unit.exprs.peel(base);
+                }
+                _ => return false,
+            }
+        }
+        false
     }
 }

@@ -1,25 +1,22 @@
-//! Handlers by what starts them: work items, timers, tasklets and interrupts; who waits for them, and which
-//! locks they need.
-
-use std::rc::Rc;
+//! Handlers by what starts them: work items, timers, tasklets and interrupts; and which locks they need.
 
 use rustc_hash::FxHashMap;
 
 use super::Engine;
 use super::conditions::Ask;
+use super::join::function_name;
+use crate::analyse::calls::handler_of;
 use crate::analyse::keys::{Key, KeyParts, View};
 use crate::analyse::locks::Lock;
 use crate::analyse::program::{EventId, FnId, Name};
 use crate::analyse::types::Def;
+use crate::front::ast::E;
 use crate::front::event::Kind;
 use crate::front::lex::{at, index};
-use crate::idioms::Start;
+use crate::idioms::{LockAction, Start};
 
 /// Callers of one function that are looked at.
 pub(super) const CALLERS_MAX: usize = 200;
-
-/// Handlers of one item that are looked at.
-const HANDLERS_MAX: usize = 8;
 
 /// What is known of one work item, timer or the like, over the whole program.
 #[derive(Debug, Clone, Default)]
@@ -62,7 +59,11 @@ pub(crate) struct Handlers {
     /// Functions that set up items, by file.
     pub(super) makers: FxHashMap<u32, Vec<FnId>>,
     /// Interrupt handlers by the file that requests the interrupt.
-    interrupts: FxHashMap<u32, Vec<FnId>>,
+    pub(super) interrupts: FxHashMap<u32, Vec<FnId>>,
+    /// What is called at the end of transfers, by the file that fills them in.
+    pub(super) transfers: FxHashMap<u32, Vec<FnId>>,
+    /// Items by the queue that they are put on.
+    pub(super) queues: FxHashMap<Key, Vec<Key>>,
 }
 
 impl Handlers {
@@ -85,9 +86,10 @@ impl Handlers {
                 };
                 all.add_starts(engine, place);
                 if idiom.classes & arms != 0
-                    && let Some(item) = all.item_at(engine, place)
+                    && let Some(key) = engine.item_key(place)
                 {
-                    item.armed.push(place);
+                    all.items.entry(key).or_default().armed.push(place);
+                    all.add_to_queue(engine, place, key);
                 }
                 if idiom.classes & cancels != 0
                     && !is_for_a_while(&engine.program.function_name(place.function))
@@ -98,6 +100,7 @@ impl Handlers {
             }
         }
         all.add_declared(engine);
+        all.add_assigned(engine);
         all.index(engine);
         all
     }
@@ -107,6 +110,7 @@ impl Handlers {
         let Some((name, args)) = view.unit.named_call(engine.program.event(place).expr) else {
             return;
         };
+        let fills = engine.program.table.class("fills_transfer").unwrap_or(0);
         for start in &engine.program.idiom(view.name(name)).starts {
             let Some(function) = args.get(start.function) else {
                 continue;
@@ -116,11 +120,20 @@ impl Handlers {
                 let known = self.interrupts.entry(view.unit_number).or_default();
                 known.extend(handlers.iter().copied());
             }
-            let Some(object) = start.argument.and_then(|number| args.get(number)) else {
-                continue;
+            if engine.classes_at(place) & fills != 0 {
+                let known = self.transfers.entry(view.unit_number).or_default();
+                known.extend(handlers.iter().copied());
+            }
+            // What a thread is told is not what it is stopped by: that is the result.
+            let key = if start.context == Start::Thread {
+                engine.key_of_result(&view, place)
+            } else {
+                let object = start.argument.and_then(|number| args.get(number));
+                object.map(|object| view.key(*object))
             };
-            let key = view.key(*object);
-            if key.is_shared() {
+            if let Some(key) = key
+                && key.is_shared()
+            {
                 let item = self.items.entry(key).or_default();
                 item.handlers.extend(handlers);
                 item.makers.push(place.function);
@@ -145,6 +158,50 @@ impl Handlers {
                 let key = Key::new(KeyParts::Global(item, home.and_then(|(_, home)| home)));
                 let found = engine.program.resolve(Name(unit.global(*function)), number);
                 self.items.entry(key).or_default().handlers.extend(found);
+            }
+        }
+    }
+
+    /// `x->timer.function = handler` inside a function.
+    fn add_assigned(&mut self, engine: &Engine<'_>) {
+        for id in engine.program.function_ids() {
+            let view = View::new(engine.program, id);
+            for event in engine.program.events(id) {
+                if event.kind != Kind::Write || event.aux == 0 {
+                    continue;
+                }
+                let Some(handler) = function_name(&view, E(event.aux)) else {
+                    continue;
+                };
+                if view.is_local(handler) {
+                    continue;
+                }
+                let program = engine.program;
+                let handler = program.resolve(view.name(handler), view.unit_number);
+                let object = handler_of(&view, event.expr).map(|(object, _)| view.key(object));
+                if let (Some(handler), Some(key)) = (handler, object)
+                    && key.is_shared()
+                {
+                    let item = self.items.entry(key).or_default();
+                    item.handlers.push(handler);
+                    item.makers.push(id);
+                }
+            }
+        }
+    }
+
+    /// `queue_work(queue, item)`: a call that waits for the queue waits for the item.
+    fn add_to_queue(&mut self, engine: &Engine<'_>, place: EventId, item: Key) {
+        let view = View::new(engine.program, place.function);
+        let Some((_, args)) = view.unit.named_call(engine.program.event(place).expr) else {
+            return;
+        };
+        let before = args.iter().map(|arg| view.key(*arg));
+        let before = before.take_while(|key| *key != item);
+        for queue in before.filter(|key| key.is_shared()) {
+            let known = self.queues.entry(queue).or_default();
+            if !known.contains(&item) {
+                known.push(item);
             }
         }
     }
@@ -197,44 +254,19 @@ impl Engine<'_> {
         })
     }
 
-    /// The handlers that the call at `place` waits for and what they call, in the order of functions.
-    pub(super) fn awaited(&self, place: EventId) -> Rc<Vec<FnId>> {
-        let key = self.item_key(place);
-        let unit = self.program.unit_of(place.function);
-        if let Some(known) = self.awaited.borrow().get(&(key, unit)) {
-            return known.clone();
-        }
-        let handlers = self.handlers();
-        let found = match key {
-            Some(key) => handlers.items.get(&key).map(|item| &item.handlers),
-            None => handlers.interrupts.get(&unit),
-        };
-        let mut all = Vec::new();
-        for handler in self.handlers_near(found.map_or(&[], Vec::as_slice), unit) {
-            all.extend(self.called_from(handler));
-        }
-        // What is done on release is done without the lock.
-        all.retain(|id| !self.program.function_name(*id).contains("unlock"));
-        all.sort_unstable();
-        all.dedup();
-        let all = Rc::new(all);
-        self.awaited.borrow_mut().insert((key, unit), all.clone());
-        all
-    }
-
-    /// An item with many handlers is a field of a general type: only those of the same folder are meant.
-    fn handlers_near(&self, found: &[FnId], unit: u32) -> Vec<FnId> {
-        let mut near = found.to_vec();
-        near.sort_unstable();
-        near.dedup();
-        if near.len() > HANDLERS_MAX {
-            let folder = self.program.directory(unit);
-            near.retain(|id| self.program.directory(self.program.unit_of(*id)) == folder);
-        }
-        if near.len() > HANDLERS_MAX {
-            near.clear();
-        }
-        near
+    /// The key of what the result of the call is assigned to.
+    fn key_of_result(&self, view: &View<'_>, place: EventId) -> Option<Key> {
+        /// Events between a call and the store of its result.
+        const BETWEEN_MAX: usize = 3;
+        let call = self.program.event(place).expr;
+        let events = &self.program.events(place.function)[at(place.event)..];
+        let later = events.iter().skip(1).take(BETWEEN_MAX);
+        let mut stores = later.filter(|event| {
+            event.kind == Kind::Write
+                && event.aux != 0
+                && view.unit.exprs.peel(E(event.aux)) == call
+        });
+        stores.next().map(|event| view.key(event.expr))
     }
 
     /// Calls of a class in a function.
@@ -253,25 +285,6 @@ impl Engine<'_> {
         places.filter(move |place| {
             self.program.event(*place).kind == Kind::Call && self.classes_at(*place) & wanted != 0
         })
-    }
-
-    /// Whether what is ended at `ended` is started again by the handler that is waited for at `later`.
-    pub(super) fn is_started_again(&self, ended: EventId, later: EventId) -> bool {
-        let (Some(key), true) = (self.item_key(ended), ended.event < later.event) else {
-            return false;
-        };
-        let Some(item) = self.handlers().items.get(&key) else {
-            return false;
-        };
-        let awaited = self.awaited(later);
-        let is_armed = item
-            .armed
-            .iter()
-            .any(|place| awaited.binary_search(&place.function).is_ok());
-        let is_ended_again = self
-            .calls_of_class(ended.function, "ends_item")
-            .any(|place| place.event > later.event && self.item_key(place) == Some(key));
-        is_armed && !is_ended_again && self.item_key(later) != Some(key)
     }
 
     /// Whether a held lock may be the wanted one: by object, or as the lock of the whole object.
@@ -318,6 +331,33 @@ impl Engine<'_> {
             }
         }
         (under, all)
+    }
+
+    /// Whether the plain lock operation at `place` takes back what a plain release gave away for a moment, in a
+    /// function that took the lock by an operation that switches interrupts off: they are still off.
+    fn is_taken_back(&self, place: EventId) -> bool {
+        let class = |name: &str| self.program.table.class(name).unwrap_or(0);
+        let (takes, gives) = (class("plain_spin_lock"), class("plain_spin_unlock"));
+        let lock = |event: u32| self.flows.operations_at(place.function, event).next();
+        let Some(wanted) = lock(place.event) else {
+            return false;
+        };
+        let is_plain = |event: u32, class: u128| {
+            let here = EventId {
+                function: place.function,
+                event,
+            };
+            self.classes_at(here) & class != 0
+        };
+        let of_lock = (0..place.event).rev().filter(|event| {
+            lock(*event).is_some_and(|other| other.lock.is_same_object(wanted.lock))
+        });
+        let mut before = of_lock.peekable();
+        before.peek().is_some_and(|event| is_plain(*event, gives))
+            && before.any(|event| {
+                let is_taken = lock(event).is_some_and(|own| own.action == LockAction::Acquire);
+                is_taken && !is_plain(event, takes)
+            })
     }
 
     /// Locks that an assertion at `place`, a call of a lock assertion, speaks of.
@@ -372,6 +412,9 @@ impl Ask<'_, '_, '_> {
         let (name, _) = view.unit.named_call(engine.program.event(place).expr)?;
         let plain = engine.program.table.class("plain_spin_lock").unwrap_or(0);
         if engine.program.idiom(view.name(name)).classes & plain == 0 {
+            return Some(false);
+        }
+        if engine.is_taken_back(place) {
             return Some(false);
         }
         let own = engine.flows.at(place.function, place.event);

@@ -624,7 +624,7 @@ impl Engine<'_> {
 }
 
 /// `f` of `f` and `&f`.
-fn function_name(view: &View<'_>, arg: E) -> Option<Sym> {
+pub(super) fn function_name(view: &View<'_>, arg: E) -> Option<Sym> {
     let arg = view.unit.exprs.peel(arg);
     let arg = match view.expr(arg) {
         Expr::Unary { of, .. } => of,

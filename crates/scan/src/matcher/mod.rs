@@ -1,6 +1,7 @@
 //! Finds the instances of patterns: statements by syntax, then threads, locks and aliases by the analyses.
 
 mod armed;
+mod awaits;
 pub(crate) mod bound;
 mod claims;
 mod conditions;
@@ -86,7 +87,7 @@ pub(crate) struct Engine<'p> {
     handlers: OnceCell<handlers::Handlers>,
     caller_locks: RefCell<FxHashMap<FnId, Option<Lock>>>,
     mostly_held: RefCell<FxHashMap<FnId, bool>>,
-    awaited: Lists<(Option<Key>, u32), FnId>,
+    awaited: Lists<awaits::Awaited, FnId>,
     left_armed: Lists<FnId, EventId>,
     freed_later: OnceCell<Vec<(Def, FnId)>>,
     released_only: OnceCell<Vec<(Lock, FnId)>>,

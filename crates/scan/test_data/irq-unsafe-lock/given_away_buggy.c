@@ -1,0 +1,30 @@
+/* The lock is given away for a call, and interrupts were never off. */
+struct queue { spinlock_t lock; struct tasklet_struct done; int words; };
+
+static void queue_done(struct tasklet_struct *t)
+{
+	struct queue *q = from_tasklet(q, t, done);
+
+	spin_lock(&q->lock); //~ irq-unsafe-lock
+	q->words--;
+	spin_unlock(&q->lock);
+}
+
+void queue_setup(struct queue *q)
+{
+	tasklet_setup(&q->done, queue_done);
+}
+
+static int queue_write(struct queue *q)
+{
+	spin_lock(&q->lock); //~ irq-unsafe-lock
+	q->words++;
+	spin_unlock(&q->lock);
+	queue_send(q);
+	spin_lock(&q->lock);
+	q->words++;
+	spin_unlock(&q->lock);
+	return 0;
+}
+
+static const struct queue_ops queue_ops = { .write = queue_write };

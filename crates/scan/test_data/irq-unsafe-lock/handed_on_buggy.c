@@ -1,0 +1,32 @@
+/* The interrupt is requested by a function that is given the handler. */
+struct port { spinlock_t lock; int irq; int words; };
+
+static irqreturn_t port_interrupt(int irq, void *data)
+{
+	struct port *p = data;
+
+	spin_lock(&p->lock); //~ irq-unsafe-lock
+	p->words++;
+	spin_unlock(&p->lock);
+	return IRQ_HANDLED;
+}
+
+static int port_hook_irq(struct port *p, irq_handler_t handler)
+{
+	return request_irq(p->irq, handler, 0, "port", p);
+}
+
+int port_open(struct port *p)
+{
+	return port_hook_irq(p, port_interrupt);
+}
+
+static int port_write(struct port *p)
+{
+	spin_lock(&p->lock); //~ irq-unsafe-lock
+	p->words--;
+	spin_unlock(&p->lock);
+	return 0;
+}
+
+static const struct port_ops port_ops = { .write = port_write };
