@@ -203,16 +203,7 @@ impl<'a, S: Subject> Sampling<'a, S> {
             covered: Covered::default(),
             generations: 0,
         };
-        let alone = Job {
-            index: 0,
-            seed: 0,
-            algorithm: Algorithm::Default,
-            wishes: Vec::new(),
-            is_timed: false,
-            may_jump: false,
-            observes: true,
-            covers: subject.options().coverage,
-        };
+        let alone = Job::alone(subject.options().coverage);
         campaign.merge(&[alone], vec![baseline]);
         let mut sampling = Self { campaign, stage };
         sampling.reporting(news).keep_new();

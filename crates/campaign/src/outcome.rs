@@ -29,6 +29,22 @@ pub struct Job {
     pub covers: bool,
 }
 
+impl Job {
+    /// The run in the default order, which is looked at closely.
+    pub(crate) fn alone(covers: bool) -> Self {
+        Self {
+            index: 0,
+            seed: 0,
+            algorithm: Algorithm::Default,
+            wishes: Vec::new(),
+            is_timed: false,
+            may_jump: false,
+            observes: true,
+            covers,
+        }
+    }
+}
+
 /// What all jobs of a generation share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shared<R> {
