@@ -77,7 +77,7 @@ fn a_deadlock_of_python() {
 fn a_search_in_python_is_the_same_with_any_number_of_workers() {
     let told = |jobs: &str| {
         let folder = TempDir::new().unwrap();
-        let options = ["--schedules", "64", "--json", "--jobs", jobs];
+        let options = ["--schedules", "32", "--json", "--jobs", jobs];
         let (_, text) = explore(folder.path(), &options, &python("stock"));
         let start = text.find('{').expect("there is JSON");
         let end = text.rfind('}').expect("it ends");
