@@ -77,6 +77,24 @@ pub struct KernelTest<'a> {
     pub focus: Vec<Focus>,
 }
 
+impl<'a> KernelTest<'a> {
+    /// A test with raddle's own judgement of who waits, in which any place may be decided.
+    pub fn new(target: &'a Target, options: raddle_campaign::Options) -> Self {
+        Self {
+            options,
+            target,
+            races: None,
+            patience: PATIENCE,
+            pause_window: PAUSE_WINDOW,
+            loop_window: LOOP_WINDOW,
+            liveness: LivenessRule::default(),
+            exhaustive: false,
+            interrupts: true,
+            focus: Vec::new(),
+        }
+    }
+}
+
 /// What a campaign on a kernel found out.
 #[derive(Debug, Clone, Default)]
 pub struct KernelReport {

@@ -6,10 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use raddle_campaign::Cancel;
 use raddle_hub::{Bench, Cache, DistantBench, Identity, Manifest, SubjectBench, content};
-use raddle_kernel::campaign::{
-    ContextSet, KernelTest, LOOP_WINDOW, LivenessRule, Origin, PATIENCE, PAUSE_WINDOW, RaceRules,
-    Target,
-};
+use raddle_kernel::campaign::{ContextSet, KernelTest, Origin, RaceRules, Target};
 use raddle_kernel::store::BootSnapshot;
 use raddle_kernel::test_case::TestCase;
 use raddle_linux::ContentId;
@@ -136,19 +133,8 @@ impl Targets {
         let target = self.target(manifest, cache, limits)?;
         let options = worker_options(cancel, Vec::new());
         let bench = DistantBench::start(move |desk| {
-            let test = KernelTest {
-                options,
-                target: &target,
-                // What decides about runs is in the jobs.
-                races: None,
-                patience: PATIENCE,
-                pause_window: PAUSE_WINDOW,
-                loop_window: LOOP_WINDOW,
-                liveness: LivenessRule::default(),
-                exhaustive: false,
-                interrupts: true,
-                focus: Vec::new(),
-            };
+            // What decides about runs is in the jobs.
+            let test = KernelTest::new(&target, options);
             match SubjectBench::start(test) {
                 Ok(mut bench) => desk.serve(&mut bench),
                 Err(failure) => desk.refuse(failure.to_string()),

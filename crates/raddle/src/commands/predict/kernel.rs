@@ -6,10 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use raddle_campaign::{Cancel, News, Options};
-use raddle_kernel::campaign::{
-    HABITS, KernelTest, LOOP_WINDOW, LivenessRule, Origin, PATIENCE, PAUSE_WINDOW, RaceRules,
-    Target,
-};
+use raddle_kernel::campaign::{HABITS, KernelTest, Origin, RaceRules, Target};
 use raddle_kernel::recording::KernelRecording;
 use raddle_predict::{Predictions, ProgramCode, predict};
 use raddle_report::render::{Case, Results};
@@ -130,20 +127,13 @@ impl KernelPredict {
     }
 
     fn test<'a>(&self, target: &'a Target, cancel: &Cancel) -> anyhow::Result<KernelTest<'a>> {
+        let options = Options {
+            races: false,
+            ..self.campaign.campaign(&HABITS, cancel)?
+        };
         Ok(KernelTest {
-            options: Options {
-                races: false,
-                ..self.campaign.campaign(&HABITS, cancel)?
-            },
-            target,
-            races: None,
-            patience: PATIENCE,
-            pause_window: PAUSE_WINDOW,
-            loop_window: LOOP_WINDOW,
-            liveness: LivenessRule::default(),
-            exhaustive: false,
-            interrupts: true,
             focus: self.campaign.focus()?,
+            ..KernelTest::new(target, options)
         })
     }
 

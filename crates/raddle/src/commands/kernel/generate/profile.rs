@@ -9,9 +9,7 @@ use anyhow::{Context, anyhow};
 use clap::Parser;
 use raddle_campaign::pairs::{Footprint, Profiler, rank};
 use raddle_campaign::{Cancel, Options, Stage as _, Subject as _};
-use raddle_kernel::campaign::{
-    HABITS, KernelTest, LOOP_WINDOW, LivenessRule, Origin, PATIENCE, PAUSE_WINDOW, Target,
-};
+use raddle_kernel::campaign::{HABITS, KernelTest, Origin, Target};
 use raddle_kernel::generate::FileSystem;
 use raddle_kernel::generate::columns::{ColumnRecipe, call_names};
 use raddle_kernel::symbols::Symbols;
@@ -140,20 +138,13 @@ fn footprint(
         },
     };
     let cancel = Cancel::default();
+    let options = Options {
+        races: false,
+        ..campaign.campaign(&HABITS, &cancel)?
+    };
     let test = KernelTest {
-        options: Options {
-            races: false,
-            ..campaign.campaign(&HABITS, &cancel)?
-        },
-        target: &target,
-        races: None,
-        patience: PATIENCE,
-        pause_window: PAUSE_WINDOW,
-        loop_window: LOOP_WINDOW,
-        liveness: LivenessRule::default(),
-        exhaustive: false,
         interrupts: false,
-        focus: Vec::new(),
+        ..KernelTest::new(&target, options)
     };
     let mut session = test.start().map_err(start_failure)?;
     let mut profiler = Profiler::of_kernel();
