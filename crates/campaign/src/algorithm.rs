@@ -17,7 +17,7 @@ const JUMPS_MAX: u64 = 2;
 /// A scheduling algorithm with what it is to do in one schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Algorithm {
-    /// The default order: nobody is interrupted.
+    /// The default order: no context is interrupted.
     Default,
     /// The n-th set of at most two delays.
     Delay {
@@ -139,7 +139,7 @@ pub fn scheduler(algorithm: Algorithm, seed: u64, material: Material<'_>) -> Box
     scheduler
 }
 
-/// The scheduler that interrupts nobody.
+/// The scheduler that interrupts no context.
 pub fn default_order() -> DelayBounded {
     DelayBounded::new(Vec::new())
 }

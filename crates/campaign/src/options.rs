@@ -83,7 +83,7 @@ pub enum News<'a, R> {
     Failing(&'a Found<R>),
 }
 
-/// Somebody who is told.
+/// The caller's function that is told the news.
 pub type Listener<'n, R> = dyn FnMut(News<'_, R>) + 'n;
 
 /// What a campaign found out.

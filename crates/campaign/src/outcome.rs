@@ -72,7 +72,7 @@ pub struct Digests {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome<F, R, T> {
     pub index: u64,
-    /// The schedule, if it failed or shows a race; else nobody will want to have it again.
+    /// The schedule, if it failed or shows a race; else the campaign will not want to have it again.
     pub schedule: Option<Schedule>,
     pub schedule_digest: u64,
     pub steps: u64,

@@ -81,7 +81,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Nobody looks.
+    /// Nothing is watched.
     pub const NOTHING: Self = Self {
         memory: false,
         points: false,

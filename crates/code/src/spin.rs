@@ -1,4 +1,4 @@
-//! Loops that only wait: whether they end depends on memory that somebody else must write.
+//! Loops that only wait: whether they end depends on memory that another context must write.
 //!
 //! A loop is a spin loop if each of its exits depends only on loads whose address is the same in every iteration and
 //! whose memory the loop does not write, or on atomic instructions that try to take a lock. It may compute, count

@@ -36,7 +36,7 @@ struct Touch {
 }
 
 impl Touch {
-    /// What nobody does.
+    /// What no context does.
     const NONE: Self = Self {
         granule: Granule::FIRST,
         site: Site::NOWHERE,
@@ -91,7 +91,7 @@ impl Communication {
         }
     }
 
-    /// An access by somebody who may be a part of a context.
+    /// An access by a context or by a part of one, as a signal handler is.
     pub fn access(&mut self, user: ContextId, site: Site, access: &Access) {
         let writes = access.how.writes();
         if access.is_in_one_granule() {
@@ -128,7 +128,7 @@ impl Communication {
         }
     }
 
-    /// Memory that somebody has touched is taken away, which is as good as a write for whoever still uses it.
+    /// Memory that a context has touched is taken away, which is as good as a write for one that still uses it.
     pub fn taken_away(&mut self, by: ContextId, location: Location) {
         if let Some(uses) = self.granules.get_mut(&location.granule()) {
             uses.is_shared |= uses.first.is_some_and(|first| first != by);
@@ -136,8 +136,8 @@ impl Communication {
         }
     }
 
-    /// The rest of a page from this location on, up to so many bytes, becomes something new: a block, a stack. Who
-    /// used it before meets nobody who uses it now.
+    /// The rest of a page from this location on, up to so many bytes, becomes something new: a block, a stack. A
+    /// context that used it before meets none that uses it now.
     pub fn becomes_new(&mut self, location: Location, bytes: u64) {
         for key in location.granules(bytes) {
             let Some(mut uses) = self.granules.remove(&key) else {
@@ -188,7 +188,7 @@ impl Communication {
     }
 
     /// Whether the users of what an access touches would have met, had all that this run and another did happened in
-    /// one: somebody reads here what somebody else writes only there.
+    /// one: a context reads here what another one writes only there.
     pub fn is_meeting_with(&self, other: &Self, access: &Access) -> bool {
         access.pieces().any(|piece| {
             let granule = piece.location.granule();

@@ -34,7 +34,7 @@ pub enum Failure {
         /// The wrong instruction, or the return address of the wrong call.
         site: Site,
     },
-    /// Contexts wait for each other, or nobody can ever run again; where the waiting calls return to, sorted.
+    /// Contexts wait for each other, or no context can ever run again; where the waiting calls return to, sorted.
     Deadlock { calls: Vec<Site> },
     /// The run did not end although everybody got their turns; where the contexts stood, sorted.
     Hang { sites: Vec<Site> },

@@ -376,7 +376,7 @@ mod tests {
             .collect()
     }
 
-    /// The same event by somebody who is nobody's rival any more.
+    /// The same event by a context that is no other's rival any more.
     fn aside(event: Event) -> Event {
         let EventKind::Access(access) = event.kind else {
             panic!("an access");

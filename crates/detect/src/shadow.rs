@@ -15,7 +15,7 @@ pub(crate) struct Epoch {
     pub(crate) number: u64,
     /// The bytes for which it is remembered.
     pub(crate) mask: u8,
-    /// Whether it is nobody's rival.
+    /// Whether it is no other access's rival.
     pub(crate) is_aside: bool,
     pub(crate) side: Side,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Shadow {
     last_write: Option<Epoch>,
     /// Writes before it, of bytes that no later one touched.
     earlier_writes: Vec<Epoch>,
-    /// Reads of bytes that nobody wrote since.
+    /// Reads of bytes that no context wrote since.
     reads: Vec<Epoch>,
 }
 
@@ -57,7 +57,7 @@ impl Shadow {
     pub(crate) fn read(&mut self, now: Epoch, is_known: impl Fn(&Epoch) -> bool) {
         let is_long = self.reads.len() >= READS_KEPT;
         forget(&mut self.reads, now.mask, |old| {
-            // Whoever comes after this read comes after those before it.
+            // An access that comes after this read comes after those before it.
             old.side.context == now.side.context || is_long && is_known(old)
         });
         self.reads.push(now);

@@ -96,7 +96,7 @@ fn note_event(world: &LinuxWorld, event: &Event, transition: &mut Transition) {
         | EventKind::BarrierEnter { object }
         | EventKind::BarrierLeave { object } => touched.write(object | SYNC_BIT),
         EventKind::Free { addr } => {
-            // Whoever uses the block must do so before.
+            // A context that uses the block must do so before.
             for location in block_places(world, event.context, *addr, BLOCK_MAX) {
                 touched.write(location.granule().number());
             }

@@ -1,4 +1,4 @@
-//! What a run did with locks, conditions and futexes, kept to explain why nobody can go on at its end.
+//! What a run did with locks, conditions and futexes, kept to explain why no context can go on at its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ const FUTEX_WAKE: u64 = 1;
 const FUTEX_WAKE_BITSET: u64 = 10;
 const FUTEX_COMMAND: u64 = 0x7F;
 
-/// Somebody signalled a condition or woke a futex.
+/// A context signalled a condition or woke a futex.
 #[derive(Debug, Clone)]
 pub(crate) struct Wake {
     pub(crate) context: ContextId,
     pub(crate) place: Option<Place>,
     /// When, as a number that grows.
     at: u64,
-    /// Somebody was waiting for it.
+    /// A context was waiting for it.
     has_reached: bool,
 }
 
@@ -80,7 +80,7 @@ impl History {
         self.wakes.entry(object).or_default().push(wake);
     }
 
-    /// The last wake-up by somebody else that came before a context began the wait it is in, and reached nobody.
+    /// The last wake-up by another context that came before the waiter began the wait it is in, and reached no context.
     pub(crate) fn lost_wake(&self, waiter: ContextId, object: u64) -> Option<&Wake> {
         let begun = *self.waits.get(&(waiter, object))?;
         let wakes = self.wakes.get(&object)?;

@@ -3,7 +3,8 @@
 //!
 //! Reading order: [`program`] (what a campaign asks of it), `snapshot` (the way to where schedules begin), `session` (a
 //! world that stands there), `schedule_run` (one schedule), [`judge`], `explain`, [`replay`], [`relaxed`] (replay in a
-//! changed program), [`ordinary`] (runs that nobody explores), `exhaustive` (all interleavings instead of a sample).
+//! changed program), [`ordinary`] (runs that no campaign explores), `exhaustive` (all interleavings instead of a
+//! sample).
 
 mod atomics;
 mod attribution;

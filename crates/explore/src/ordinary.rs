@@ -1,4 +1,4 @@
-//! Ordinary runs: a program from its first instruction to its end, in the plain order and watched by nobody.
+//! Ordinary runs: a program from its first instruction to its end, in the plain order and watched by no detector.
 //!
 //! Their order follows from the seed, so a recording of one says only what was given to the program, what came from
 //! outside while it ran, and how it went: it does not grow with the run.
@@ -73,7 +73,7 @@ impl Past {
 /// The recording of a run that is over.
 ///
 /// # Errors
-/// The host files that have changed while the program ran: nobody could have the run again.
+/// The host files that have changed while the program ran: no replay could have the run again.
 pub fn recording(
     world: &LinuxWorld,
     inputs: Inputs,

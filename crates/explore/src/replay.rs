@@ -96,7 +96,7 @@ impl<'r> Replayer<'r> {
         }
     }
 
-    /// Has an ordinary run again, which nobody judges.
+    /// Has an ordinary run again, which no judge looks at.
     fn run_ordinary(&mut self, recorded: Past) -> Replayed {
         self.session.restore();
         let world = &mut self.session.world;

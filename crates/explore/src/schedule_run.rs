@@ -50,7 +50,7 @@ pub(crate) fn run_watched(
 
 /// Runs one schedule and shows the events of the program's own code to observers, with what libraries do to its memory as
 /// part of the calling instruction. What words are locks is known from the runs before; conditions exclude, since
-/// whoever observes asks for other schedules.
+/// an observer asks for other schedules.
 pub(crate) fn run_observed(
     session: &mut Session,
     scheduler: &mut dyn Scheduler,
@@ -221,7 +221,7 @@ impl Observer {
     }
 }
 
-/// Memory that begins to be something else, and somebody to whom it belongs.
+/// Memory that begins to be something else, and a context to which it belongs.
 fn new_memory(world: &LinuxWorld, event: &Event) -> Option<(ContextId, Range<u64>)> {
     match event.kind {
         EventKind::Alloc { addr, size } => Some((
@@ -233,7 +233,7 @@ fn new_memory(world: &LinuxWorld, event: &Event) -> Option<(ContextId, Range<u64
     }
 }
 
-/// A block that was handed out again, and a stack that was used before, connect nobody.
+/// A block that was handed out again, and a stack that was used before, connect no contexts.
 fn renew(world: &LinuxWorld, communication: &mut Communication, of: ContextId, memory: Range<u64>) {
     let mut at = memory.start;
     while at < memory.end {
@@ -251,7 +251,7 @@ const ALLOCATED_MAX: u64 = 1 << 20;
 /// Bytes of a freed block that are looked at.
 const FREED_MAX: u64 = 4096;
 
-/// A freed block meets whoever has used it.
+/// A freed block meets the contexts that have used it.
 fn take_away(world: &LinuxWorld, communication: &mut Communication, by: ContextId, addr: u64) {
     for location in block_places(world, by, addr, FREED_MAX) {
         communication.taken_away(by, location);

@@ -160,7 +160,7 @@ pub struct Session {
     pub(crate) inferred_locks: InferredLocks,
     /// Communication points, as far as they are known.
     pub(crate) points: BTreeSet<Site>,
-    /// Measures where the time goes, if somebody wants to know.
+    /// Measures where the time goes, if the caller wants to know.
     pub(crate) clock: Option<Clock>,
     /// How long runs may go on.
     pub(crate) leave: Leave,
@@ -270,7 +270,7 @@ impl Session {
         drive
     }
 
-    /// Runs a schedule from the snapshot, and tells of its system calls, too; nobody judges it.
+    /// Runs a schedule from the snapshot, and tells of its system calls, too; no judge looks at it.
     pub fn play(
         &mut self,
         scheduler: &mut dyn Scheduler,

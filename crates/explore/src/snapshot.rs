@@ -271,7 +271,7 @@ fn run_to_step(
     }
 }
 
-/// Nobody can run: lets time pass.
+/// No context can run: lets time pass.
 fn wait(world: &mut LinuxWorld) -> Result<(), StartFailure> {
     if world.advance_time() {
         Ok(())

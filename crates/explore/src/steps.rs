@@ -32,7 +32,7 @@ pub(crate) struct Story {
     pub(crate) dropped: u64,
     /// Waiting and waking.
     pub(crate) history: History,
-    /// What was known at its end, or when somebody complained.
+    /// What was known at its end, or when a context complained.
     pub(crate) facts: Facts,
     /// Who said first that something is wrong, and with which stack.
     pub(crate) complaint: Option<(ContextId, Vec<Line>)>,
@@ -96,7 +96,7 @@ pub(crate) fn number(context: ContextId) -> usize {
 #[derive(Debug)]
 pub(crate) struct Observed {
     communication: Communication,
-    /// What was touched in the default order: what a run reads and nobody has written there may be what matters.
+    /// What was touched in the default order: what a run reads and no context has written there may be what matters.
     beside: Communication,
     /// Words that are locks.
     locks: InferredLocks,
@@ -105,8 +105,8 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Whether an access touches what somebody else has written or could have. Heap blocks and stacks of two runs at
-    /// one address may be two things; variables are what they are.
+    /// Whether an access touches what another context has written or could have. Heap blocks and stacks of two
+    /// runs at one address may be two things; variables are what they are.
     pub(crate) fn is_meeting(&self, territory: &Territory, access: &Access) -> bool {
         let run = &self.communication;
         run.is_meeting(access)

@@ -120,7 +120,7 @@ impl Weaver {
                 updated: updated.filter(|_| piece == 0),
                 writer,
             };
-            // What nobody tells of matters only where somebody has told something.
+            // An access that is not told matters only where one was told before.
             if writer.is_some() || self.memory.contains_key(&granule) {
                 self.memory.insert(granule, cell);
             }

@@ -119,7 +119,7 @@ fn converse(server: Server) -> Result<(), ServeError> {
         running.waiting().await.map_err(|error| broken(&error))?;
         Ok(())
     });
-    // A read of standard input may still be waiting for more, which nobody needs.
+    // A read of standard input may still be waiting for more, which the server does not need.
     runtime.shutdown_background();
     served
 }

@@ -44,7 +44,7 @@ pub struct Seen {
     pub own_after: Vec<u64>,
     /// The number of the write whose value it found, if there was one.
     pub from: Option<u64>,
-    /// Whether nobody had used the place before since the memory was handed out.
+    /// Whether no context had used the place before since the memory was handed out.
     pub is_first_use: bool,
     /// Accesses of others, by their index among those of the place, that no order puts before this one.
     pub concurrent: u64,

@@ -63,7 +63,7 @@ impl Cell {
         let known = contents.find(|content| content.bytes == now.bytes);
         if let Some(content) = known {
             if let (Some(value), None) = (now.value, content.value) {
-                // What an update wrote shows when somebody reads it.
+                // What an update wrote shows when a later access reads it.
                 content.value = Some(value);
                 let mut writes = self.accesses.iter_mut();
                 let writer = writes.find(|seen| Some(seen.number) == content.number);
@@ -91,7 +91,7 @@ impl Cell {
         }
     }
 
-    /// Critical sections in which a context writes and reads, or writes twice, let nobody come between.
+    /// Critical sections in which a context writes and reads, or writes twice, let no other context come between.
     fn note_own_writes(&mut self, now: &mut Seen) {
         let own = latest(&self.last_writes, now.context, now.bytes);
         let Some(before) = own else {

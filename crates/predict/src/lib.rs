@@ -38,14 +38,14 @@
 //!
 //! Its four detectors: a pointer that is read could be NULL (Con-NULL), unless the same instruction has found NULL
 //! before and went on, for then it tests; a place could be read before its first write (Con-UnInit; deviation: whatever
-//! nobody has used since the snapshot counts as not initialised, whatever it holds); a block that one context uses could
-//! have been freed by another (Con-Dangling; deviation: the first use counts as well as the last, since the last one may
-//! come only when the block is safe); two contexts race for an index or a length with which a buffer is accessed
-//! (Con-Overflow). A variable is an index if its value takes part in an address, or bounds a copy of the C library,
-//! within three computations and is no address itself. Deviations: the paper follows data in a second run, here the
-//! machine code of the reading function is asked, in which copies count as no step; and a pointer to a text that is
-//! copied to its end counts as a length. Both orders are forced; red zones of the heap and the other judges tell whether
-//! something overflowed. An overflow inside of a global structure that harms nothing else is not noticed.
+//! no context has used since the snapshot counts as not initialised, whatever it holds); a block that one context uses
+//! could have been freed by another (Con-Dangling; deviation: the first use counts as well as the last, since the last
+//! one may come only when the block is safe); two contexts race for an index or a length with which a buffer is
+//! accessed (Con-Overflow). A variable is an index if its value takes part in an address, or bounds a copy of the C
+//! library, within three computations and is no address itself. Deviations: the paper follows data in a second run,
+//! here the machine code of the reading function is asked, in which copies count as no step; and a pointer to a text
+//! that is copied to its end counts as a length. Both orders are forced; red zones of the heap and the other judges
+//! tell whether something overflowed. An overflow inside of a global structure that harms nothing else is not noticed.
 //!
 //! # ConSeq (Zhang, Lim, Olichandran, Scherpelz, Jin, Lu, Reps: ASPLOS 2011)
 //!
@@ -63,7 +63,8 @@
 //! Where the papers put a sleep before an instruction, the context is held exactly there until the other one has passed
 //! ([`raddle_sched::Directed`]); before the outermost critical section if the other one needs its lock. ConSeq's first
 //! special case, `w'` and `r` in one context, holds the usual write until the read is over. If a hold leads nowhere, it is
-//! tried once more with the context that is held going first: whoever waits for a condition before it holds up everybody.
+//! tried once more with the context that is held going first: a context that waits for a condition before it holds up
+//! everybody.
 //!
 //! An access that usually comes too early to do harm needs two holds: it is kept back until the other context has begun,
 //! and that one until it has passed. CTrigger's `R` before `P`, and an other write before the usual one, are such; their

@@ -2,8 +2,8 @@
 //!
 //! The ingredients of its Table 4.2: a variable that is an index or a boundary, and two accesses of different contexts to
 //! it, one of them a write, that neither order nor a common lock keeps apart. Whether a buffer then overflows depends on
-//! values that nobody knows beforehand, so both orders are forced and the run is judged. A value that is an address
-//! itself is no index; but a pointer to a text that is copied to its end bounds the copy as a length does.
+//! values that the predictor does not know beforehand, so both orders are forced and the run is judged. A value that is
+//! an address itself is no index; but a pointer to a text that is copied to its end bounds the copy as a length does.
 
 use raddle_code::Role;
 

@@ -216,7 +216,7 @@ impl Profile {
         }
     }
 
-    /// Memory is somebody else's from now on.
+    /// Memory belongs to a new block from now on.
     fn forget(&mut self, addr: u64, size: u64, facts: &Facts) {
         let granules: Vec<MappedGranule> = facts.granules(addr, size).collect();
         for granule in granules {
@@ -226,7 +226,7 @@ impl Profile {
         }
     }
 
-    /// A block is freed: whoever used it might have come later.
+    /// A block is freed: another context that used it might have come later.
     fn free(&mut self, event: &Event, addr: u64, facts: &Facts) {
         let Some(within) = facts.allocation_at(addr) else {
             return;

@@ -132,7 +132,7 @@ pub enum Outcome {
     Confirmed,
     /// It was forced, and nothing failed.
     Benign,
-    /// While the one was held, nobody else could go on.
+    /// While the one was held, no other context could go on.
     Blocked,
     /// The other one did not come.
     NotReached,

@@ -97,7 +97,7 @@ impl Values {
         let known = self.of.get(&site);
         let is_seen = known.is_some_and(|known| known.values.contains(&value));
         match target.kind {
-            // Whoever has found NULL before and went on tests for it.
+            // An instruction that has found NULL before and went on tests for it.
             Kind::Null => !is_seen,
             Kind::Invariant => known.is_some_and(Known::has_invariant) && !is_seen,
             _ => true,

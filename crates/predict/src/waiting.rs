@@ -3,9 +3,9 @@
 //! A read that decides whether a loop goes on, that finds the same value again and again, and then what another context
 //! has written meanwhile, ends a wait: whatever the writer did before that write comes before whatever the reader does
 //! next, in every schedule. Which reads decide about loops the machine code says; that they wait, runs say. A read that
-//! ever left its loop by a write of its own context waits for nobody; one that was released by two writes in one run
-//! belongs to a lock rather than to an order. Once a loop is known to wait, every pass through it counts, also one that
-//! finds the flag set at once.
+//! ever left its loop by a write of its own context waits for no other context; one that was released by two writes in
+//! one run belongs to a lock rather than to an order. Once a loop is known to wait, every pass through it counts, also
+//! one that finds the flag set at once.
 //!
 //! Deviations: what the writer knew from others by such loops is not handed on; combinations with locks are left to the
 //! critical sections themselves.

@@ -3,8 +3,8 @@
 //! Where CTrigger (Park, Lu, Zhou, ASPLOS 2009), ConMem and ConSeq put a sleep before an instruction and hope,
 //! a hold here is exact and its run can be had again. Everything else follows the default order. Several holds
 //! are a conjunction. Each of them is obeyed on its own, but they may be links of a chain: what a context does that
-//! another hold has let go counts for the holds that wait for it, though nobody is held by them yet; the context that
-//! would have been held goes on at once.
+//! another hold has let go counts for the holds that wait for it, though no context is held by them yet; the context
+//! that would have been held goes on at once.
 //!
 //! What came of a hold is a value: the order was *reached*; everybody else blocks, ends or waits in a loop while
 //! the context is held, so that this order does not exist from there on (*blocked*); or the budget was used up
@@ -45,8 +45,8 @@ pub struct Hold {
 pub struct Budget {
     /// Steps of all others.
     pub steps: u64,
-    /// Jumps of the clock to the next timer or time-out, made while nobody else can run. Worlds in which schedules
-    /// have no such jumps make none.
+    /// Jumps of the clock to the next timer or time-out, made while no other context can run. Worlds in which
+    /// schedules have no such jumps make none.
     pub jumps: u32,
 }
 
@@ -89,7 +89,7 @@ struct Rule {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nobody has come.
+    /// No context has come to the place.
     Open,
     Held {
         who: ContextId,
@@ -260,7 +260,7 @@ impl Directed {
                 self.released = Some(who);
             } else if now - since > steps_max
                 || jumps > jumps_max
-                // Somebody else has decided that it goes on.
+                // The driver or a scheduler around this one has decided that it goes on.
                 || contexts.get(who).steps > steps
             {
                 rule.state = State::Over(Verdict::NotReached);
@@ -360,7 +360,7 @@ impl Scheduler for Directed {
         chosen
     }
 
-    /// Nobody runs for longer than the smallest budget, so that a hold ends when it says so.
+    /// No context runs for longer than the smallest budget, so that a hold ends when it says so.
     fn bound(&self, _: &Context) -> u64 {
         let held = self.rules.iter().filter_map(|rule| match rule.state {
             State::Held { .. } => Some(rule.hold.budget.steps.saturating_add(1)),

@@ -55,7 +55,7 @@ pub struct Transition {
     pub created: Vec<Path>,
 }
 
-/// The transitions of a run, filled in by the scheduler and by whoever sees the events.
+/// The transitions of a run, filled in by the scheduler and by the caller that sees the events.
 #[derive(Debug, Default)]
 pub struct RunLog {
     transitions: Vec<Transition>,
@@ -190,7 +190,7 @@ impl Dpor {
     }
 }
 
-/// For each race of a run: the node before its first transition, and somebody who must be tried there.
+/// For each race of a run: the node before its first transition, and a context that must be tried there.
 fn reversals(run: &[Transition], nodes: &[Node]) -> Vec<(usize, Path)> {
     let order = Order::of(run);
     let mut found = Vec::new();

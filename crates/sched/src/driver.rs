@@ -22,7 +22,7 @@ use crate::waiting::{Waiting, is_standstill};
 
 pub use replaying::{Order, Replaying, Slice};
 
-/// Time jumps in a row that wake nobody: only periodic timers that nobody hears are left.
+/// Time jumps in a row that wake no context: only periodic timers that no context hears are left.
 const IDLE_JUMPS_MAX: u32 = 10_000;
 /// Length of a turn in the fair phase on average. Turns differ, so that none falls into step with a loop of the program.
 const FAIR_TURN: u64 = 5_000;
@@ -31,7 +31,7 @@ const TRAIL_MAX: usize = 100_000;
 /// Points that are passed without a look at whether a context loops, and stops of such a look.
 const UNWATCHED_MAX: u64 = 4096;
 const WATCHED: u64 = 16;
-/// Jumps of the clock in a run while somebody could run.
+/// Jumps of the clock in a run while a context could run.
 pub(crate) const JUMPS_MAX: u64 = 64;
 
 /// How to drive a run.
@@ -59,14 +59,14 @@ impl From<Limits> for Policy {
 pub enum End {
     /// The first process ended with this wait status.
     Exited { status: i32 },
-    /// Nobody can ever run again.
+    /// No context can ever run again.
     Stuck,
-    /// It did not end within the limit, although everybody got their turn in the last half; or whoever can run goes
-    /// round for ever, and nobody is left to change that.
+    /// It did not end within the limit, although every context got its turn in the last half; or all contexts that
+    /// can run go round for ever, and none is left to change that.
     Hanging,
     /// The program needs something that the world does not have.
     Unsupported(Box<Unsupported>),
-    /// Nobody wanted it to go on.
+    /// The caller did not want it to go on.
     Abandoned,
 }
 
@@ -219,7 +219,7 @@ struct Driving {
     /// How long it is until the next timer, as last asked.
     until_timer: Option<Duration>,
     jumps: u64,
-    /// Points passed since somebody was last watched, and stops for which the current context still is.
+    /// Points passed since a context was last watched, and stops for which the current context still is.
     unwatched: u64,
     watched: u64,
 }
@@ -272,7 +272,7 @@ impl Driving {
         self.drive
     }
 
-    /// Finds out who can run, letting time pass if nobody can; false if nobody ever can.
+    /// Finds out which contexts can run, letting time pass if none can; false if none ever can.
     fn refresh<W: World>(&mut self, world: &mut W) -> bool {
         for _ in 0..IDLE_JUMPS_MAX {
             self.list_runnable(world);
@@ -436,8 +436,8 @@ impl Driving {
         !self.is_replay && self.drive.steps >= self.limits.steps / 2
     }
 
-    /// Who goes on in the fair phase. Somebody who was just woken comes first: a lock that it was woken for is free now,
-    /// and would be taken again by the one who gave it up.
+    /// Who goes on in the fair phase. A context that was just woken comes first: a lock that it was woken for is free
+    /// now, and would be taken again by the one who gave it up.
     fn fair_next(&self, current: ContextId) -> ContextId {
         if let Some(woken) = self.woken {
             return woken;
@@ -452,7 +452,7 @@ impl Driving {
         }
     }
 
-    /// Who goes on if nobody interferes.
+    /// Who goes on if no scheduler interferes.
     fn default_next(&self, current: ContextId) -> ContextId {
         let must_leave = matches!(self.reason, Reason::Yielded | Reason::Starving);
         if self.runnable.contains(&current) && !must_leave && self.reason != Reason::Blocked {
@@ -472,7 +472,7 @@ impl Driving {
         let patience = self.limits.patience - self.since_switch;
         self.grow(next);
         let index = next.0 as usize;
-        // Nobody is stopped twice at one place without a step: such a run would never meet its limit.
+        // No context is stopped twice at one place without a step: such a run would never meet its limit.
         let is_stalled = self.stalled[index] == Some(before);
         let bound = scheduler
             .bound(world.contexts().get(next))
@@ -542,8 +542,8 @@ impl Driving {
         stop
     }
 
-    /// Points that the chosen context may pass before anybody needs to know. Somebody who waits in a loop is woken by
-    /// writes, which are seen at stops only.
+    /// Points that the chosen context may pass before the scheduler or the driver needs to know. A context that waits
+    /// in a loop is woken by writes, which are seen at stops only.
     fn points_to_pass(&mut self, scheduler: &mut dyn Passing) -> u64 {
         if self.is_replay || self.is_fair_phase() || !self.waiting.is_empty() {
             return 0;
@@ -687,7 +687,7 @@ impl Driving {
         }
     }
 
-    /// Whether a context that stands at a point, or has yielded, waits for somebody else's write.
+    /// Whether a context that stands at a point, or has yielded, waits for another context's write.
     fn is_waiting<W: World>(&mut self, stop: &Stop, world: &mut W, who: ContextId) -> bool {
         if self.is_replay {
             return false;

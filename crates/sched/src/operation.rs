@@ -18,7 +18,7 @@ impl Touch {
     }
 }
 
-/// What the next operation touches; none if it is nobody else's business.
+/// What the next operation touches; none if it concerns no other context.
 pub(crate) fn touch(next: &Pending) -> Option<Touch> {
     match next.kind {
         PendingKind::Local => None,

@@ -17,7 +17,7 @@ use crate::driver::End;
 
 /// Longest turn in steps, but for one.
 const TURN_MAX: u64 = 100_000;
-/// Time jumps in a row that wake nobody: only periodic timers that nobody hears are left.
+/// Time jumps in a row that wake no context: only periodic timers that no context hears are left.
 const IDLE_JUMPS_MAX: u32 = 100_000;
 
 /// What the one who hears of the events of a slice wants.
@@ -25,7 +25,7 @@ const IDLE_JUMPS_MAX: u32 = 100_000;
 pub enum Reaction {
     GoOn,
     Stop,
-    /// Nobody reads this output of the program any more: 1 or 2.
+    /// No process outside reads this output of the program any more: 1 or 2.
     CloseOutput(i32),
 }
 

@@ -29,7 +29,7 @@ pub struct RandomWalk {
     mean_run: u64,
     /// Kinds of contexts by path, if choices are among them.
     kinds: Option<BTreeMap<Path, u64>>,
-    /// How often it stays from here on, and the generator after that, if somebody has asked.
+    /// How often it stays from here on, and the generator after that, if the driver has asked.
     ahead: RefCell<Option<(u64, Prng)>>,
 }
 

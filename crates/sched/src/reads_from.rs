@@ -19,7 +19,7 @@ use crate::scheduler::{Scheduler, View};
 /// Wishes in an abstract schedule.
 const WISHES_MAX: usize = 8;
 
-/// That a read reads from a write (0: from nobody), or that it does not.
+/// That a read reads from a write (0: from none), or that it does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Wish {
     pub pair: ReadsFromPair,
@@ -107,7 +107,7 @@ impl ReadsFrom {
             if read == site {
                 return (source() == write) != wish.is_wanted;
             }
-            // Somebody is to read what stands there now: nobody may overwrite it.
+            // A context is to read what stands there now: no context may overwrite it.
             source() == write
                 && (write != Site::NOWHERE || self.waits_for(read, touch.object, view))
         })

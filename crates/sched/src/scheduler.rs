@@ -6,7 +6,7 @@ use raddle_trace::{Path, Position};
 use raddle_world::{Context, ContextId, ContextTable, Duration, Fault, Pending, Site, successor};
 use serde::{Deserialize, Serialize};
 
-/// Why somebody has to be chosen.
+/// Why a context has to be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// The schedule begins.
@@ -15,7 +15,7 @@ pub enum Reason {
     Sync,
     /// It stands before a flagged program point.
     Point { site: Site },
-    /// It goes round in a loop that cannot end without somebody else's write.
+    /// It goes round in a loop that cannot end without another context's write.
     Spinning,
     /// It asked to be scheduled later. It may still be what goes on: no system promises more.
     Yielded,
@@ -44,8 +44,8 @@ pub struct View<'a> {
     pub reason: Reason,
     /// Where in the program it stands.
     pub site: Site,
-    /// Who can be chosen; never empty, ascending. Contexts in loops that cannot end without somebody else's write are
-    /// left out while there are others.
+    /// Who can be chosen; never empty, ascending. Contexts in loops that cannot end without another context's write
+    /// are left out while there are others.
     pub runnable: &'a [ContextId],
     /// Who would be next in the default order.
     pub default: ContextId,
@@ -91,8 +91,8 @@ impl View<'_> {
 }
 
 /// Chooses who runs next. What only some schedulers can do is an ability that the driver asks for; a scheduler without
-/// it is never asked the questions that belong to it. Whoever wraps another scheduler implements [`crate::Wrap`]
-/// instead, which forwards whatever it does not change.
+/// it is never asked the questions that belong to it. A scheduler that wraps another one implements
+/// [`crate::Wrap`] instead, which forwards whatever it does not change.
 pub trait Scheduler {
     /// One of `view.runnable`. Called at every stop, even if there is only one to choose.
     fn pick(&mut self, view: &View<'_>) -> ContextId;

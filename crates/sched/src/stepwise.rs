@@ -1,4 +1,4 @@
-//! Makes every instruction a decision point: wraps any scheduler and lets nobody make more than one step at a time.
+//! Makes every instruction a decision point: wraps any scheduler and lets no context make more than one step at a time.
 
 use raddle_world::Context;
 

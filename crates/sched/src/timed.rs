@@ -95,7 +95,7 @@ impl<S: Scheduler> Wrap for Timed<S> {
         let Some(before) = self.before.take() else {
             return chosen;
         };
-        // Whoever the timer woke is the one whose turn would change something.
+        // The context that the timer woke is the one whose turn would change something.
         let woken = view.runnable.iter().find(|id| !before.contains(id));
         match woken {
             Some(woken) if self.is_turn || self.prng.chance(1, 2) => *woken,

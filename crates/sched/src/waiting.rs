@@ -69,7 +69,7 @@ pub(crate) struct Waiting {
     /// Contexts that are set aside.
     aside: Vec<ContextId>,
     wrong: BTreeMap<(ContextId, Site), Wrong>,
-    /// How often somebody was set aside.
+    /// How often a context was set aside.
     pub(crate) times: u64,
     /// Whether everybody who can run goes round for ever.
     pub(crate) is_at_an_end: bool,
@@ -83,7 +83,7 @@ impl Waiting {
         }
     }
 
-    /// Another context goes on, or this one has passed points that nobody looked at.
+    /// Another context goes on, or this one has passed points that the driver did not look at.
     pub(crate) fn switch(&mut self) {
         self.passed.clear();
     }
@@ -133,7 +133,7 @@ impl Waiting {
         self.passed.drain(..gone);
     }
 
-    /// Finds out whether a context waits, and sets it aside if that concerns nobody else.
+    /// Finds out whether a context waits, and sets it aside if that concerns no other context.
     pub(crate) fn look_into(
         &mut self,
         suspicion: Suspicion,
@@ -200,7 +200,7 @@ impl Waiting {
         });
     }
 
-    /// Leaves those out of the candidates who wait. If that leaves nobody, everybody may look again.
+    /// Leaves those out of the candidates who wait. If that leaves none, every context may look again.
     pub(crate) fn leave_out<W: World>(&mut self, world: &mut W, candidates: &mut Vec<ContextId>) {
         if let Some(judge) = world.judging() {
             candidates.retain(|id| !judge.is_waiting(*id));
@@ -239,7 +239,7 @@ impl Waiting {
     }
 }
 
-/// Whether nothing can change any more: whoever can run goes round for ever, and no timer will wake anybody.
+/// Whether nothing can change any more: every context that can run goes round for ever, and no timer will wake another.
 pub(crate) fn is_standstill<W: World>(world: &mut W) -> bool {
     if world.until_deadline().is_some() {
         return false;

@@ -61,7 +61,7 @@ impl<W: Wrap> Scheduler for W {
     }
 }
 
-/// Whoever points to a scheduler is one.
+/// A pointer to a scheduler is one.
 macro_rules! point {
     ($($pointer:ty)*) => {$(
         impl<S: Scheduler + ?Sized> Wrap for $pointer {

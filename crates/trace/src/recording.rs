@@ -66,7 +66,7 @@ pub struct Outside {
     pub ended: Option<u64>,
 }
 
-/// Nobody read this output (1 or 2) any more after this turn.
+/// No process outside read this output (1 or 2) any more after this turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosedOutput {
     pub turn: u64,

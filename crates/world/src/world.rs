@@ -71,8 +71,8 @@ pub trait World {
 pub trait TakeTurns {
     /// How long the next turn is: at least one step, and at most so many.
     fn turn_length(&mut self, steps_max: u64) -> u64;
-    /// Nobody outside reads standard output (1) or standard error (2) any more: the next write to it fails as one to a
-    /// broken pipe does. This comes from outside: whoever wants to have the run again has to know when it was.
+    /// No process outside reads standard output (1) or standard error (2) any more: the next write to it fails as one
+    /// to a broken pipe does. This comes from outside: a replay has to know when it was.
     fn close_output(&mut self, descriptor: i32);
 }
 

@@ -40,7 +40,7 @@ struct Choice {
 pub(super) struct Noted {
     follow: Follow,
     choices: Vec<Choice>,
-    /// Places at which somebody was preempted, and whether in the middle of the instruction.
+    /// Places at which a context was preempted, and whether in the middle of the instruction.
     sites: BTreeSet<(Site, bool)>,
 }
 

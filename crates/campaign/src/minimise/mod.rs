@@ -55,7 +55,7 @@ const WANDER_BACK_REPLAYS: u32 = 3_000;
 const HANG_FACTOR: u64 = 4;
 const HANG_ROUNDS: u64 = 2;
 
-/// With fewer preemptions than this nobody moves them about: there is hardly anything to be gained.
+/// With fewer preemptions than this the minimiser does not move them about: there is hardly anything to be gained.
 const MANY_PREEMPTIONS: u64 = 2;
 
 /// A schedule that was made as small as possible.

@@ -239,7 +239,7 @@ impl<R: Rerun> MultiThreadResume for Session<R> {
 }
 
 /// gdb asks for it to step over a breakpoint. A recording cannot hold the others back, and need not: its
-/// breakpoints are not in memory, so that nobody can miss one.
+/// breakpoints are not in memory, so that no thread can miss one.
 impl<R: Rerun> MultiThreadSchedulerLocking for Session<R> {
     fn set_resume_action_scheduler_lock(&mut self) -> Result<(), Self::Error> {
         Ok(())

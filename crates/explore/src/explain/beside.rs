@@ -80,8 +80,8 @@ fn in_terms_of(finding: &mut Finding, story: Story, title: String) -> Run {
     }
 }
 
-/// The last read of the failing run that finds what was there at its start, although somebody else writes the place
-/// before it is read in the run beside.
+/// The last read of the failing run that finds what was there at its start, although another context writes the
+/// place before it is read in the run beside.
 pub(super) fn early_read(finding: &Finding) -> Option<String> {
     let beside = finding.expected.as_ref()?;
     let same = |one: &Step, other: &Step| one.object == other.object && one.place == other.place;
@@ -111,7 +111,7 @@ pub(super) fn early_read(finding: &Finding) -> Option<String> {
     })
 }
 
-/// Each read that sees a write of somebody else, with that write.
+/// Each read that sees a write of another context, with that write.
 fn reads_from(edges: &[Edge]) -> impl Iterator<Item = (usize, usize)> {
     let edges = edges.iter().filter(|edge| edge.kind == EdgeKind::ReadsFrom);
     edges.map(|edge| (edge.to, edge.from))

@@ -56,7 +56,7 @@ pub(super) fn broken_off(session: &Session, failure: &Failure) -> SerialOrders {
     SerialOrders::broken_off(effect, is_latent)
 }
 
-/// A run that ended: the stack at its last instruction, or of whoever complained first.
+/// A run that ended: the stack at its last instruction, or of the context that complained first.
 pub(super) fn describe_end(
     session: &mut Session,
     failure: &Failure,

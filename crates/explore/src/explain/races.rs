@@ -109,7 +109,7 @@ pub(crate) fn race_again(
 fn told(session: &mut Session, group: &[&Seen], rules: &Rules) -> Found<Option<Recording>> {
     let speaker = speaker(group);
     let finding = finding(group, speaker);
-    // What a replay must come to is told by a run that nobody looks at, as that run itself writes it down.
+    // What a replay must come to is told by a run that no observer looks at, as that run itself writes it down.
     let run = follow(session, &speaker.order, rules);
     let (order, digests) = (run.drive.schedule, session.digests());
     let is_whole = !session.leave.is_over();

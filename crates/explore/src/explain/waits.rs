@@ -29,7 +29,7 @@ enum Want {
         object: u64,
         holder: Option<ContextId>,
     },
-    /// A lock that it may share with those who have it, but somebody waits for it who may not.
+    /// A lock that it may share with those who have it, but a context waits for it that may not.
     Behind { object: u64, other: ContextId },
     /// To be signalled or woken.
     Signal { object: u64 },
@@ -53,7 +53,7 @@ impl Want {
     }
 }
 
-/// The world stands where nobody can go on, where a circle has just been closed, or at the step limit.
+/// The world stands where no context can go on, where a circle has just been closed, or at the step limit.
 pub(super) fn describe_waits(
     session: &mut Session,
     failure: &Failure,
@@ -75,7 +75,7 @@ pub(super) fn describe_waits(
         Some(Halt::Cycle(contexts)) => contexts.clone(),
         _ => circle(&wants),
     };
-    // A harness waits for what the test does, and whoever could go on has nothing to do with a deadlock.
+    // A harness waits for what the test does, and a context that could go on has nothing to do with a deadlock.
     let is_hang = matches!(failure, Failure::Hang { .. });
     let mut wants = wants;
     wants.retain(|who, want| {
@@ -149,7 +149,7 @@ fn want(session: &mut Session, facts: &Facts, who: ContextId) -> Want {
     }
 }
 
-/// Whoever has ended has no lock that was inferred: the last to change a counter of wake-ups looks the same.
+/// A context that has ended has no lock that was inferred: the last to change a counter of wake-ups looks the same.
 fn has_not_ended(world: &LinuxWorld, who: ContextId) -> bool {
     let context = world.contexts().find(who);
     context.is_some_and(|context| *context.liveness() != Liveness::Done)
@@ -326,7 +326,7 @@ fn link(
     }
 }
 
-/// Nobody can go on, and nobody waits for anybody in particular: a wake-up that never comes.
+/// No context can go on, and none waits for another one in particular: a wake-up that never comes.
 fn describe_silence(
     session: &mut Session,
     history: &History,

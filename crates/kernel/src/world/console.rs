@@ -91,8 +91,8 @@ impl Console {
     }
 }
 
-/// Whether an oops was told to its end: it kills the current thread then. A warning ends in the same line, but nobody
-/// dies of it.
+/// Whether an oops was told to its end: it kills the current thread then. A warning ends in the same line, but no
+/// thread dies of it.
 fn tells_oops(text: &str) -> bool {
     let mut lines = text
         .lines()

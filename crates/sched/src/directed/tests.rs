@@ -85,7 +85,7 @@ fn what_a_released_one_does_counts_for_the_next_hold() {
     let (world, directed, _) = chain(Some(vec![1]));
     assert_eq!(directed.verdict(), Verdict::Reached);
     assert_eq!(world.cells[1], 2, "what was set, not what became of it");
-    // Without a name nobody can be sent on at once.
+    // Without a name no context can be sent on at once.
     let (world, directed, _) = chain(None);
     assert_eq!(directed.verdict(), Verdict::Reached);
     assert_eq!(world.cells[1], 3);
@@ -130,7 +130,7 @@ fn a_budget_that_is_used_up_says_nothing() {
         let (_, directed, _) = run(programs, vec![hold(spot(0, 1), until)]);
         assert_eq!(directed.verdict(), verdict);
     }
-    // Nobody comes there.
+    // No context comes there.
     let (_, directed, _) = run(vec![vec![Do::Work]], vec![hold(spot(0, 7), spot(0, 0))]);
     assert_eq!(directed.verdict(), Verdict::NotReached);
 }
