@@ -328,7 +328,7 @@ impl Extractor<'_> {
         }
     }
 
-    /// The compare-exchange with which Rust's mutex is taken when nobody holds it.
+    /// The compare-exchange with which Rust's mutex is taken when no thread holds it.
     fn exchange_effect(&mut self, inst: Value, number: InstId) -> Effect {
         let pointer = inst.operand(0);
         let takes = inst.operand(1).is_null() && inst.operand(2).is_constant();

@@ -29,7 +29,7 @@ pub struct Invariant {
     pub function: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// Nothing if the program had no line numbers: whoever reads it still has the function and the offset.
+    /// Nothing if the program had no line numbers: a user who reads it still has the function and the offset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

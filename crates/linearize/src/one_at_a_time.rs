@@ -1,5 +1,6 @@
-//! The scheduler of serial orders: an operation begins only when the one before is over and nobody else has anything to
-//! do. Who comes to the beginning of an operation is held there; the order says who is let go next.
+//! The scheduler of serial orders: an operation begins only when the one before is over and no other context has
+//! anything to do. A context that comes to the beginning of an operation is held there; the order says which is let go
+//! next.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -95,7 +96,7 @@ impl Turns {
         self.asks_for_state || runnable.all(|(who, _)| !self.is_free(who))
     }
 
-    /// Nobody who can run is free.
+    /// No context that can run is free.
     fn are_all_waiting(&self, view: &View<'_>) -> bool {
         !view.runnable.iter().any(|who| self.is_free(*who))
     }
@@ -152,8 +153,8 @@ impl Scheduler for OneAtATime {
     }
 }
 
-/// Time passes where nobody but those who wait their turn could go on, and the operation that is going on sleeps, or
-/// whoever is to come next does.
+/// Time passes where no context but those that wait their turn could go on, and the operation that is going on sleeps,
+/// or the client that is to come next does.
 impl Clock for OneAtATime {
     fn jumps(&mut self, view: &View<'_>) -> bool {
         let turns = self.0.borrow();

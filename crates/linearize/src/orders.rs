@@ -52,7 +52,7 @@ pub struct SerialRun {
     pub status: Option<i32>,
 }
 
-/// Somebody who runs serial orders.
+/// A runner of serial orders.
 pub trait RunSerially {
     /// Runs an order that begins so; how it goes on is up to the runner.
     fn run(&mut self, beginning: &[Client]) -> SerialRun;
@@ -357,7 +357,7 @@ fn run(session: &mut Session, beginning: &[Client], steps_max: u64) -> (SerialRu
 
 /// What a run in a given order came to, so many operations of which were in that order.
 pub(crate) fn serial_run(mut history: History, in_order: usize, status: Option<i32>) -> SerialRun {
-    // Operations are told when somebody comes to them; that is not yet their turn.
+    // Operations are told when their clients come to them; that is not yet their turn.
     history
         .operations
         .sort_by_key(|operation| operation.ended.unwrap_or(usize::MAX));

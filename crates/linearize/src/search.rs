@@ -186,7 +186,7 @@ impl<'h> Todo<'h> {
         all.get(*done).copied()
     }
 
-    /// Whose next operation may come now: nobody else's was over before it began.
+    /// The clients whose next operation may come now: no other client's was over before it began.
     fn possible(&self) -> Vec<Client> {
         let left = || {
             self.clients

@@ -281,7 +281,7 @@ pub(crate) fn operation_in<R: RunSerially>(
 /// Names of clients: A, B, ... in the order of their paths.
 pub(crate) struct Labels {
     clients: Vec<Client>,
-    /// Whether nobody does more than one operation.
+    /// Whether no client does more than one operation.
     is_plain: bool,
 }
 

@@ -90,7 +90,7 @@ impl LinuxWorld {
         self.location_of(self.tid(who)?, addr)
     }
 
-    /// The memory that a live context got as its own when it was created; empty if nobody said.
+    /// The memory that a live context got as its own when it was created; empty if its creator did not say.
     pub fn own_memory(&self, who: ContextId) -> Range<u64> {
         self.tid(who)
             .map_or(0..0, |tid| self.kernel().thread(tid).stack.clone())

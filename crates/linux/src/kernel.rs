@@ -175,7 +175,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// The same where nobody is to know: more is read than was asked for.
+    /// The same where no detector is to know: more is read than was asked for.
     pub(crate) fn peek_user(
         &mut self,
         tid: Tid,

@@ -65,7 +65,7 @@ pub(crate) fn end_other_threads(kernel: &mut Kernel, survivor: Tid) {
     }
 }
 
-/// Takes a thread out of everything that knows it and tells whoever waits for it.
+/// Takes a thread out of everything that knows it and tells the threads that wait for it.
 fn remove_thread(kernel: &mut Kernel, tid: Tid) {
     kernel.cancel_futex_wait(tid);
     kernel.end_wait(tid);
@@ -169,7 +169,7 @@ fn reparent_children(kernel: &mut Kernel, pid: Pid) {
     }
 }
 
-/// Tells the parent that a child has ended; nobody to tell means that the zombie goes at once.
+/// Tells the parent that a child has ended; without a parent to tell, the zombie goes at once.
 fn report_end(kernel: &mut Kernel, pid: Pid, status: i32) {
     let process = kernel.process(pid);
     let (parent, exit_signal) = (process.parent, process.exit_signal);

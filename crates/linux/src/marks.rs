@@ -73,13 +73,13 @@ impl Meaning {
         })
     }
 
-    /// Whether somebody else may well come in here.
+    /// Whether another context may well come in here.
     fn is_boundary(self) -> bool {
         matches!(self, Self::Begin | Self::Probe | Self::End)
     }
 }
 
-/// The marks of operations, where somebody wants to know of them.
+/// The marks of operations, where the judge of the run wants to know of them.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     is_on: bool,

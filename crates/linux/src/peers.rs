@@ -3,8 +3,8 @@
 //! ```text
 //!   Starting ──it listens──▶ SetUp ──▶ Connecting ──▶ Clients ──all done──▶ Probes ──▶ the world ends
 //! ```
-//! Each change of the act happens when nobody else has anything to do. A client goes on when it is chosen: once to say
-//! what it will ask, once to ask; then it waits for the reply. A request costs no instructions.
+//! Each change of the act happens when no other context has anything to do. A client goes on when it is chosen: once to
+//! say what it will ask, once to ask; then it waits for the reply. A request costs no instructions.
 
 use std::sync::Arc;
 
@@ -367,12 +367,12 @@ impl Kernel {
         self.state.contexts.set_liveness(context, liveness);
     }
 
-    /// Whether nobody can run; the clock may also jump while somebody can.
+    /// Whether no context can run; the clock may also jump while one can.
     pub(crate) fn contexts_are_quiet(&self) -> bool {
         self.state.contexts.runnable().is_empty()
     }
 
-    /// Nobody can run: whether the next act begins, or somebody who waits for quiet goes on.
+    /// No context can run: whether the next act begins, or a client that waits for quiet goes on.
     pub(crate) fn next_act(&mut self) -> bool {
         let Some(peers) = &self.state.peers else {
             return false;

@@ -108,7 +108,7 @@ pub(crate) enum Life {
     Running,
     /// Stopped by job control with this signal.
     Stopped(u32),
-    /// Ended with this wait status; nobody has waited for it yet.
+    /// Ended with this wait status; its parent has not waited for it yet.
     Zombie(i32),
 }
 

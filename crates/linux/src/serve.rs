@@ -81,7 +81,7 @@ pub(crate) fn end(kernel: &mut Kernel, tid: Tid, args: &[u64; 6], value: Option<
     }
 }
 
-/// What the call that is being made hands to whoever waits for this.
+/// What the call that is being made hands to the contexts that wait for this.
 pub(crate) fn publish(kernel: &mut Kernel, key: WaitKey) {
     if !kernel.is_observed {
         return;

@@ -130,7 +130,7 @@ impl Kernel {
         self.state.contexts.set_liveness(thread.context, liveness);
     }
 
-    /// Whether nobody can run who has not just yielded.
+    /// Whether no thread can run that has not just yielded.
     pub(crate) fn all_have_yielded(&self) -> bool {
         self.state.threads.values().all(|thread| {
             let context = self.state.contexts.get(thread.context);

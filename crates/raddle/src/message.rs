@@ -44,8 +44,8 @@ pub(crate) fn warning(text: &str) {
     line(&format!("raddle: warning: {text}"));
 }
 
-/// What is said may quote a guest or a file of somebody else: nothing in it reaches the terminal as a command. If
-/// nobody listens any more, the work goes on.
+/// What is said may quote a guest or a file of another user: nothing in it reaches the terminal as a command. If the
+/// reader of stderr is gone, the work goes on.
 fn line(text: &str) {
     drop(writeln!(std::io::stderr(), "{}", printable(text)));
 }

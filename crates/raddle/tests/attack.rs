@@ -58,7 +58,7 @@ fn a_recording_runs_nothing() {
         assert!(!mark.exists(), "{options:?}: the command was run");
         assert!(ran.stderr.contains("touch"), "it is shown: {}", ran.stderr);
     }
-    // Without its oracle the run is the same, and nobody judges it; with it, it fails.
+    // Without its oracle the run is the same, and no oracle judges it; with it, it fails.
     let ran = replay(folder.path(), &recording, &[]).expect(4);
     assert!(ran.stdout.contains("bit for bit"), "{}", ran.stdout);
     assert!(

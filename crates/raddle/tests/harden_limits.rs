@@ -181,7 +181,7 @@ fn coroutines_and_exception_pads_do_what_they_did() {
     }
 }
 
-/// Nobody ever writes the pointer.
+/// No thread ever writes the pointer.
 const HOPELESS: &str = "#include <stdio.h>
 struct box { long value; };
 struct box *shared;
@@ -220,7 +220,7 @@ fn a_cycle_of_owners_is_noticed_without_a_time_out() {
     let source = root().join("corpus/harden/hawknl/buggy.c");
     let source = source.to_str().unwrap();
     let program = workshop.harden("cc", &["-O2"], &[source], "program");
-    // A time-out of an hour: whoever recovers has followed the owners.
+    // A time-out of an hour: a thread that recovers has followed the owners.
     let settings = [("RADDLE_HARDEN_LOCK_TIMEOUT_MS", "3600000")];
     for _ in 0..number("RADDLE_CORPUS_RUNS", 3) {
         let ended = run(&program, &settings, LIMIT);

@@ -119,7 +119,7 @@ fn interrupt_against_thread() {
     check("timer", &["`ioctl(d, 162, 0) == 0` gave -EIO"]);
 }
 
-/// The timer's interrupt is to blame; if it runs only when nobody else can, nothing fails.
+/// The timer's interrupt is to blame; if it runs only when no other context can, nothing fails.
 #[test]
 fn only_some_contexts_can_be_let_run() {
     let folder = TempDir::new().expect("a folder");

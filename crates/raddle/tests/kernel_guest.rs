@@ -28,7 +28,7 @@ const BTRFS: [&str; 8] = [
     "/usr/bin/btrfs",
 ];
 
-/// A test's own folder, with a cache of its own: these machines are nobody else's.
+/// A test's own folder, with a cache of its own: no other test has these machines.
 struct Guest {
     folder: TempDir,
 }

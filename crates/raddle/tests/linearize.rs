@@ -206,7 +206,8 @@ fn an_operation_that_takes_many_times_as_long_is_found_on_request() {
 fn a_rule_lets_a_cache_leave_out_what_it_likes() {
     let folder = folder();
     let folder = folder.path();
-    // The reader of this cache does not store its answer if somebody writes: then it is empty, as after no serial order.
+    // The reader of this cache does not store its answer if another client writes: then it is empty, as after no serial
+    // order.
     let harness = build(folder, "cache", &["CACHE_CONTENT", "CAREFUL"]);
     let (status, document) = linearize(folder, &harness, &[]);
     assert_eq!(status, Some(1), "{document:#}");

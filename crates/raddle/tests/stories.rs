@@ -1,5 +1,5 @@
 //! Programs with a bug of every kind, and the stories that are told of them: blessed files that a reviewer reads in the
-//! diff. Each story should let somebody who has not seen the program say what is wrong with it.
+//! diff. Each story should let a reader who has not seen the program say what is wrong with it.
 //!
 //! `stories/NAME.c` is explored, and what is printed is compared with `stories/NAME.story`. What depends on the machine
 //! or on chance is left out: addresses, ids, the insides of libraries, the number of the schedule.

@@ -1,7 +1,7 @@
 //! A finding with its evidence: plain data, shared by dynamic and static analyses.
 //!
-//! Whoever finds something fills in what is known and leaves the rest unknown; how it reads, and how much of it is
-//! shown, is up to the renderers. Contexts and stacks stand once in a finding and are named by their numbers.
+//! The analysis that finds something fills in what is known and leaves the rest unknown; how it reads, and how much of
+//! it is shown, is up to the renderers. Contexts and stacks stand once in a finding and are named by their numbers.
 
 use std::collections::BTreeMap;
 

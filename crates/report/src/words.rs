@@ -28,8 +28,8 @@ pub fn listed(items: &[String]) -> String {
     }
 }
 
-/// A text of somebody else as it may be shown: what would steer a terminal, or turn the direction of reading, is
-/// spelled out. Lines and tabs stay.
+/// A text that raddle did not make, as it may be shown: what would steer a terminal, or turn the direction of reading,
+/// is spelled out. Lines and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_command) {
         return Cow::Borrowed(text);

@@ -79,7 +79,7 @@ pub(crate) enum Start {
     Init,
     /// System calls, operation tables, exported functions.
     Entry,
-    /// Nobody known calls it.
+    /// No known function calls it.
     Unknown,
 }
 
@@ -142,7 +142,7 @@ pub(crate) struct Family {
     pub(crate) shared: bool,
     pub(crate) rcu: bool,
     pub(crate) context: bool,
-    /// Taken several times, or given back by somebody else.
+    /// Taken several times, or given back by another context.
     pub(crate) counts: bool,
     /// The lock is an argument.
     pub(crate) has_object: bool,
@@ -154,7 +154,7 @@ pub(crate) struct TableStart {
     pub(crate) structs: Vec<String>,
     pub(crate) fields: Vec<String>,
     pub(crate) context: Start,
-    /// Lock families held by whoever calls through the table.
+    /// Lock families held by every caller through the table.
     pub(crate) holds: Vec<String>,
 }
 

@@ -57,7 +57,7 @@ pub fn judged() -> Vec<Judged> {
 pub(crate) struct Share {
     all: u32,
     of_true: u32,
-    /// The pattern is the user's own: nobody but the user judges it.
+    /// The pattern is the user's own: only the user judges it.
     is_own: bool,
 }
 

@@ -431,7 +431,7 @@ fn bindings(engine: &Engine<'_>, pattern: &Pattern, instance: &Instance) -> Vec<
     }
 }
 
-/// Names of functions that run when nobody else can see the object, most of the time.
+/// Names of functions that run when no other context can see the object, most of the time.
 const LIFECYCLE: &[&str] = &[
     "init",
     "probe",
@@ -465,7 +465,7 @@ const LIFECYCLE: &[&str] = &[
     "recover",
 ];
 
-/// Whether a function of this name runs when nobody else can see the object, most of the time.
+/// Whether a function of this name runs when no other context can see the object, most of the time.
 pub(crate) fn is_lifecycle(name: &str) -> bool {
     let name = name.to_lowercase();
     LIFECYCLE.iter().any(|part| name.contains(part))

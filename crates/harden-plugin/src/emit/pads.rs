@@ -54,7 +54,7 @@ impl Emitter<'_> {
             .unwrap_or_else(|| self.module.add_global(name, self.module.int_type(64)))
     }
 
-    /// A C++ type that nobody throws, as a mark in exception tables.
+    /// A C++ type that no code throws, as a mark in exception tables.
     fn marker_type(&self, name: &str) -> Value {
         let symbol = format!("{name}_type");
         if let Some(known) = self.module.named_global(&symbol) {

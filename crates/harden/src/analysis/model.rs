@@ -62,7 +62,7 @@ pub enum Effect {
     LoggedCall,
 }
 
-/// Under which condition nobody can have seen a write that is taken back.
+/// Under which condition no other thread can have seen a write that is taken back.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shelter {
     /// Under none: the user vouches for it.

@@ -206,7 +206,8 @@ fn beyond_the_log(
     })
 }
 
-/// Whether a write, or a call that writes, can be undone from the log: nobody can have seen it, and it happens once.
+/// Whether a write, or a call that writes, can be undone from the log: no other thread can have seen it, and it happens
+/// once.
 fn is_logged(
     function: &Function,
     (region, sections): (&Region, &Sections),

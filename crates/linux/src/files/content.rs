@@ -58,7 +58,7 @@ pub(crate) struct Content {
     size: u64,
     pages: PageMap,
     lower: Option<Lower>,
-    /// Somebody mapped it shared: frames keep their place even when the file shrinks, so that the mapping and
+    /// A process mapped it shared: frames keep their place even when the file shrinks, so that the mapping and
     /// the file stay one.
     is_mapped_shared: bool,
 }

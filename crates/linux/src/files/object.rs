@@ -324,7 +324,7 @@ pub(crate) fn release_process(kernel: &mut Kernel, pid: Pid) {
     let (fds, fs) = (process.fds, process.fs);
     table::release_table(kernel, pid, fds);
     table::release_context(kernel, fs);
-    // Whoever polls a pidfd of the process hears of its end.
+    // A thread that polls a pidfd of the process hears of its end.
     let watching: Vec<InodeId> = kernel
         .state
         .files

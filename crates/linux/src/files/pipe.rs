@@ -151,7 +151,7 @@ impl Pipe {
     }
 }
 
-/// Whether somebody has an end of the pipe open, or is about to: a thread that sleeps in the open of a FIFO
+/// Whether a context has an end of the pipe open, or is about to: a thread that sleeps in the open of a FIFO
 /// counts, because its open is certain once the other end is there.
 pub(crate) fn has_end(files: &State, id: InodeId, writing: bool) -> bool {
     let Node::Pipe(pipe) = &files.inode(id).node else {

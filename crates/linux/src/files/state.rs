@@ -55,7 +55,7 @@ pub(crate) struct State {
     pub(crate) anonymous_count: u64,
     /// Cookie that joins the two halves of an inotify rename.
     pub(crate) rename_cookie: u32,
-    /// Standard output and error, by descriptor, that nobody outside reads any more.
+    /// Standard output and error, by descriptor, whose reader outside the world is gone.
     pub(crate) closed_outputs: BTreeSet<i32>,
     pub(crate) config: Arc<Config>,
 }

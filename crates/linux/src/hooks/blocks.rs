@@ -94,7 +94,7 @@ pub(super) fn exit(
             heap(kernel, tid).insert(old);
             return;
         }
-        // Somebody else may have been given the place while realloc was on its way back.
+        // Another thread may have been given the place while realloc was on its way back.
         if old.addr != addr && !heap(kernel, tid).is_live(old.addr) {
             let origin = origin(kernel, tid, call, symbols);
             release(kernel, tid, old, origin);
@@ -125,7 +125,7 @@ fn hand_out(kernel: &mut Kernel, tid: Tid, block: Block) {
     space.heap.insert(block);
 }
 
-/// From now on nobody may touch the block.
+/// From now on no thread may touch the block.
 fn release(kernel: &mut Kernel, tid: Tid, mut block: Block, origin: Origin) {
     block.freed = Some(origin);
     // What is freed before schedules begin is sequential: it is not worth a slow page.

@@ -280,7 +280,7 @@ fn open_fifo(call: &mut Call<'_>, target: &Target, id: InodeId, flags: u32) -> S
     result
 }
 
-/// Whether somebody has the other end open, waits to open it, or has opened it since this call began to wait.
+/// Whether a context has the other end open, waits to open it, or has opened it since this call began to wait.
 fn has_partner(call: &Call<'_>, id: InodeId, pipe: &Pipe, mode: u32) -> bool {
     let files = &call.kernel.state.files;
     let (open, opens) = match mode {

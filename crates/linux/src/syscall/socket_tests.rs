@@ -246,7 +246,7 @@ fn udp_keeps_messages_apart() {
     let port = world.port(sender);
     assert_eq!(world.read(receiver, 100), b"other");
     assert!(port >= 32768);
-    // A connected socket hears that nobody is there.
+    // A connected socket hears that no socket is bound there.
     let lonely = world.ok(SOCKET, &[INET, DATAGRAM, 0]);
     world
         .with_address(CONNECT, lonely, &inet([127, 0, 0, 1], 1))
@@ -307,7 +307,7 @@ fn descriptors_travel_with_messages() {
     let arrived = u64::from(bytes[16]);
     world.ok(8, &[arrived, 0, 0]);
     assert_eq!(world.read(arrived, 100), b"carried");
-    // A message that nobody reads gives its files back.
+    // A message that no thread reads gives its files back.
     world.put(control, &header);
     world.put(control + 16, &u32::try_from(arrived).unwrap().to_le_bytes());
     world.put(PLACE, &message.map(u64::to_le_bytes).concat());

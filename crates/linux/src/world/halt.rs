@@ -37,7 +37,7 @@ const ACCESSORS: [&str; 6] = ["mem", "str", "wmem", "wcs", "bcopy", "bzero"];
 /// Those that look for a byte, and read on to the end of the line that holds it.
 const SEARCHERS: [&str; 5] = ["str", "wcs", "memchr", "memrchr", "rawmemchr"];
 
-/// Bytes of the smallest vector: loads of at least so many may read what nobody asked for.
+/// Bytes of the smallest vector: loads of at least so many may read what the program did not ask for.
 const VECTOR: u64 = 16;
 
 /// How much glibc's string functions read in one go.
@@ -100,8 +100,9 @@ impl LinuxWorld {
         Flow::On
     }
 
-    /// Whether unknown code reads a whole aligned line in which something is alive: nobody can tell whether it wants the
-    /// dead part, and vectorised code reads what lies beside its data. What functions of the C library want is known.
+    /// Whether unknown code reads a whole aligned line in which something is alive: raddle cannot tell whether it wants
+    /// the dead part, and vectorised code reads what lies beside its data. What functions of the C library want is
+    /// known.
     fn is_line_of_the_living(&mut self, tid: Tid, addr: u64, kind: HeapErrorKind) -> bool {
         if !matches!(kind, HeapErrorKind::UseAfterFree { writes: false }) {
             return false;

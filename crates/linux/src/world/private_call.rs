@@ -1,4 +1,4 @@
-//! Calls that nobody but the caller can notice: no reason to let somebody else run before them.
+//! Calls that no context but the caller can notice: no reason to let another context run before them.
 //!
 //! A C library makes about ten of them for each thread, and each would be a decision that decides nothing.
 
@@ -15,12 +15,12 @@ use crate::process::{Pid, Process};
 use crate::signal::Action;
 use crate::thread::Tid;
 
-/// Signals that nobody sends to a program on purpose: those that a thread's own instructions cause (SIGILL, SIGTRAP,
-/// SIGBUS, SIGFPE, SIGSEGV), and the one by which glibc changes the user of all threads.
+/// Signals that no process sends to a program on purpose: those that a thread's own instructions cause (SIGILL,
+/// SIGTRAP, SIGBUS, SIGFPE, SIGSEGV), and the one by which glibc changes the user of all threads.
 const NOT_SENT: [usize; 6] = [4, 5, 7, 8, 11, 33];
 
 impl LinuxWorld {
-    /// Whether nobody else can notice the call that a thread is about to make, nor have a say in its result.
+    /// Whether no other context can notice the call that a thread is about to make, nor have a say in its result.
     pub(super) fn is_private_call(&self, tid: Tid) -> bool {
         let thread = self.kernel().thread(tid);
         let number = low_u32(thread.cpu.reg(Reg::Rax));

@@ -25,7 +25,7 @@ impl RunDigest {
         self.digest.word(word);
     }
 
-    /// Takes the beginning of a slice: whoever ran before comes first, whatever this one is about to do.
+    /// Takes the beginning of a slice: the context that ran before comes first, whatever this one is about to do.
     pub(super) fn begins(&mut self, who: ContextId) {
         if let Some(last) = self.last.take_if(|last| last.context != who) {
             self.fold(last);

@@ -218,7 +218,7 @@ impl Replay {
     }
 
     /// The judge of a replay: the recorded output, and the command that the user gives now. What a recording wants to
-    /// have run is text of whoever made it.
+    /// have run is text of its author.
     fn judge(&self, recording: &Recording) -> Result<Option<Judge>, Failure> {
         if let Some(command) = &self.oracle {
             oracle::check(command)?;

@@ -208,7 +208,7 @@ impl Sink {
         Ok(Self { trace, facts })
     }
 
-    /// Gives the output of the program that nobody reads any more, if it is one.
+    /// Gives the output of the program whose reader is gone, if it is one.
     fn event(&mut self, world: &mut LinuxWorld, event: &Event) -> anyhow::Result<Option<i32>> {
         let mut closed = None;
         if let EventKind::Output { descriptor, bytes } = &event.kind

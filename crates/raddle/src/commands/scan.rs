@@ -95,7 +95,7 @@ impl Scan {
             )
             .into());
         }
-        // What was named and is not there must not pass for clean, least of all where nobody reads the output.
+        // What was named and is not there must not pass for clean, least of all where no user reads the output.
         for path in &options.paths {
             raddle_scan::check_path(path)?;
         }

@@ -1,4 +1,4 @@
-//! Locks held at each event of a function, relative to its entry, and locals that nobody else knows yet.
+//! Locks held at each event of a function, relative to its entry, and locals that no other context knows yet.
 //!
 //! Each function is walked path by path (see [`super::paths`]); what a callee does to locks flows back to its
 //! callers. The *must* set holds on all ways, the *may* set on some.
@@ -105,7 +105,7 @@ impl Flows {
         self.fresh_params[at(id.0)]
     }
 
-    /// Whether `name` holds an object just before `event` that nobody else knows.
+    /// Whether `name` holds an object just before `event` that no other context knows.
     pub(crate) fn is_fresh(&self, id: FnId, event: u32, name: Sym) -> bool {
         let fresh = &self.flows[at(id.0)].fresh;
         let Some(bit) = fresh.names.iter().position(|known| *known == name) else {
@@ -246,7 +246,7 @@ impl Flows {
         names
     }
 
-    /// Whether `value` is a call whose result nobody else knows.
+    /// Whether `value` is a call whose result no other context knows.
     pub(super) fn gives_fresh(
         &self,
         view: &View<'_>,

@@ -1,4 +1,4 @@
-//! Objects that nobody else knows yet: freshly allocated, not stored into anything shared.
+//! Objects that no other context knows yet: freshly allocated, not stored into anything shared.
 
 use super::calls::Calls;
 use super::cfg::Cfg;
@@ -25,7 +25,7 @@ pub(super) struct Freshness {
     /// Bit set over `names` for each event; empty if nothing is ever fresh.
     pub(super) by_event: Vec<u64>,
     pub(super) names: Vec<Sym>,
-    /// The result is an object that nobody else knows.
+    /// The result is an object that no other context knows.
     pub(super) result: bool,
 }
 

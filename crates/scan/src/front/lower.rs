@@ -201,7 +201,7 @@ impl<'l, 'a> Lower<'l, 'a> {
         matches!(self.exprs.get(id), Expr::Name(name) if self.names.text(name) == text)
     }
 
-    /// The expression `name`, if it occurs anywhere; a name that never occurs matters to nobody.
+    /// The expression `name`, if it occurs anywhere; a name that never occurs matters to no analysis.
     fn find_name(&self, name: Sym) -> Option<E> {
         // Declared names are consed by the parser when first used; search by value.
         self.exprs.find(Expr::Name(name))

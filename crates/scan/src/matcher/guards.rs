@@ -139,7 +139,7 @@ impl Engine<'_> {
             && !self.walks_by_rcu(place)
     }
 
-    /// Whether the accessed object hangs on a local that nobody else knows yet.
+    /// Whether the accessed object hangs on a local that no other context knows yet.
     pub(crate) fn is_fresh_at(&self, place: EventId) -> bool {
         let view = View::new(self.program, place.function);
         let expr = self.program.event(place).expr;

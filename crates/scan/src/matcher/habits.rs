@@ -239,7 +239,7 @@ impl Engine<'_> {
         (is_usual && count < all && !is_taken_inside).then_some(lock)
     }
 
-    /// Whether a call is about an object that nobody else knows yet.
+    /// Whether a call is about an object that no other context knows yet.
     pub(super) fn is_fresh_call(&self, place: EventId) -> bool {
         let view = View::new(self.program, place.function);
         let Some((_, args)) = view.unit.named_call(self.program.event(place).expr) else {

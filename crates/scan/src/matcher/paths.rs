@@ -57,7 +57,7 @@ impl Ask<'_, '_, '_> {
         Some(false)
     }
 
-    /// Whether nobody but the function itself could release the lock of the fact.
+    /// Whether no function but this one itself could release the lock of the fact.
     fn is_left_held(&self, function: FnId, fact: PathFact) -> bool {
         match fact.kind {
             PathFactKind::LeaksOnError => !self.is_released_by_callers(function, fact.lock),
@@ -83,8 +83,8 @@ impl Ask<'_, '_, '_> {
         })
     }
 
-    /// Whether somebody may give the lock back that the function leaves held: a caller, directly or by something
-    /// it calls, or any function that nobody calls by name.
+    /// Whether another function may give the lock back that this one leaves held: a caller, directly or by something
+    /// it calls, or any function that no function calls by name.
     fn is_given_back(&self, function: FnId, lock: Lock) -> bool {
         let engine = self.engine;
         // The first thing that the caller does to the lock behind the call is to release it.
@@ -164,7 +164,7 @@ impl Ask<'_, '_, '_> {
 }
 
 impl Engine<'_> {
-    /// Locks that a function releases and never takes, which nobody calls who takes them.
+    /// Locks that a function releases and never takes, unless it has callers and each of them takes the lock.
     fn released_anywhere(&self) -> &[(Lock, FnId)] {
         self.released_anywhere.get_or_init(|| {
             let mut found = Vec::new();
@@ -191,7 +191,7 @@ impl Engine<'_> {
         })
     }
 
-    /// Locks that a handler, or a function that nobody calls by name, releases and never takes.
+    /// Locks that a handler, or a function that no function calls by name, releases and never takes.
     fn released_only(&self) -> &[(Lock, FnId)] {
         self.released_only.get_or_init(|| {
             let mut found = Vec::new();

@@ -501,7 +501,7 @@ impl<'e, 'p> Matcher<'e, 'p> {
             };
             let family = self.engine.flows.locks.family(operation.lock);
             let family = self.engine.program.table.family(family);
-            // What excludes nobody is no lock to a pattern.
+            // What excludes no other context is no lock to a pattern.
             if action == wanted && !family.rcu && !family.context {
                 let bound = self.locked(event, operation.lock);
                 out.extend(self.with(stmt, event, state, name, bound));

@@ -458,7 +458,7 @@ pub(crate) fn accept(kernel: &mut Kernel, id: InodeId) -> Result<InodeId, IoErro
     Ok(accepted)
 }
 
-/// Wakes whoever sleeps on one of the sockets that fit; they cannot know what they wait for by name.
+/// Wakes the threads that sleep on one of the sockets that fit; they cannot know what they wait for by name.
 pub(super) fn wake_idle(kernel: &mut Kernel, fits: impl Fn(&Socket) -> bool) {
     let sleeping: Vec<InodeId> = kernel
         .state

@@ -1,4 +1,4 @@
-//! What a socket has received and nobody has read yet.
+//! What a socket has received and no context has read yet.
 
 use std::collections::VecDeque;
 

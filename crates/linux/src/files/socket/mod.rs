@@ -88,7 +88,7 @@ pub(crate) enum Stage {
     Idle,
     Listening {
         backlog: usize,
-        /// Connected sockets that nobody has accepted yet.
+        /// Connected sockets that no thread has accepted yet.
         waiting: VecDeque<InodeId>,
     },
     /// Connected; the partner is gone if none.
@@ -110,7 +110,7 @@ pub(crate) struct Socket {
     is_write_shut: bool,
     /// What `SO_ERROR` will give.
     error: Option<Errno>,
-    /// A nonblocking connect has succeeded, and nobody has asked about it yet.
+    /// False while a nonblocking connect has succeeded and no later `connect` has asked about it.
     is_connect_reported: bool,
     pub(crate) options: Options,
     /// `SO_PEERCRED`.

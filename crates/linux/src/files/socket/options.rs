@@ -220,7 +220,7 @@ fn timeval(nanos: Option<u64>) -> Vec<u8> {
 }
 
 impl Socket {
-    /// Whether somebody can find this socket by its address.
+    /// Whether another socket can find this one by its address.
     pub(super) fn is_bound(&self) -> bool {
         match &self.local {
             Address::Unix(name) => *name != UnixName::Unnamed,

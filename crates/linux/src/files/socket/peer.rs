@@ -1,4 +1,4 @@
-//! One end of a connection that belongs to nobody in the world: that of a scripted client.
+//! One end of a connection that belongs to no process in the world: that of a scripted client.
 
 use super::{Address, Family, Kind, Socket, Stage, connect, receive, socket_of, write};
 use crate::errno::Errno;
@@ -23,12 +23,12 @@ fn address(port: u16) -> Address {
     Address::loopback(Family::Inet, port)
 }
 
-/// Whether somebody listens on a port of the loopback interface.
+/// Whether a socket listens on a port of the loopback interface.
 pub(crate) fn is_listening(kernel: &Kernel, port: u16) -> bool {
     matches!(connect::find_listener(kernel, &address(port)), Ok(Some(_)))
 }
 
-/// A socket that is connected to a port; none if nobody listens there.
+/// A socket that is connected to a port; none if no socket listens there.
 pub(crate) fn peer_connects(kernel: &mut Kernel, tid: Tid, port: u16) -> Option<InodeId> {
     let socket = Socket::new(Family::Inet, Kind::Stream);
     let id = open::create_anonymous_inode(kernel, 0o777, Node::Socket(Box::new(socket)));

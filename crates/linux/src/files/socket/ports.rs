@@ -159,7 +159,7 @@ impl Ports {
         Ok(())
     }
 
-    /// An abstract name that nobody has (`autobind` of unix(7)).
+    /// An abstract name that no socket has (`autobind` of unix(7)).
     pub(crate) fn free_name(&mut self) -> Name {
         (0_u32..)
             .map(|number| Name::from(format!("{number:05x}").into_bytes()))

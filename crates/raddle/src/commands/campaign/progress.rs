@@ -166,7 +166,7 @@ fn exploring(progress: Progress, bounds: Bounds, elapsed: Duration) -> String {
     )
 }
 
-/// Whoever waits, or reads a log later, learns of a failure when it happens.
+/// A user who waits, or reads a log later, learns of a failure when it happens.
 fn failures_so_far(progress: Progress) -> String {
     let failures = match progress.failures {
         1 => "1 failure".to_owned(),

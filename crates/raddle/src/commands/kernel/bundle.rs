@@ -1,4 +1,4 @@
-//! `raddle kernel bundle`: everything that somebody else needs to see a finding, in one folder.
+//! `raddle kernel bundle`: everything that another user needs to see a finding, in one folder.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -102,8 +102,8 @@ impl Bundle {
     }
 }
 
-/// A recording names files of this machine. Whoever made it elsewhere may have named files that are none of theirs, and
-/// a bundle is made to be given away: it takes only what the recording was made with.
+/// A recording names files of this machine. An author elsewhere may have named files that are none of theirs, and a
+/// bundle is made to be given away: it takes only what the recording was made with.
 fn check(recording: &KernelRecording, contents: &Contents) -> anyhow::Result<()> {
     let machine = &recording.machine;
     anyhow::ensure!(

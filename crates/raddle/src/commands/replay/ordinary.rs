@@ -100,7 +100,7 @@ pub(super) fn diverges(recording: &Recording, past: Past, recorded: Past) -> any
     )
 }
 
-/// Hears the events of a run; most runs are heard by nobody.
+/// Hears the events of a run; most runs have no reader of their events.
 #[derive(Default)]
 struct Listener {
     passes_on: bool,
@@ -117,7 +117,7 @@ impl Listener {
 
     fn events(&mut self, events: &[Event]) -> anyhow::Result<()> {
         for event in events {
-            // That nobody reads any more now is nothing that the recorded program would hear of.
+            // That the reader of the output is gone now is nothing that the recorded program would hear of.
             if let EventKind::Output { descriptor, bytes } = &event.kind
                 && self.passes_on
             {

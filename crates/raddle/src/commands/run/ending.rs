@@ -7,7 +7,7 @@ use raddle_sched::End;
 use crate::exit::Code;
 use crate::{interrupt, message};
 
-/// Killed by it: the program wrote where nobody reads any more.
+/// Killed by it: the program wrote to an output whose reader is gone.
 const SIGPIPE: i32 = 13;
 
 /// Tells how a run ended that was allowed so many steps, and gives the status of its first process.

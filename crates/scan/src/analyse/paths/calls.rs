@@ -59,7 +59,7 @@ impl<'p> Walk<'_, 'p> {
             if inner.function.from_macro {
                 return self.macro_call(position, event, &inner, state);
             }
-            // Whoever sleeps leaves locks as they were.
+            // A callee that sleeps leaves locks as they were.
             let by_name =
                 self.is_known_by_name_only(event.expr) || classes & self.classes.sleeps != 0;
             self.doubt_what_callee_doubts(&inner, event.expr, &mut state);

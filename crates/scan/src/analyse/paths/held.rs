@@ -34,7 +34,7 @@ impl Walk<'_, '_> {
         state
             .done
             .retain(|done| done.instance != instance || !done.lock.is_same_object(lock));
-        // Whoever takes a lock has pointers that lead to it.
+        // A function that takes a lock has pointers that lead to it.
         for base in self.eval.values.bases(instance) {
             state.narrow(base, NEGATIVE | POSITIVE, E::NONE);
         }

@@ -44,10 +44,10 @@ impl Exit {
 pub(crate) enum PathFactKind {
     /// The lock taken at the first is still held at the second, a return, by mistake.
     Leaks,
-    /// The same where the result fails: whoever the lock was meant to be handed to does not get it.
+    /// The same where the result fails: the context that the lock was meant to be handed to does not get it.
     LeaksOnError,
     /// The lock taken at the first is still held at the second, a return that tells the caller, or that no other
-    /// way contradicts: a mistake if nobody gives the lock back.
+    /// way contradicts: a mistake if no function gives the lock back.
     Keeps,
     /// The lock taken at the first is taken again at the second.
     Relocks,

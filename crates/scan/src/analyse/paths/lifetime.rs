@@ -57,7 +57,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Whoever writes to an object under the lock may have marked it as used.
+    /// A function that writes to an object under the lock may have marked it as used.
     pub(super) fn mark_written(&mut self, target: E, state: &mut State) {
         if state
             .borrowed
